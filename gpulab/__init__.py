@@ -1,0 +1,53 @@
+"""Time GPU work correctly in PyTorch, on a CUDA GPU or on a virtual one."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from gpulab._version import __version__
+
+if TYPE_CHECKING:
+    from gpulab.device import doctor, use
+    from gpulab.magic import load_ipython_extension, unload_ipython_extension
+    from gpulab.measure import measure
+    from gpulab.measurement import Conditions, Finding, Measurement, Timeline
+    from gpulab.virtual import virtual_gpu
+
+__all__ = [
+    "Conditions",
+    "Finding",
+    "Measurement",
+    "Timeline",
+    "__version__",
+    "doctor",
+    "load_ipython_extension",
+    "measure",
+    "unload_ipython_extension",
+    "use",
+    "virtual_gpu",
+]
+
+_HOMES = {
+    "Conditions": "gpulab.measurement",
+    "Finding": "gpulab.measurement",
+    "Measurement": "gpulab.measurement",
+    "Timeline": "gpulab.measurement",
+    "doctor": "gpulab.device",
+    "load_ipython_extension": "gpulab.magic",
+    "measure": "gpulab.measure",
+    "unload_ipython_extension": "gpulab.magic",
+    "use": "gpulab.device",
+    "virtual_gpu": "gpulab.virtual",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module at first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gpulab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,70 @@
+"""One class per situation in which the package refuses, so that every layer may raise them."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class GpulabError(Exception):
+    """Base of every error that the package raises on purpose."""
+
+
+class InvalidOptionError(GpulabError, ValueError):
+    """An option has a value that cannot be used."""
+
+
+class NotCallableError(GpulabError, TypeError):
+    """Something that cannot be called was given as the work to time."""
+
+
+class UnknownNameError(GpulabError, ValueError):
+    """A name is not among the known ones; the message names the nearest."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}; {hint}Known: {', '.join(names)}")
+
+
+class EmptyMeasurementError(GpulabError, ValueError):
+    """A measurement without samples could answer no question."""
+
+
+class SchemaVersionError(GpulabError, ValueError):
+    """Saved data were written in a form that this version does not read."""
+
+
+class StreamLeftOpenError(GpulabError, RuntimeError):
+    """The timed work returned with another current stream than it was given."""
+
+
+class UnsupportedVersionError(GpulabError, RuntimeError):
+    """The Python or the torch that is installed is outside the supported range."""
+
+
+class NoGpuError(GpulabError, RuntimeError):
+    """A CUDA GPU was asked for by name, and none can be used."""
+
+
+class VirtualGpuError(GpulabError, RuntimeError):
+    """The virtual GPU was used in a way that it cannot serve."""
+
+
+class NotModelledError(GpulabError, NotImplementedError):
+    """The virtual GPU has no model of this operation."""
+
+
+class NoValuesError(VirtualGpuError):
+    """A value was asked for that the virtual GPU did not compute."""
+
+
+class LessonFolderError(GpulabError, OSError):
+    """The folder for the lessons cannot be used."""
+
+
+class PortInUseError(GpulabError, OSError):
+    """Another program listens on the port that was asked for."""
+
+
+class NotebookError(GpulabError, ValueError):
+    """A lesson's source or its built notebook is not as it must be."""
