@@ -1,0 +1,213 @@
+"""What an operator does to shapes and memory, worked out once per kind of call and kept.
+
+A plan is found by the operator, the layouts of its tensors and its other arguments. Working one
+out runs the operator on meta tensors, which takes 0.1 to 0.6 ms; finding it again, a few µs.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError
+from gpulab.virtual.costs import Work
+from gpulab.virtual.kernels import work_of
+from gpulab.virtual.storage import Layout, layout_of
+from gpulab.virtual.tensor import VirtualTensor
+
+aten = torch.ops.aten
+META = torch.device("meta")
+_N_PLANS_KEPT = 20_000
+
+_ALLOCATING = {
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+}
+# These replace what they write to, so that the old values do not matter.
+_OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
+
+
+class Effect(Enum):
+    """What an operator does on the device."""
+
+    KERNEL = "kernel"
+    VIEW = "view"
+    ALLOCATION = "allocation"
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A result with memory of its own."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A result over the memory of the first argument, ``offset`` elements into its storage."""
+
+    layout: Layout
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A result that is the ``index``-th tensor among the arguments."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A result that is no tensor."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to carry out one kind of call.
+
+    Attributes
+    ----------
+    reads, writes
+        Indices of the argument tensors that are read and changed.
+    container
+        ``list`` or ``tuple`` if the operator returns several results, else None.
+    """
+
+    effect: Effect
+    results: tuple[New | View | Same | Plain, ...]
+    container: type | None
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    work: Work | None
+
+
+_plans: dict[Hashable, Plan] = {}
+
+
+def plan_for(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+    key: Hashable,
+) -> Plan:
+    """Return the plan known under ``key``, or work it out."""
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= _N_PLANS_KEPT:
+            _plans.clear()
+        plan = _plans[key] = _work_out(func, args, kwargs, tensors)
+    return plan
+
+
+def _work_out(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+) -> Plan:
+    stand_ins: dict[int, torch.Tensor] = {}
+    meta_args = [_to_meta(arg, stand_ins) for arg in args]
+    meta_kwargs = {name: _to_meta(arg, stand_ins) for name, arg in kwargs.items()}
+    meta_kwargs.pop("pin_memory", None)
+    if "device" in meta_kwargs:
+        meta_kwargs["device"] = META
+    out = _run_on_meta(func, meta_args, meta_kwargs)
+    is_several = isinstance(out, (list, tuple))
+    index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
+    is_view = _returns_view(func)
+    outs = list(out) if is_several else [out]
+    results = tuple(_result(item, index_of, is_view=is_view) for item in outs)
+    writes = _changed(func, args, kwargs, tensors)
+    reads = _read(func, tensors, writes)
+    effect = _effect(func, results, writes)
+    layouts = (
+        [tensors[i].layout_key for i in reads],
+        [tensors[i].layout_key for i in writes]
+        + [item.layout for item in results if isinstance(item, New)],
+    )
+    work = None
+    if effect is Effect.KERNEL:
+        work = work_of(func, tuple(meta_args), meta_kwargs, out, layouts)
+    return Plan(effect, results, type(out) if is_several else None, reads, writes, work)
+
+
+def _run_on_meta(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except NotImplementedError as error:
+        raise NotModelledError(
+            f"the virtual GPU has no model of {func}; run this part on the CPU, or on a CUDA GPU"
+        ) from error
+
+
+def _to_meta(arg: Any, stand_ins: dict[int, torch.Tensor]) -> Any:
+    if isinstance(arg, VirtualTensor):
+        if id(arg) not in stand_ins:
+            key = arg.layout_key
+            stand_ins[id(arg)] = torch.empty_strided(
+                key.sizes, key.strides, dtype=key.dtype, device=META
+            )
+        return stand_ins[id(arg)]
+    if isinstance(arg, (list, tuple)):
+        return [_to_meta(item, stand_ins) for item in arg]
+    return arg
+
+
+def _result(
+    item: Any,
+    index_of: dict[int, int],
+    *,
+    is_view: bool,
+) -> New | View | Same | Plain:
+    if not isinstance(item, torch.Tensor):
+        return Plain(item)
+    if id(item) in index_of:
+        return Same(index_of[id(item)])
+    if is_view:
+        return View(layout_of(item), int(item.storage_offset()))
+    return New(layout_of(item))
+
+
+def _returns_view(func: Any) -> bool:
+    aliases = [result.alias_info for result in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in aliases)
+
+
+def _changed(
+    func: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+) -> tuple[int, ...]:
+    changed: set[int] = set()
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        given = kwargs.get(argument.name, args[position] if position < len(args) else None)
+        items = given if isinstance(given, (list, tuple)) else [given]
+        changed.update(id(item) for item in items)
+    return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
+
+
+def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
+    name = func.overloadpacket.__name__.removesuffix("_")
+    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
+    skipped = set(writes) if only_written else set()
+    return tuple(i for i in range(len(tensors)) if i not in skipped)
+
+
+def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
+    if func in _ALLOCATING:
+        return Effect.ALLOCATION
+    if not writes and all(isinstance(item, (View, Same)) for item in results):
+        return Effect.VIEW
+    return Effect.KERNEL
