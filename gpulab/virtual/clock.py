@@ -30,7 +30,10 @@ def install(host: Host) -> list[Undo]:
     virtual = _virtual_clocks(host, real)
     undo = [_set_attribute(time, name, virtual[name]) for name in real]
     undo.append(_set_attribute(timeit, "default_timer", virtual["perf_counter"]))
-    undo.append(_set_timer_default(real["perf_counter"], virtual["perf_counter"]))
+    undo.extend(
+        _set_timer_default(function, real["perf_counter"], virtual["perf_counter"])
+        for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat)
+    )
     by_identity = {id(real[name]): virtual[name] for name in real}
     undo.extend(_set_early_imports(vars(sys.modules["__main__"]), by_identity))
     return undo
@@ -66,9 +69,8 @@ def _set_attribute(owner: object, name: str, value: object) -> Undo:
     return lambda: setattr(owner, name, before)
 
 
-def _set_timer_default(real: object, virtual: object) -> Undo:
-    """``timeit.Timer`` bound the clock as a default when it was defined."""
-    function: Any = timeit.Timer.__init__
+def _set_timer_default(function: Any, real: object, virtual: object) -> Undo:
+    """``timeit`` bound the clock as a default argument when it was defined."""
     swapped = tuple(virtual if value is real else value for value in function.__defaults__)
     return _set_attribute(function, "__defaults__", swapped)
 

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.virtual import copies
 from gpulab.virtual.cache import Access
-from gpulab.virtual.kernels import operator_name, parts_used
+from gpulab.virtual.kernels import is_composite, operator_name, parts_used
 from gpulab.virtual.machine import Machine, active
 from gpulab.virtual.plans import Effect, New, Plain, Plan, Same, View, plan_for
 from gpulab.virtual.storage import Storage, layout_of
@@ -47,6 +47,10 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     handler = _HANDLERS.get(func)
     if handler is not None:
         return handler(func, args, kwargs)
+    if is_composite(func):
+        # Only inference mode lets these through; elsewhere autograd has taken them apart.
+        with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
+            return func.decompose(*args, **kwargs)
     tensors: list[VirtualTensor] = []
     key = _Key(tensors)
     parts = (func, key.of(args), key.of_mapping(kwargs))
@@ -143,9 +147,9 @@ def _launch(  # noqa: PLR0913 # what a call consists of; used in one place
     changed = [tensors[i] for i in plan.writes]
     is_new = [isinstance(item, New) for item in plan.results]
     made = [item for item, new in zip(results, is_new, strict=True) if new]
-    computed = known and any(item.has_values for item in (*made, *changed))
     for tensor in changed:
         _mark_known(machine, tensor, known=known)
+    computed = known and any(item.has_values for item in (*made, *changed))
     for part in parts_used(func, plan.work):
         machine.host.load(part)
     machine.host.load("kernel", (func, plan.work.arithmetic))

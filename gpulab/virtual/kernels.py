@@ -1,11 +1,12 @@
 """From an operator of PyTorch to the work its kernel must do: family, arithmetic and FLOPs."""
 
+from functools import cache
 from typing import Any
 
 import torch
 
 from gpulab.virtual.costs import Work
-from gpulab.virtual.private import flop_formulas
+from gpulab.virtual.private import flop_formulas, has_kernel
 from gpulab.virtual.storage import Layout
 
 # By the name of the operator without its overload; what is missing here is "elementwise" when
@@ -64,6 +65,12 @@ def parts_used(func: Any, work: Work) -> tuple[str, ...]:
     if work.family == "conv":
         return ("conv",)
     return ("random",) if is_random(func) else ()
+
+
+@cache
+def is_composite(func: Any) -> bool:
+    """Tell whether the operator is defined by other operators only."""
+    return bool(has_kernel(func.name(), "CompositeImplicitAutograd"))
 
 
 def is_random(func: Any) -> bool:

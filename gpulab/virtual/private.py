@@ -12,4 +12,5 @@ make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = torch._C._nn._parse_to
+has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry

@@ -5,6 +5,7 @@ from functools import cache
 
 import torch
 
+from gpulab.virtual.allocator import OutOfDeviceMemoryError
 from gpulab.virtual.machine import Machine
 
 
@@ -90,7 +91,10 @@ class Storage:
     def __init__(self, machine: Machine, size_bytes: int, *, known: bool) -> None:
         self.machine = machine
         self.identity = machine.new_storage()
-        self.block = machine.allocate(size_bytes)
+        try:
+            self.block = machine.allocate(size_bytes)
+        except OutOfDeviceMemoryError as error:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. {error}") from None
         self.values = Values(size_bytes, known=known)
 
     def __del__(self) -> None:

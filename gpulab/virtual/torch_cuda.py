@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from gpulab.virtual import copies
-from gpulab.virtual.allocator import OutOfDeviceMemoryError
 from gpulab.virtual.costs import sleep_ns
 from gpulab.virtual.machine import Machine
 from gpulab.virtual.private import C, parse_to
@@ -54,6 +53,7 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     return [
         (C, {**_c_layer(machine), **_c_memory(machine), **_accelerator(machine)}),
         (torch.cuda, _cuda_functions(machine)),
+        (torch.cuda.memory, {"is_initialized": lambda: True}),
         (torch.accelerator, {"is_available": lambda: True, "device_count": lambda: 1}),
         (torch.backends.cuda, {"is_built": lambda: True}),
         (torch.Tensor, _tensor_methods()),
@@ -245,8 +245,3 @@ def _torch_functions() -> dict[str, Any]:
         return make
 
     return {"tensor": on_device(torch.tensor), "as_tensor": on_device(torch.as_tensor)}
-
-
-def as_torch_error(error: OutOfDeviceMemoryError) -> torch.OutOfMemoryError:
-    """Return PyTorch's error for a virtual device that is out of memory."""
-    return torch.OutOfMemoryError(f"CUDA out of memory. {error}")
