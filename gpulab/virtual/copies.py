@@ -1,6 +1,7 @@
 """Copies between host and device: which engine, how long, who waits, and when the values move."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from gpulab.virtual.machine import Machine, active
 from gpulab.virtual.storage import Layout, Storage, layout_of
 from gpulab.virtual.task import Fixed, Kind, Task
 from gpulab.virtual.tensor import VirtualTensor, wrap
-from gpulab.virtual.values import reference
+from gpulab.virtual.values import reference, unseen
 
 _NS = 1e9
 
@@ -139,12 +140,20 @@ def _stand_in(tensor: VirtualTensor) -> float:
     return math.nan
 
 
-def _launch(kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Any) -> Task:
+def _launch(
+    kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Callable[[], None] | None
+) -> Task:
     machine = active()
     size_bytes = on_device.layout_key.size_bytes
     rate = machine.spec.link_bytes_per_s * _PINNED_SHARE
     if not pinned:
         rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
     duration_ns = _COPY_FLOOR_NS + round(size_bytes / rate * _NS)
-    task = Task(kind, machine.stream, name=kind.value, demand=Fixed(duration_ns, 0), payload=move)
+    task = Task(
+        kind,
+        machine.stream,
+        name=kind.value,
+        demand=Fixed(duration_ns, 0),
+        payload=unseen(move) if move is not None else None,
+    )
     return machine.host.launch(task, machine.host.costs.copy_launch_ns)

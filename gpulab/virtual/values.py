@@ -66,18 +66,27 @@ def late(
     seed = active().next_random() if is_random(func) else None
 
     def compute() -> None:
+        with _seeded(seed):
+            out = _call(func, _to_views(late_args), _to_views(late_kwargs))
+        outs = out if isinstance(out, (list, tuple)) else [out]
+        for target, value in zip(targets, outs, strict=False):
+            if target is not None and value is not None:
+                target.view().copy_(value)
+
+    return unseen(compute)
+
+
+def unseen(payload: Callable[[], None]) -> Callable[[], None]:
+    """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
+
+    def run() -> None:
         guard = disable_dispatch()
         try:
-            with _seeded(seed):
-                out = _call(func, _to_views(late_args), _to_views(late_kwargs))
-            outs = out if isinstance(out, (list, tuple)) else [out]
-            for target, value in zip(targets, outs, strict=False):
-                if target is not None and value is not None:
-                    target.view().copy_(value)
+            payload()
         finally:
             del guard
 
-    return compute
+    return run
 
 
 @contextmanager
