@@ -2,10 +2,11 @@
 
 from gpulab.gpus import gpu
 from gpulab.virtual.device import Device
-from gpulab.virtual.host import Host
+from gpulab.virtual.host import Host, HostCosts
 from gpulab.virtual.task import Fixed, Kind, Task
 
 US = 1_000
+COSTS = HostCosts()
 
 
 def make_host(*, first_use: bool = False) -> Host:
@@ -27,10 +28,11 @@ def test_a_launch_takes_host_time_only() -> None:
 
 
 def test_waiting_takes_until_the_end_and_the_wake_up() -> None:
-    """Launch 5, latency 3.4, kernel 100 and wake-up 3.3 µs."""
+    """The reading holds the launch, its latency, the kernel and the wake-up."""
     host = make_host()
     host.wait(launch(host, 100 * US))
-    assert host.now_ns == 5_000 + 3_400 + 100_000 + 3_300
+    overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns
+    assert host.now_ns == 5 * US + 100 * US + overhead_ns
 
 
 def test_waiting_for_the_device_waits_for_every_stream() -> None:
@@ -41,7 +43,17 @@ def test_waiting_for_the_device_waits_for_every_stream() -> None:
     long = Task(Kind.KERNEL, side, name="k", demand=Fixed(500 * US))
     host.launch(long, US)
     host.wait_for_device()
-    assert host.now_ns == 6_000 + 3_400 + 500_000 + 3_300
+    overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns
+    assert host.now_ns == 6 * US + 500 * US + overhead_ns
+
+
+def test_waiting_for_nothing_costs_the_call() -> None:
+    """On an idle device a wait returns after its own overhead."""
+    host = make_host()
+    host.wait_for_device()
+    assert host.now_ns == COSTS.synchronize_ns
+    host.wait_for_stream(0)
+    assert host.now_ns == COSTS.synchronize_ns + COSTS.wait_call_ns
 
 
 def test_the_full_queue_blocks_the_host() -> None:

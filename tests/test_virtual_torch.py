@@ -8,8 +8,15 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
+from gpulab.virtual.costs import FAMILIES
+from gpulab.virtual.host import HostCosts
 
 US = 1e-6
+COSTS = HostCosts()
+CLOCK_S = COSTS.clock_read_ns * 1e-9
+OVERHEAD_S = (COSTS.launch_latency_ns + COSTS.wake_ns) * 1e-9
+GEMM_LAUNCH_S = FAMILIES["gemm"].launch_ns * 1e-9
+ADD_LAUNCH_S = FAMILIES["elementwise"].launch_ns * 1e-9
 
 
 @pytest.fixture
@@ -126,15 +133,15 @@ def test_backward_runs() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_launch_returns_before_its_kernel_has_run() -> None:
-    """A stopwatch round a product reads the launch, 12.5 µs and a clock reading."""
+    """A stopwatch round a product reads the launch and the look at the clock, nothing else."""
     a = torch.randn(4096, 4096, device="cuda")
     settle(lambda: a @ a)
-    assert elapsed_s(lambda: a @ a) == pytest.approx(12.55 * US, abs=1e-9)
+    assert elapsed_s(lambda: a @ a) == pytest.approx(GEMM_LAUNCH_S + CLOCK_S, abs=1e-9)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_waiting_reads_launch_kernel_and_wake_up() -> None:
-    """With synchronize the stopwatch reads 12.5 + 3.4 + kernel + 3.3 µs."""
+    """With synchronize the stopwatch reads launch, latency, kernel and wake-up."""
     a = torch.randn(4096, 4096, device="cuda")
     settle(lambda: a @ a)
 
@@ -143,7 +150,7 @@ def test_waiting_reads_launch_kernel_and_wake_up() -> None:
         torch.cuda.synchronize()
 
     kernel_s = 2_789_623e-9  # as test_virtual_costs has it
-    assert elapsed_s(waited) == pytest.approx((12.5 + 3.4 + 3.3 + 0.05) * US + kernel_s, rel=2e-3)
+    assert elapsed_s(waited) == pytest.approx(GEMM_LAUNCH_S + OVERHEAD_S + kernel_s, rel=2e-3)
 
 
 @pytest.mark.usefixtures("gpu")
@@ -295,7 +302,7 @@ def test_pinned_copies_return_and_pageable_ones_wait() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
-    """Launch 6.5, latency 3.4, copy 2 and wake-up 3.3 µs: the simulation's own work is unseen."""
+    """Launch, latency, a copy of 1.4 µs and wake-up: the simulation's own work is unseen."""
     on_device = torch.zeros(4, device="cuda")
     pinned = torch.ones(4, pin_memory=True)
     torch.cuda.synchronize()
@@ -304,7 +311,9 @@ def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
         on_device.copy_(pinned, non_blocking=True)
         torch.cuda.synchronize()
 
-    assert elapsed_s(copied) == pytest.approx(15.25 * US, abs=2e-9)
+    assert elapsed_s(copied) == pytest.approx(
+        COSTS.copy_launch_ns * 1e-9 + 1.4 * US + OVERHEAD_S + CLOCK_S, abs=2e-9
+    )
 
 
 @pytest.mark.usefixtures("gpu")
@@ -508,7 +517,9 @@ def test_timeit_and_sleep_use_virtual_time() -> None:
     assert elapsed_s(lambda: time.sleep(3600)) == pytest.approx(3600, abs=1e-6)
     x = torch.ones(8, device="cuda")
     settle(lambda: x + 1)
-    assert timeit.timeit(lambda: x + 1, number=1) == pytest.approx(6.55 * US, abs=1e-8)
+    assert timeit.timeit(lambda: x + 1, number=1) == pytest.approx(
+        ADD_LAUNCH_S + CLOCK_S, abs=1e-8
+    )
 
 
 @pytest.mark.usefixtures("gpu")

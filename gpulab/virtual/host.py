@@ -17,23 +17,27 @@ class HostCosts:
         From the end of a launching call until an idle device can start the work.
     wake_ns
         From the end of the awaited work until the waiting host goes on.
+    synchronize_ns, wait_call_ns
+        Least duration of a device-wide wait and of any other, when there is nothing to wait for.
     queue_depth
         Launches that may be pending; a further one blocks the host.
     """
 
-    launch_latency_ns: int = 3_400
-    wake_ns: int = 3_300
+    launch_latency_ns: int = 2_800
+    wake_ns: int = 3_200
+    synchronize_ns: int = 4_500
+    wait_call_ns: int = 900
     queue_depth: int = 1_022
     clock_read_ns: int = 50
-    event_create_ns: int = 700
-    event_record_ns: int = 8_000
-    event_query_ns: int = 900
-    stream_create_ns: int = 8_000
-    stream_wait_ns: int = 1_500
-    sleep_launch_ns: int = 6_000
-    view_ns: int = 1_300
-    empty_ns: int = 4_000
-    copy_launch_ns: int = 6_500
+    event_create_ns: int = 800
+    event_record_ns: int = 6_000
+    event_query_ns: int = 500
+    stream_create_ns: int = 1_400
+    stream_wait_ns: int = 1_200
+    sleep_launch_ns: int = 3_800
+    view_ns: int = 1_900
+    empty_ns: int = 3_500
+    copy_launch_ns: int = 4_500
     host_operation_ns: int = 2_000
     host_bytes_per_s: float = 20e9
     context_ns: int = 334_000_000
@@ -117,11 +121,8 @@ class Host:
         return task is None or task.is_done
 
     def wait(self, task: Task | None) -> None:
-        """Block until ``task`` is done; of no task, only the cost of the call remains."""
-        if task is not None:
-            self.now_ns = max(self.now_ns, self.device.finish(task))
-        self.spend(self.costs.wake_ns)
-        self.catch_up()
+        """Block until ``task`` is done; if it is already, only the cost of the call remains."""
+        self._wait_until(self._end_of(task), self.costs.wait_call_ns)
 
     def wait_for_stream(self, stream: int) -> None:
         """Block until everything submitted to ``stream`` is done."""
@@ -130,11 +131,9 @@ class Host:
     def wait_for_device(self) -> None:
         """Block until everything submitted is done."""
         self.start_context()
-        for stream in range(self.device.n_streams):
-            last = self.device.last_task(stream)
-            if last is not None:
-                self.now_ns = max(self.now_ns, self.device.finish(last))
-        self.wait(None)
+        last_tasks = [self.device.last_task(stream) for stream in range(self.device.n_streams)]
+        end_ns = max(self._end_of(task) for task in last_tasks)
+        self._wait_until(end_ns, self.costs.synchronize_ns)
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Do CPU work that touches ``size_bytes``; the device goes on meanwhile."""
@@ -142,6 +141,14 @@ class Host:
         action()
         transfer_ns = round(size_bytes / self.costs.host_bytes_per_s * 1e9)
         self.spend(self.costs.host_operation_ns + transfer_ns)
+
+    def _end_of(self, task: Task | None) -> int:
+        return 0 if task is None else self.device.finish(task)
+
+    def _wait_until(self, end_ns: int, call_ns: int) -> None:
+        is_idle = end_ns <= self.now_ns
+        self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
+        self.catch_up()
 
     def _wait_for_room(self) -> None:
         if self.device.n_pending < self.costs.queue_depth:
