@@ -10,6 +10,7 @@ import gpulab
 from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
 from gpulab.virtual.costs import FAMILIES
 from gpulab.virtual.host import HostCosts
+from gpulab.virtual.session import entered
 
 US = 1e-6
 COSTS = HostCosts()
@@ -471,6 +472,7 @@ def test_entering_twice_is_one_context() -> None:
         with device:
             pass
         assert torch.cuda.is_available()
+        assert entered() is device
     assert not device.entered
 
 
@@ -478,6 +480,7 @@ def test_a_second_virtual_gpu_inside_the_first_is_refused() -> None:
     """Two devices cannot both stand behind torch.cuda."""
     with gpulab.virtual_gpu("H200"), pytest.raises(VirtualGpuError) as error:
         gpulab.virtual_gpu("A100").__enter__()
+    assert entered() is None
     assert str(error.value) == (
         "the virtual H200 is entered already; leave it before entering the virtual A100"
     )

@@ -99,16 +99,6 @@ def active() -> Machine:
     return _entered[-1]
 
 
-def is_active(machine: Machine) -> bool:
-    """Tell whether the context of ``machine`` is entered."""
-    return machine in _entered
-
-
-def any_active() -> bool:
-    """Tell whether the context of some machine is entered."""
-    return bool(_entered)
-
-
 def enter(machine: Machine) -> None:
     """Make ``machine`` the active one."""
     _entered.append(machine)

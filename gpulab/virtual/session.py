@@ -72,15 +72,17 @@ class VirtualGpu:
             self._remove()
 
     def _install(self) -> None:
-        if machine.any_active():
+        other = entered()
+        if other is not None:
             raise VirtualGpuError(
-                f"the virtual {machine.active().spec.name} is entered already; "
+                f"the virtual {other.spec.name} is entered already; "
                 f"leave it before entering the virtual {self.spec.name}"
             )
         # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
         importlib.import_module("torch._dynamo")
         self._thread = threading.get_ident()
         machine.enter(self.machine)
+        _entered.append(self)
         self._undo = torch_cuda.install(self.machine) + clock.install(self.machine.host)
         self._mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
         self._mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
@@ -92,3 +94,13 @@ class VirtualGpu:
             undo()
         self._undo = []
         machine.leave()
+        _entered.remove(self)
+
+
+# at most one: two devices cannot both stand behind torch.cuda
+_entered: list[VirtualGpu] = []
+
+
+def entered() -> VirtualGpu | None:
+    """Return the virtual GPU that stands behind ``torch.cuda`` now, or None."""
+    return _entered[-1] if _entered else None
