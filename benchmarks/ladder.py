@@ -1,0 +1,55 @@
+"""Time one matmul by every method, on the GPU in use and on the virtual one, side by side.
+
+Run it with ``python benchmarks/ladder.py``. Where there is no CUDA GPU only the virtual figures
+are printed. The figures are printed and never asserted: speed is not a test.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+import gpulab
+from gpulab.timing import METHODS
+from gpulab.units import format_estimate
+
+SIZES = (64, 256, 1024, 4096)
+DTYPES = (torch.float32, torch.float16)
+
+
+def product(size: int, dtype: torch.dtype) -> Callable[[], torch.Tensor]:
+    """Return a product of two square matrices on the GPU, as work to be timed."""
+    a = torch.randn(size, size, device="cuda", dtype=dtype)
+    return lambda: a @ a
+
+
+def ladder() -> dict[tuple[int, str, str], gpulab.Measurement]:
+    """Measure every size, type and method on the GPU in use."""
+    readings = {}
+    for size in SIZES:
+        for dtype in DTYPES:
+            for method in METHODS:
+                key = (size, str(dtype).removeprefix("torch."), method)
+                readings[key] = gpulab.measure(product(size, dtype), method=method)
+    return readings
+
+
+def estimate(reading: gpulab.Measurement) -> str:
+    """Return the median with its interval."""
+    return format_estimate(reading.median_s, *reading.interval_s)
+
+
+def main() -> None:
+    """Print the table."""
+    with gpulab.virtual_gpu("H200") as virtual:
+        columns = {f"virtual {virtual.spec.driver_name}": ladder()}
+    if torch.cuda.is_available():
+        columns[f"{torch.cuda.get_device_name()}, measured"] = ladder()
+    print(f"{'n':>5} {'type':<8} {'method':<13}" + "".join(f"{name:<30}" for name in columns))
+    for key in next(iter(columns.values())):
+        size, dtype, method = key
+        cells = "".join(f"{estimate(readings[key]):<30}" for readings in columns.values())
+        print(f"{size:>5} {dtype:<8} {method:<13}{cells}")
+
+
+if __name__ == "__main__":
+    main()

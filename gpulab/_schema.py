@@ -1,0 +1,84 @@
+"""A saved record names its schema; only that schema is read back, and every field is checked."""
+
+import json
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from types import GenericAlias
+from typing import TYPE_CHECKING, TypeVar
+
+from gpulab.errors import SchemaVersionError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+R = TypeVar("R", bound="DataclassInstance")
+
+
+def encode(record: "DataclassInstance", schema: str) -> dict[str, object]:
+    """Return the fields of ``record``, nested records as dicts, under the name of the schema."""
+    return {"schema": schema, **asdict(record)}
+
+
+def decode(cls: type[R], data: object, schema: str) -> R:
+    """Return the record of class ``cls`` that :func:`encode` wrote.
+
+    Raises
+    ------
+    SchemaVersionError
+        If the schema is another one, or a field is missing, unknown or of another type.
+    """
+    found = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or found != schema:
+        raise SchemaVersionError(
+            f"the saved data have the schema {found!r} and this version of gpulab reads "
+            f"{schema!r}; read them with the gpulab that wrote them, or save them again with this"
+        )
+    content = {name: value for name, value in data.items() if name != "schema"}
+    return _record(cls, content, schema, "")
+
+
+def parse(text: str, schema: str) -> object:
+    """Return the content of a JSON text that should hold a record of ``schema``.
+
+    Raises
+    ------
+    SchemaVersionError
+        If the text is not JSON, for example because the file was cut short.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SchemaVersionError(f"{_bad(schema)} the text is not JSON ({error})") from error
+
+
+def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:
+    # A field that is not known is refused rather than dropped: dropping would lose it for good.
+    known = {field.name: field for field in fields(cls)}
+    if unknown := sorted(data.keys() - known.keys()):
+        raise SchemaVersionError(f"{_bad(schema)} {where}{unknown[0]} is not a field of it")
+    values = {}
+    for name, field in known.items():
+        if name in data:
+            values[name] = _value(field.type, data[name], schema, where + name)
+        elif field.default is MISSING:
+            raise SchemaVersionError(f"{_bad(schema)} {where}{name} is missing")
+    return cls(**values)
+
+
+def _value(kind: object, value: object, schema: str, where: str) -> object:
+    """Return ``value`` as the field's annotation says, going down into records and tuples."""
+    if isinstance(kind, GenericAlias) and isinstance(value, list | tuple):
+        inner = kind.__args__[0]
+        return tuple(_value(inner, part, schema, f"{where}[{i}]") for i, part in enumerate(value))
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+        return _record(kind, value, schema, f"{where}.")
+    # JSON writers of other languages write the float 2.0 as 2.
+    if kind is float and isinstance(value, int):
+        return float(value)
+    if isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
+        name = getattr(kind, "__name__", kind)
+        raise SchemaVersionError(f"{_bad(schema)} {where}={value!r} is not of type {name}")
+    return value
+
+
+def _bad(schema: str) -> str:
+    return f"the saved data are not a whole {schema!r} record; save them again:"

@@ -1,0 +1,167 @@
+"""Seconds, bytes and rates become text here and nowhere else, and text becomes seconds again."""
+
+import math
+import re
+
+from gpulab.errors import InvalidOptionError
+
+_TIME_EXPONENTS = {0: "s", -3: "ms", -6: "µs", -9: "ns"}
+_MU = "\u03bc"  # Greek mu, which some keyboards give in place of the micro sign
+_TIME_SCALES = {"ns": 1e-9, f"{_MU}s": 1e-6, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+_RATE_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_BYTE_STEP = 1024
+_TOO_LONG = 10_000  # of a unit; more digits are not read but counted
+_ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
+
+
+def format_time(time_s: float, digits: int = 3) -> str:
+    """Write a duration with ``digits`` significant digits and the unit a reader would choose.
+
+    The digits are for reading; they do not say how precisely the duration is known.
+
+    >>> format_time(24.86e-6)
+    '24.9 µs'
+    >>> format_time(999.6e-6)
+    '1.00 ms'
+    """
+    exponent, unit = time_unit(time_s, digits)
+    return f"{_number(time_s, exponent, _decimals(time_s, exponent, digits))} {unit}"
+
+
+def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
+    """Write an interval of durations in one unit, chosen for its high end.
+
+    >>> format_interval(24.84e-6, 25.02e-6)
+    '[24.8, 25.0] µs'
+    """
+    exponent, unit = time_unit(high_s, digits)
+    decimals = _decimals(high_s, exponent, digits)
+    ends = (_number(end_s, exponent, decimals) for end_s in (low_s, high_s))
+    return f"[{', '.join(ends)}] {unit}"
+
+
+def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3) -> str:
+    """Write an estimate and its interval, all in the unit and decimals of the estimate.
+
+    An interval that reaches 10,000 of that unit is written with a unit of its own. What the
+    interval means is for the caller to say; here it is only written.
+
+    >>> format_estimate(24.86e-6, 24.81e-6, 25.02e-6)
+    '24.9 µs [24.8, 25.0]'
+    """
+    exponent, unit = time_unit(time_s, digits)
+    decimals = _decimals(time_s, exponent, digits)
+    if abs(high_s) >= _TOO_LONG * 10.0**exponent:
+        return f"{format_time(time_s, digits)} {format_interval(low_s, high_s, digits)}"
+    value, low, high = (_number(part, exponent, decimals) for part in (time_s, low_s, high_s))
+    return f"{value} {unit} [{low}, {high}]"
+
+
+def format_bytes(size_bytes: float, digits: int = 3) -> str:
+    """Write a size in binary units (1 KiB is 1024 B), as memories and tensors are sized.
+
+    >>> format_bytes(60 * 1024**2)
+    '60.0 MiB'
+    >>> format_bytes(512)
+    '512 B'
+    """
+    value, step = float(size_bytes), 0
+    # A value that would be written as 1024 belongs to the next unit.
+    while abs(value) >= _BYTE_STEP - 0.5 and step < len(_BYTE_UNITS) - 1:
+        value, step = value / _BYTE_STEP, step + 1
+    decimals = 0 if step == 0 else _decimals(value, 0, digits)
+    return f"{_number(value, 0, decimals)} {_BYTE_UNITS[step]}"
+
+
+def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
+    """Write a rate in decimal units (1 kB/s is 1000 B/s), as data sheets state them.
+
+    >>> format_rate(4.3e12, "B")
+    '4.30 TB/s'
+    >>> format_rate(788e12, "FLOP")
+    '788 TFLOP/s'
+    """
+    step = min(max(_leading_exponent(per_s, digits) // 3, 0), len(_RATE_PREFIXES) - 1)
+    text = _number(per_s, 3 * step, _decimals(per_s, 3 * step, digits))
+    return f"{text} {_RATE_PREFIXES[step]}{unit}/s"
+
+
+def parse_time(text: str) -> float:
+    """Read a duration such as ``"2 ms"`` and return its seconds.
+
+    A number without a unit is refused: nobody can tell which one was meant.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``text`` is not a number of at least zero followed by ns, us, µs, ms or s.
+
+    Examples
+    --------
+    >>> parse_time("2 ms")
+    0.002
+    """
+    # The sign is not part of the pattern: no option of the package is a negative time.
+    match = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([^\d\s.]+)\s*", text)
+    try:
+        number, unit = match.groups() if match else ("", "")
+        time_s = float(number) * _TIME_SCALES[unit]
+    except (ValueError, KeyError):
+        time_s = math.inf
+    if math.isinf(time_s):
+        raise InvalidOptionError(
+            f"time {text!r} cannot be read; "
+            "write a number and one of the units ns, us, µs, ms, s, for example '2 ms'"
+        )
+    return time_s
+
+
+def ascii_units(text: str, encoding: str | None) -> str:
+    """Return ``text`` as a console with ``encoding`` can write it: µ as u, ± as +-.
+
+    Text that the console can write comes back unchanged, and so does any text when
+    ``encoding`` is None, as it is for streams that take characters.
+
+    >>> ascii_units("24.9 µs", "ascii")
+    '24.9 us'
+    >>> ascii_units("24.9 µs", "utf-8")
+    '24.9 µs'
+    """
+    if encoding is None:
+        return text
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    except LookupError:  # a console may name an encoding that Python does not have
+        return ascii_units(text, "ascii")
+    return text
+
+
+def time_unit(time_s: float, digits: int = 3) -> tuple[int, str]:
+    """Choose the unit for a duration: its power of ten and its name.
+
+    A duration that would round up to the next unit has that unit already.
+
+    >>> time_unit(24.9e-6)
+    (-6, 'µs')
+    """
+    exponent = min(max(_leading_exponent(time_s, digits) // 3 * 3, -9), 0)
+    return exponent, _TIME_EXPONENTS[exponent]
+
+
+def _leading_exponent(value: float, digits: int) -> int:
+    """Return the power of ten of the first digit, once the value is rounded."""
+    # Read from the rounded text: a logarithm would give 9.996 one digit less than is written.
+    return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) else 0
+
+
+def _decimals(value: float, exponent: int, digits: int) -> int:
+    return max(0, digits - 1 - (_leading_exponent(value, digits) - exponent))
+
+
+def _number(value: float, exponent: int, decimals: int) -> str:
+    # Dividing by an exact power of ten rounds once; multiplying by 1e6 would not be worse,
+    # but 1e-6 is not exact and would be.
+    return f"{value / 10.0**exponent if exponent >= 0 else value * 10.0**-exponent:.{decimals}f}"

@@ -1,0 +1,308 @@
+"""How the code is kept, in figures and in words: measured with ``ast``, checked by the tools."""
+
+import ast
+import io
+import re
+import statistics
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
+
+MAX_FILE_LINES = 300
+MAX_FUNCTION_MEDIAN = 8
+MAX_FUNCTION_P90 = 30
+# A class of one letter keeps each pattern from finding itself in this file.
+FORBIDDEN = {
+    "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|User[s]/\w+)/",
+    "a path on a drive": r"\b[C]:\\\w",
+    "the host of a package registry": r"pyp[i]\.org|pythonhoste[d]\.org|npmj[s]\.|anacond[a]\.org",
+    "an address of a private network": r"//(?:10|192\.168|172\.16)\.\d",
+    "a note to oneself": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
+    "the number of an issue": r"\b[Ii]ssu[e]s? #?\d|\bPR #\d",
+}
+# A silenced rule stands between the marker and a second comment, which is the reason.
+SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b")
+EXPLAINED = re.compile(r"(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\])\s+# ?\w")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function or a class, and where it stands; public unless it or its owner is private."""
+
+    path: Path
+    node: Function | ast.ClassDef
+    public: bool
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.node.lineno}: {self.node.name}"
+
+    @property
+    def n_lines(self) -> int:
+        """Lines from ``def`` to the end, docstring included and decorators not."""
+        return (self.node.end_lineno or 0) - self.node.lineno + 1
+
+    @property
+    def documented(self) -> bool:
+        """Whether it has a docstring."""
+        return ast.get_docstring(self.node) is not None
+
+
+def definitions_in(path: Path) -> Iterator[Definition]:
+    """Yield every function and class of a file, those inside others included."""
+
+    def walk(node: ast.AST, *, public: bool) -> Iterator[Definition]:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, Function | ast.ClassDef):
+                yield from walk(child, public=public)
+                continue
+            shown = public and not child.name.startswith("_")
+            yield Definition(path, child, shown)
+            # What is defined inside a function is seen by nobody else.
+            yield from walk(child, public=shown and isinstance(child, ast.ClassDef))
+
+    yield from walk(ast.parse(path.read_text("utf-8")), public=True)
+
+
+@cache
+def package_files() -> tuple[Path, ...]:
+    """Return the modules of the package."""
+    return tuple(sorted(PACKAGE.rglob("*.py")))
+
+
+@cache
+def package_definitions() -> tuple[Definition, ...]:
+    """Return every function and class of the package."""
+    return tuple(found for path in package_files() for found in definitions_in(path))
+
+
+def package_functions() -> list[Definition]:
+    """Return every function and method of the package."""
+    return [found for found in package_definitions() if isinstance(found.node, Function)]
+
+
+def n_lines_of(path: Path) -> int:
+    """Return the number of lines of a file."""
+    return len(path.read_text("utf-8").splitlines())
+
+
+def share(part: int, whole: int) -> float:
+    """Return a percentage."""
+    return 100 * part / max(whole, 1)
+
+
+def p90(values: list[int]) -> float:
+    """Return the value that nine tenths of the others do not exceed."""
+    return statistics.quantiles(values, n=10, method="inclusive")[-1]
+
+
+def figures() -> dict[str, str]:
+    """Return the table of figures, ready to be read."""
+    sizes = [n_lines_of(path) for path in package_files()]
+    lines = [line.strip() for path in package_files() for line in path.read_text().splitlines()]
+    lengths = [function.n_lines for function in package_functions()]
+    typed = sum(has_all_types(function) for function in package_functions())
+    public = [function for function in package_functions() if function.public]
+    n_comments, n_full = sum(line.startswith("#") for line in lines), sum(map(bool, lines))
+    return {
+        "files": str(len(sizes)),
+        "lines": str(sum(sizes)),
+        "median file": f"{statistics.median(sizes):.0f}",
+        "largest file": f"{max(sizes)} (at most {MAX_FILE_LINES})",
+        "functions": str(len(lengths)),
+        "median function": f"{statistics.median(lengths):.0f} (at most {MAX_FUNCTION_MEDIAN})",
+        "p90 function": f"{p90(lengths):.0f} (at most {MAX_FUNCTION_P90})",
+        "functions fully typed": f"{share(typed, len(lengths)):.1f} % (all)",
+        "public functions with docstring": (
+            f"{share(sum(function.documented for function in public), len(public)):.1f} % (all)"
+        ),
+        "comment lines": f"{share(n_comments, n_full):.1f} %",
+    }
+
+
+def has_all_types(function: Definition) -> bool:
+    """Tell whether the result and every argument but self or cls has a type."""
+    assert isinstance(function.node, Function)
+    given = function.node.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    arguments += [argument for argument in (given.vararg, given.kwarg) if argument]
+    return function.node.returns is not None and all(
+        argument.annotation or argument.arg in {"self", "cls"} for argument in arguments
+    )
+
+
+def at(path: Path, line: int, text: str) -> str:
+    """Write a place so that an editor can jump to it."""
+    return f"{path.relative_to(ROOT)}:{line}: {text}"
+
+
+def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every run of the tests prints how large and how documented the package is."""
+    table = figures()
+    width = max(map(len, table))
+    rows = [f"  {name:<{width}}  {value}" for name, value in table.items()]
+    with capsys.disabled():
+        print("", *rows, sep="\n")  # noqa: T201 # figures to watch
+    assert len(rows) == 10
+
+
+def test_files_fit_on_a_few_screens() -> None:
+    """No file of the package is longer than 300 lines."""
+    sizes = {path: n_lines_of(path) for path in package_files()}
+    long = [at(path, n, f"{n} lines") for path, n in sizes.items() if n > MAX_FILE_LINES]
+    assert not long, "\n".join(long)
+
+
+def test_functions_are_short() -> None:
+    """Half of the functions have at most 8 lines, nine tenths at most 30."""
+    functions = sorted(package_functions(), key=lambda function: -function.n_lines)
+    lengths = [function.n_lines for function in functions]
+    longest = "\n".join(f"{function}: {function.n_lines} lines" for function in functions[:20])
+    assert statistics.median(lengths) <= MAX_FUNCTION_MEDIAN, longest
+    assert p90(lengths) <= MAX_FUNCTION_P90, longest
+
+
+def test_functions_are_typed() -> None:
+    """Every argument and every result has a type."""
+    untyped = [str(function) for function in package_functions() if not has_all_types(function)]
+    assert not untyped, "\n".join(untyped)
+
+
+def test_public_names_have_docstrings() -> None:
+    """Every public function, method and class says what it does."""
+    silent = [
+        str(found) for found in package_definitions() if found.public and not found.documented
+    ]
+    assert not silent, "\n".join(silent)
+
+
+def test_modules_have_an_idea() -> None:
+    """The first line of every module is a sentence: the one idea of the module."""
+    vague = []
+    for path in [*package_files(), *TESTS.glob("*.py")]:
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        if not docstring.partition("\n")[0].endswith("."):
+            vague.append(at(path, 1, "no sentence in the first line"))
+    assert not vague, "\n".join(vague)
+
+
+def test_tests_state_their_contract() -> None:
+    """Every test function has a docstring that starts with a sentence on one line."""
+    silent = []
+    for path in sorted(TESTS.glob("test_*.py")):
+        for found in definitions_in(path):
+            docstring = ast.get_docstring(found.node) or ""
+            if found.node.name.startswith("test_") and not docstring.partition("\n")[0].endswith(
+                "."
+            ):
+                silent.append(str(found))
+    assert not silent, "\n".join(silent)
+
+
+def comments_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each comment; what looks like one inside a string is none."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def test_suppressions_have_a_reason() -> None:
+    """A silenced warning names its rule, and the same line says why."""
+    bare = [
+        at(path, line, comment)
+        for path in [*package_files(), *sorted(TESTS.glob("*.py"))]
+        for line, comment in comments_of(path)
+        if SUPPRESSION.search(comment) and not EXPLAINED.search(comment)
+    ]
+    assert not bare, "\n".join(bare)
+
+
+def tracked_files() -> list[Path]:
+    """Return the files under version control, or skip where there is none."""
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if listing.returncode != 0:
+        pytest.skip("this copy of the project is not a git checkout")
+    return [ROOT / name for name in listing.stdout.split("\0") if (ROOT / name).is_file()]
+
+
+def test_text_speaks_of_the_project_alone() -> None:
+    """No tracked text names a machine, a registry, or work that is left."""
+    wrong = []
+    for path in tracked_files():
+        try:
+            lines = path.read_text("utf-8").splitlines()
+        except UnicodeDecodeError:  # a picture has no words
+            continue
+        for number, line in enumerate(lines, start=1):
+            wrong += [
+                at(path, number, f"{what}: {line.strip()[:80]}")
+                for what, pattern in FORBIDDEN.items()
+                if re.search(pattern, line)
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("a path of one machine", "see /wor" + "k/main/x.py"),
+        ("a path of one machine", "'/hom" + "e/ada/x.py'"),
+        ("a path on a drive", "C" + ":\\Users"),
+        ("the host of a package registry", "https://pyp" + "i.org/simple"),
+        ("an address of a private network", "http:/" + "/10.0.0.7:8888"),
+        ("a note to oneself", "# TOD" + "O: later"),
+        ("the number of an issue", "as issu" + "e 2 asks"),
+    ],
+)
+def test_forbidden_words_are_found(what: str, text: str) -> None:
+    """Each pattern finds what it is there for."""
+    assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, text)] == [what]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the work/launch ratio",
+        "version 10.0.7.3",
+        "http://127.0.0.1:8888",
+        "a/root/b",
+        "issues two",
+    ],
+)
+def test_innocent_words_are_left_alone(text: str) -> None:
+    """What only resembles a forbidden word is allowed."""
+    assert not any(re.search(pattern, text) for pattern in FORBIDDEN.values())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "--output-format=concise", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy"],
+    ],
+    ids=" ".join,
+)
+def test_tools_find_nothing(command: list[str]) -> None:
+    """The linter, the formatter and the type checker have no complaint."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,183 @@
+"""Statistics of samples, checked against exact values and against scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.stats import drift, median_interval, modes, robust_spread, steady_from
+
+finite = st.floats(-1e6, 1e6)
+samples_of = st.lists(finite, min_size=1, max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "ends"),
+    [(1, (1, 1)), (5, (1, 5)), (6, (1, 6)), (9, (2, 8)), (10, (2, 9)), (41, (14, 28))],
+)
+def test_interval_is_made_of_known_samples(n_samples: int, ends: tuple[int, int]) -> None:
+    """The ranks are those of the tables of the sign test, and all samples below 6."""
+    assert median_interval([float(rank) for rank in range(n_samples, 0, -1)]) == ends
+
+
+@given(n_samples=st.integers(6, 3000), confidence=st.floats(0.01, 0.96))
+def test_interval_is_the_narrowest_that_reaches_its_confidence(
+    n_samples: int, confidence: float
+) -> None:
+    """By scipy's binomial: this pair of ranks is enough, and the next pair inside is not."""
+    low, high = median_interval(np.arange(n_samples, dtype=float), confidence)
+    assert low + high == n_samples - 1
+    reached, reached_inside = 1 - 2 * binom.cdf([low, low + 1], n_samples, 0.5)
+    assert reached >= confidence - 1e-9
+    assert reached_inside < confidence + 1e-9 or low + 1 > high - 1
+
+
+@given(samples=samples_of)
+def test_interval_encloses_the_median(samples: list[float]) -> None:
+    """Whatever the samples, the interval is ordered, made of samples, and round the median."""
+    low, high = median_interval(samples)
+    assert {low, high} <= set(samples)
+    assert low <= float(np.median(samples)) <= high
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1.5, -0.1, math.nan])
+def test_confidence_outside_its_range(confidence: float) -> None:
+    """A certain interval does not exist; the message gives an example that does."""
+    with pytest.raises(InvalidOptionError) as error:
+        median_interval([1.0], confidence)
+    assert str(error.value) == (
+        f"confidence={confidence}; it must lie between 0 and 1, for example 0.95"
+    )
+
+
+@pytest.mark.parametrize("statistic", [median_interval, robust_spread, drift, modes, steady_from])
+def test_no_samples_have_no_statistic(statistic: object) -> None:
+    """Every statistic refuses to be asked about nothing."""
+    with pytest.raises(EmptyMeasurementError) as error:
+        statistic([])  # type: ignore[operator] # the five share only this call
+    assert str(error.value) == "samples is empty; give at least one sample"
+
+
+def test_spread_is_blind_to_outliers() -> None:
+    """The spread is 1.4826 median deviations, whatever the largest sample is."""
+    assert robust_spread([1.0, 2.0, 3.0, 4.0, 100.0]) == pytest.approx(1.4826)
+    assert robust_spread([7.0]) == 0
+
+
+def test_spread_of_a_normal_distribution_is_its_sigma() -> None:
+    """That is what the factor is for."""
+    samples = np.random.default_rng(0).normal(10, 2, 100_000)
+    assert robust_spread(samples) == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("samples", "change"),
+    [
+        ([1.0, 1.0, 1.1, 1.2, 1.25, 1.25], 0.25),
+        ([2.0, 9.0, 1.0], -0.5),
+        ([-2.0, 0.0, -1.0], 0.5),
+        ([1.0, 2.0], 0.0),
+        ([0.0, 0.0, 0.0], 0.0),
+        ([0.0, 0.0, 1.0], math.inf),
+        ([0.0, 0.0, -1.0], -math.inf),
+    ],
+)
+def test_drift_compares_first_and_last_third(samples: list[float], change: float) -> None:
+    """The change is relative to the first third; a start at zero makes any change infinite."""
+    assert drift(samples) == pytest.approx(change)
+
+
+def test_one_bell_is_one_mode() -> None:
+    """Normal, uniform and skewed samples are not split."""
+    rng = np.random.default_rng(0)
+    for samples in (rng.normal(1, 0.3, 100), rng.uniform(1, 2, 100), rng.exponential(1, 100) + 1):
+        assert modes(samples) == (pytest.approx(np.median(samples)),)
+
+
+@pytest.mark.parametrize(
+    ("samples", "centres"),
+    [
+        ([5.0] * 6 + [7.0] * 4, (5.0, 7.0)),
+        ([3.0, 1.0, 2.0] * 4, (1.0, 2.0, 3.0)),
+        ([5.0] * 7 + [7.0] * 3, (5.0,)),
+        ([5.0] * 60 + [7.0] * 5, (5.0,)),
+        ([5.0] * 6 + [5.25] * 4, (5.0,)),
+        ([5.0] * 6 + [5.26] * 4, (5.0, 5.26)),
+        ([-5.25] * 4 + [-5.0] * 6, (-5.0,)),
+        ([1.0], (1.0,)),
+    ],
+)
+def test_clusters_need_members_and_distance(
+    samples: list[float], centres: tuple[float, ...]
+) -> None:
+    """Four members, a tenth of all, and more than 5 % of distance: else there is one mode."""
+    assert modes(samples) == centres
+
+
+def test_clusters_need_six_spreads() -> None:
+    """Clusters are told apart from 6 of their own spreads on, and not below."""
+    box = np.linspace(-1, 1, 9)
+    spread = robust_spread(box)
+    for factor, n_modes in ((5.9, 1), (6.1, 2)):
+        assert (
+            len(modes(np.concatenate([100 + box, 100 + factor * spread + box]), min_separation=0))
+            == n_modes
+        )
+
+
+@pytest.mark.parametrize(
+    ("samples", "index"),
+    [
+        ([900.0, 12.0, 5.1, 5.0, 5.0, 5.1, 5.0, 5.0], 2),
+        ([5.0] * 8, 0),
+        ([5.0] * 7, 7),
+        ([5.0, 90.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0], 2),
+        ([1.43] * 50 + [1.67] * 51, 50),
+        ([2.0**-step for step in range(20)], 20),
+        ([1.0 + step / 100 for step in range(40)], 40),
+        ([5.0] * 20 + [9.0] + [5.0] * 20, 0),
+        ([5.0, 9.0] * 10, 0),
+        ([5.0] * 2 + [90.0] + [5.0] * 10, 3),
+        ([5.0] * 3 + [90.0] + [5.0] * 10, 0),
+        ([5.0] * 3 + [90.0] + [5.0] * 6, 0),
+        ([5.0] * 3 + [90.0] * 3 + [5.0] * 10, 6),
+    ],
+)
+def test_steady_state_is_found(samples: list[float], index: int) -> None:
+    """First-use costs end, regimes change, drifts never end; an outlier or noise is no matter."""
+    assert steady_from(samples) == index
+
+
+def test_steady_within_a_tolerance() -> None:
+    """Quiet samples 3 % above the level are not steady at 2 % and are at 4 %."""
+    samples = [1.03] * 4 + [1.0] * 8
+    assert steady_from(samples) == 4
+    assert steady_from(samples, tolerance=0.04) == 0
+    assert steady_from([-sample for sample in samples], tolerance=0.04) == 0
+    assert steady_from([1.0] * 12 + [1.01] * 4) == 0
+
+
+@pytest.mark.parametrize(("first", "index"), [(17.2, 0), (17.4, 4)])
+def test_steady_within_the_noise(first: float, index: int) -> None:
+    """Steps of 2 are noise of 1.4826 * sqrt(2); three times that, 6.29, is still the level."""
+    assert steady_from([first] * 4 + [10.0, 12.0] * 6) == index
+
+
+def test_steady_noise_is_steady() -> None:
+    """Noise of 5 % without a trend is steady from the start in nearly every set."""
+    rng = np.random.default_rng(0)
+    starts = [steady_from(rng.normal(1, 0.05, 50)) for _ in range(200)]
+    assert sum(start <= 3 for start in starts) >= 180
+
+
+@given(samples=samples_of)
+def test_statistics_take_any_numbers(samples: list[float]) -> None:
+    """No finite samples break a statistic, and each answer lies in its range."""
+    assert 0 <= steady_from(samples) <= len(samples)
+    assert robust_spread(samples) >= 0
+    assert list(modes(samples)) == sorted(modes(samples))
+    assert not math.isnan(drift(samples))
