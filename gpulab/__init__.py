@@ -8,7 +8,7 @@ from gpulab._version import __version__
 if TYPE_CHECKING:
     from gpulab.device import doctor, use
     from gpulab.magic import load_ipython_extension, unload_ipython_extension
-    from gpulab.measure import measure
+    from gpulab.measuring import measure
     from gpulab.measurement import Conditions, Finding, Measurement, Timeline
     from gpulab.virtual import virtual_gpu
 
@@ -33,7 +33,7 @@ _HOMES = {
     "Timeline": "gpulab.measurement",
     "doctor": "gpulab.device",
     "load_ipython_extension": "gpulab.magic",
-    "measure": "gpulab.measure",
+    "measure": "gpulab.measuring",
     "unload_ipython_extension": "gpulab.magic",
     "use": "gpulab.device",
     "virtual_gpu": "gpulab.virtual",

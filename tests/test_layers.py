@@ -25,7 +25,7 @@ ROWS = [
     ["device", "clocks"],
     ["timing"],
     ["findings", "warmup", "timeline"],
-    ["measure"],
+    ["measuring"],
     ["plots", "exercises", "magic"],
     ["lessons"],
     ["cli"],
