@@ -8,8 +8,8 @@ from gpulab._version import __version__
 if TYPE_CHECKING:
     from gpulab.device import doctor, use
     from gpulab.magic import load_ipython_extension, unload_ipython_extension
-    from gpulab.measuring import measure
     from gpulab.measurement import Conditions, Finding, Measurement, Timeline
+    from gpulab.measuring import measure
     from gpulab.virtual import virtual_gpu
 
 __all__ = [

@@ -128,7 +128,7 @@ def _call(work: Work) -> _Call:
     torch.cuda.synchronize()
     start_s = time.perf_counter()
     work()
-    behind.record()
+    behind.record(stream)
     launched_s = time.perf_counter()
     torch.cuda.synchronize()
     return _Call(launched_s - start_s, time.perf_counter() - start_s)

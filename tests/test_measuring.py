@@ -18,8 +18,8 @@ from gpulab.errors import (
     UnknownNameError,
 )
 from gpulab.gpus import gpu
-from gpulab.measuring import _Bar, measure
 from gpulab.measurement import Measurement
+from gpulab.measuring import _Bar, measure
 from gpulab.timing import METHODS
 from gpulab.virtual.host import HostCosts
 from gpulab.virtual.session import VirtualGpu

@@ -45,7 +45,7 @@ FAMILIES = {
     "reduction": Family(3_100, 9_000, 0.95),
     "softmax": Family(3_800, 8_500, 0.30),
     "norm": Family(3_500, 13_000, 0.66),
-    "gemm": Family(2_000, 14_000),
+    "gemm": Family(2_000, 12_000),
     "linear": Family(2_000, 21_000),
     "conv": Family(8_000, 29_000, 0.8, 0.25),
     "attention": Family(4_000, 20_000, 1.0, 0.3),

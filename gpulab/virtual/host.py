@@ -19,6 +19,8 @@ class HostCosts:
         From the end of the awaited work until the waiting host goes on.
     synchronize_ns, wait_call_ns
         Least duration of a device-wide wait and of any other, when there is nothing to wait for.
+    current_stream_ns
+        Asking for the current stream, which ``Event.record()`` without a stream does too.
     queue_depth
         Launches that may be pending; a further one blocks the host.
     """
@@ -30,7 +32,8 @@ class HostCosts:
     queue_depth: int = 1_022
     clock_read_ns: int = 50
     event_create_ns: int = 800
-    event_record_ns: int = 6_000
+    event_record_ns: int = 1_000
+    current_stream_ns: int = 5_000
     event_query_ns: int = 500
     stream_create_ns: int = 1_400
     stream_wait_ns: int = 1_200

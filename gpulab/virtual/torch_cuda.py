@@ -89,6 +89,10 @@ def _c_layer(machine: Machine) -> dict[str, Any]:
     def set_stream(stream_id: int, **_handles: int) -> None:
         machine.stream = stream_id
 
+    def current_stream(_index: int) -> tuple[int, int, int]:
+        machine.host.spend(machine.host.costs.current_stream_ns)
+        return machine.stream, 0, _CUDA_DEVICE_TYPE
+
     def sleep(cycles: int) -> None:
         demand = Fixed(sleep_ns(cycles, machine.spec))
         task = Task(Kind.KERNEL, machine.stream, name="sleep", demand=demand)
@@ -100,7 +104,7 @@ def _c_layer(machine: Machine) -> dict[str, Any]:
         "_cuda_exchangeDevice": lambda _index: 0,
         "_cuda_maybeExchangeDevice": lambda _index: 0,
         "_cuda_synchronize": machine.host.wait_for_device,
-        "_cuda_getCurrentStream": lambda _index: (machine.stream, 0, _CUDA_DEVICE_TYPE),
+        "_cuda_getCurrentStream": current_stream,
         "_cuda_getDefaultStream": lambda _index: (0, 0, _CUDA_DEVICE_TYPE),
         "_cuda_setStream": set_stream,
         "_cuda_sleep": sleep,

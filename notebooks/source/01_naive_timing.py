@@ -51,9 +51,11 @@ naive_guess = exercises.predict("What does the stopwatch below read?", ..., unit
 naive_guess
 
 # %%
-start = time.perf_counter()
-y = x @ x
-naive_s = time.perf_counter() - start
+for _ in range(3):  # the last round counts: the first calls after a pause are slow
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    y = x @ x
+    naive_s = time.perf_counter() - start
 format_time(naive_s)
 
 # %%
@@ -98,14 +100,13 @@ behind_guess
 
 # %%
 small = torch.randn(1280, 1280, device="cuda")
-for _ in range(3):
-    product = small @ small
-recorder = Recorder()
-for name in ("first", "second", "third"):
-    with recorder.host(f"launch {name}", kind="launch"), recorder.kernel(name):
-        product = small @ small
-with recorder.host("wait", kind="wait"):
-    torch.cuda.synchronize()
+for _ in range(3):  # again, the last round counts
+    recorder = Recorder()
+    for name in ("first", "second", "third"):
+        with recorder.host(f"launch {name}", kind="launch"), recorder.kernel(name):
+            product = small @ small
+    with recorder.host("wait", kind="wait"):
+        torch.cuda.synchronize()
 queue = recorder.timeline()
 format_time(queue.duration_s)
 
@@ -237,7 +238,8 @@ plots.draw(
 )
 
 # %%
-jump_guess.compare("jump once")
+ordered_s = sorted(calls_s)
+jump_guess.compare("jump once" if ordered_s[-1] > 100 * ordered_s[650] else "stay the same")
 
 # %% [markdown]
 # About a thousand launches found room. The next one was *blocked*: it could not return before the
