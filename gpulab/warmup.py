@@ -125,6 +125,7 @@ def _is_enough(
 
 def _call(work: Work) -> _Call:
     behind = new_event()  # what the events method records after each call
+    stream = torch.cuda.current_stream()  # looking it up takes longer than recording
     torch.cuda.synchronize()
     start_s = time.perf_counter()
     work()
