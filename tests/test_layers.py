@@ -47,10 +47,10 @@ FAMILIES = {
         *["virtual.plans", "virtual.private", "virtual.session", "virtual.storage"],
         *["virtual.streams", "virtual.tensor", "virtual.torch_cuda", "virtual.values"],
     ],
-    "device": ["device", "doctor"],
+    "device": ["device", "_doctor"],
     "timing": ["timing", "guard"],
-    "plots": ["plots", "_figure"],
-    "magic": ["magic", "_magic_compile", "_magic_options"],
+    "plots": ["plots", "_axes", "_figure"],
+    "magic": ["magic", "_magic_compile", "_magic_guard", "_magic_options"],
     "lessons": ["lessons", "_notebook_build"],
 }
 FORBIDDEN_IN_CORE = {"torch", "time", "asyncio"}
