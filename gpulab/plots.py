@@ -1,0 +1,300 @@
+"""Plots are functions from a record and axes to the same axes; `draw` makes one to look at."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpulab._axes import COLOURS, Look, as_list, finish, log_axis, looks, name_of, need, unit_of
+from gpulab._figure import Figure, frame_of, provenance, render
+from gpulab.errors import InvalidOptionError
+from gpulab.measurement import SPAN_KINDS, Measurement, Span, Timeline
+from gpulab.units import format_estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_ONE_LINE_TITLE = 56
+_THIN, _CHARACTER = 0.01, 0.012  # shares of the width of the axes
+_MANY_TICKS = 10
+
+
+def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
+    plot: "Callable[..., Axes]",
+    record: object,
+    *,
+    title: str,
+    alt: str,
+    ax_size: tuple[float, float] = (6.4, 4.0),
+    source: object = None,
+    **options: object,
+) -> Figure:
+    """Draw a record and give a display object that also reads as text.
+
+    Parameters
+    ----------
+    plot
+        One of the functions of this module, or any ``f(record, ax, **options) -> Axes``.
+    record
+        What it draws.
+    title
+        Title, without the source: where the numbers come from is added to it.
+    alt
+        What is to be seen, in a sentence or two; axes, units and ranges are added to it.
+    ax_size
+        Width and height, in inches.
+    source
+        Where the numbers come from, when the record does not say: a ``Device`` or text.
+    **options
+        Given to ``plot``.
+
+    Returns
+    -------
+    Figure
+        Picture, description and table of the data.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``alt`` is empty, or nothing says where the numbers come from.
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    if not alt.strip():
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    origin = provenance(record, source)
+    # Not through pyplot: no window, no global list of figures, no change of style.
+    canvas = Canvas(figsize=ax_size, layout="constrained", facecolor="white")
+    ax = canvas.add_subplot()
+    plot(record, ax, **options)
+    gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
+    ax.set_title(f"{title}{gap}({origin})", fontsize="medium")
+    return render(ax, alt=alt, frame=frame_of(record))
+
+
+def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
+    """Draw every sample in the order taken, with the median and its 95 % interval.
+
+    The band is about the median; single samples may well lie outside it.
+    """
+    measurements = as_list(record)
+    scale, unit = unit_of([item.median_s for item in measurements])
+    for item, look in zip(measurements, looks(), strict=False):
+        index = np.arange(1, item.n_samples + 1)
+        ax.plot(
+            index,
+            np.array(item.samples_s) / scale,
+            linestyle="none",
+            marker=look.marker,
+            markersize=4,
+            color=look.colour,
+            label=name_of(item),
+        )
+        ax.axhline(item.median_s / scale, color=look.colour, linestyle=look.dashes, linewidth=1)
+        low, high = (bound / scale for bound in item.interval_s)
+        ax.axhspan(low, high, color=look.colour, alpha=0.15, linewidth=0)
+    return finish(ax, "Scatter plot", "sample, in the order taken", f"time per call ({unit})")
+
+
+def distribution(
+    record: Measurement | Sequence[Measurement], ax: "Axes", *, n_bins: int = 30
+) -> "Axes":
+    """Count the samples by their length, with the median as a line.
+
+    Two humps mean two regimes; then the median describes neither.
+    """
+    measurements = as_list(record)
+    scale, unit = unit_of([item.median_s for item in measurements])
+    values = np.concatenate([item.samples_s for item in measurements]) / scale
+    edges = np.histogram_bin_edges(values, bins=n_bins)
+    for item, look in zip(measurements, looks(), strict=False):
+        counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
+        ax.stairs(
+            counts,
+            edges,
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=1.5,
+            label=name_of(item),
+        )
+        ax.axvline(item.median_s / scale, color=look.colour, linestyle=":", linewidth=1)
+    return finish(ax, "Histogram", f"time per call ({unit})", "number of samples")
+
+
+def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
+    """Draw one row a method: the median of each with its 95 % interval, on a log axis.
+
+    A narrow interval says that a method repeats itself, not that it is right.
+    """
+    measurements = as_list(record)
+    scale, unit = unit_of([item.median_s for item in measurements])
+    for row, (item, look) in enumerate(zip(measurements, looks(), strict=False)):
+        median = item.median_s / scale
+        low, high = (bound / scale for bound in item.interval_s)
+        ax.errorbar(
+            median,
+            row,
+            xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
+            fmt=look.marker,
+            color=look.colour,
+            capsize=4,
+        )
+        text = format_estimate(item.median_s, *item.interval_s)
+        ax.annotate(
+            text, (median, row), (0, 8), textcoords="offset points", ha="center", fontsize="small"
+        )
+    ax.set_yticks(range(len(measurements)), [name_of(item) for item in measurements])
+    ax.set_ylim(len(measurements) - 0.5, -0.7)
+    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.margins(x=0.25)
+    log_axis(ax, "x")
+    return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
+
+
+def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> "Axes":
+    """Draw readings against size, one line a series, both axes logarithmic.
+
+    Parameters
+    ----------
+    record
+        Columns ``size``, ``duration_s`` and ``series``.
+    ax
+        Axes to draw on.
+    size_label
+        What the size is, e.g. ``"n (matrices are n by n)"``.
+    """
+    need(record, ("size", "duration_s", "series"))
+    scale, unit = unit_of(record["duration_s"])
+    for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
+        ordered = part.sort_values("size")
+        ax.plot(
+            ordered["size"],
+            ordered["duration_s"] / scale,
+            color=look.colour,
+            marker=look.marker,
+            linestyle=look.dashes,
+            label=str(name),
+        )
+    log_axis(ax, "x")
+    log_axis(ax, "y")
+    sizes = sorted(set(record["size"]))
+    if len(sizes) <= _MANY_TICKS:
+        ax.set_xticks(sizes)
+    ax.grid(visible=True, alpha=0.3)
+    return finish(ax, "Line chart", size_label, f"time per call ({unit})")
+
+
+def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -> "Axes":
+    """Draw how long each of n successive launches kept the host.
+
+    Parameters
+    ----------
+    record
+        Seconds of each call in order; a ``Measurement`` or a frame with ``duration_s`` also do.
+    ax
+        Axes to draw on.
+    blocked_from
+        Number of the first call that had to wait, counted from 1; marked when given.
+    """
+    frame = frame_of(record)
+    need(frame, ("duration_s",))
+    scale, unit = unit_of(frame["duration_s"])
+    index = np.arange(1, len(frame) + 1)
+    ax.plot(
+        index,
+        frame["duration_s"] / scale,
+        linestyle="none",
+        marker="o",
+        markersize=3.5,
+        color=COLOURS[0],
+    )
+    if blocked_from is not None:
+        ax.axvline(
+            blocked_from,
+            color=COLOURS[1],
+            linestyle="--",
+            zorder=1,
+            label=f"call {blocked_from:,}",
+        )
+    log_axis(ax, "y")
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.grid(visible=True, alpha=0.3)
+    return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
+
+
+def timeline(record: Timeline, ax: "Axes") -> "Axes":
+    """Draw what host and streams did, one lane each, against time in microseconds.
+
+    Time starts at the first span. A wait on a stream is no work: it keeps nobody busy.
+    """
+    if not record.spans:
+        raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
+    kinds = dict(zip(SPAN_KINDS, looks(), strict=False))
+    lanes = sorted(dict.fromkeys(span.lane for span in record.spans), key="host".__ne__)
+    begin_s = min(span.start_s for span in record.spans)
+    length_s = (max(span.end_s for span in record.spans) - begin_s) or 1e-6  # one moment
+    for kind in dict.fromkeys(span.kind for span in record.spans):
+        ax.bar(
+            0,
+            0,
+            0,
+            color=kinds[kind].colour,
+            hatch=kinds[kind].hatch,
+            edgecolor="white",
+            label=kind,
+        )
+    for span in record.spans:
+        place = (begin_s, length_s, lanes.index(span.lane))
+        _bar(ax, span, kinds[span.kind], place)
+    ax.set_yticks(range(len(lanes)), lanes)
+    ax.set_ylim(len(lanes) - 0.5, -0.5)
+    ax.set_xlim(-0.01e6 * length_s, 1.01e6 * length_s)
+    ax.xaxis.set_major_formatter("{x:,.6g}")
+    finish(ax, "Timeline", "time (µs)", "", legend=False)
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _bar(ax: "Axes", span: Span, look: Look, place: tuple[float, float, int]) -> None:
+    """Draw one span, with its name where there is room for it."""
+    begin_s, length_s, row = place
+    start_us, width_us = (span.start_s - begin_s) * 1e6, (span.end_s - span.start_s) * 1e6
+    share = width_us * 1e-6 / length_s
+    ax.broken_barh(
+        [(start_us, width_us)],
+        (row - 0.35, 0.7),
+        facecolor=look.colour,
+        hatch=look.hatch,
+        edgecolor="white",
+        # A white edge would hide a bar that is hardly wider than the edge.
+        linewidth=1.0 if share > _THIN else 0.0,
+    )
+    if share > _CHARACTER * len(span.name):
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+        middle = (start_us + width_us / 2, row)
+        ax.text(*middle, span.name, ha="center", va="center", fontsize="small", bbox=box)
+
+
+def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+    """Draw what was predicted against what came out; on the diagonal both agree.
+
+    Parameters
+    ----------
+    record
+        Columns ``predicted_s`` and ``measured_s``; ``label`` names the points when present.
+    ax
+        Axes to draw on. The band holds what is right within a factor of 2.
+    """
+    need(record, ("predicted_s", "measured_s"))
+    scale, unit = unit_of([*record["predicted_s"], *record["measured_s"]])
+    predicted, measured = record["predicted_s"] / scale, record["measured_s"] / scale
+    ends = np.array([min(*predicted, *measured) / 2, max(*predicted, *measured) * 2])
+    ax.plot(ends, ends, color="#595959", linestyle="--", linewidth=1, label="equal")
+    ax.fill_between(ends, ends / 2, ends * 2, color="#595959", alpha=0.12, label="within 2 times")
+    ax.plot(predicted, measured, linestyle="none", marker="o", color=COLOURS[0], label="readings")
+    for x, y, name in zip(predicted, measured, record.get("label", ()), strict=False):
+        ax.annotate(str(name), (x, y), (6, -3), textcoords="offset points", fontsize="small")
+    log_axis(ax, "x")
+    log_axis(ax, "y")
+    return finish(ax, "Scatter plot", f"predicted ({unit})", f"measured ({unit})")

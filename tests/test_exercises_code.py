@@ -1,0 +1,238 @@
+"""Functions that learners write are run on the virtual GPU, and each mistake has its name."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import exercises
+
+Work = Callable[[], object]
+
+
+def timed(work: Work) -> float:
+    """Wait, read, work, wait, read: the right stopwatch."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+def no_wait(work: Work) -> float:
+    """Read the clock before and after the launch."""
+    start_s = time.perf_counter()
+    work()
+    return time.perf_counter() - start_s
+
+
+def wait_too_late(work: Work) -> float:
+    """Wait only after the second reading."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    work()
+    end_s = time.perf_counter()
+    torch.cuda.synchronize()
+    return end_s - start_s
+
+
+def no_wait_before(work: Work) -> float:
+    """Begin while others still have work in the queue."""
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+def wait_inside_before(work: Work) -> float:
+    """Wait inside the interval, for the work of others."""
+    start_s = time.perf_counter()
+    torch.cuda.synchronize()
+    work()
+    return time.perf_counter() - start_s
+
+
+def twice(work: Work) -> float:
+    """Call the work twice in one interval."""
+    return timed(lambda: (work(), work()))
+
+
+def raises(work: Work) -> float:
+    """Take the work's result for what it is not."""
+    return work()["time"]  # type: ignore[index]  # the mistake under test
+
+
+def stub(work: Work) -> None:
+    """Stand where the notebook expects a solution."""
+
+
+def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1e3) -> float:
+    """Read a pair of events round the work."""
+    start = torch.cuda.Event(enable_timing=timing)
+    end = torch.cuda.Event(enable_timing=timing)
+    start.record()
+    work()
+    end.record()
+    if wait:
+        end.synchronize()
+    return start.elapsed_time(end) / scale
+
+
+def pair_before(work: Work) -> float:
+    """Record both events in front of the work."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    end.record()
+    work()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+def pair_on_a_side_stream(work: Work) -> float:
+    """Record both events on a stream on which the work does not run."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    side = torch.cuda.Stream()
+    start.record(side)
+    work()
+    end.record(side)
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+def pair_and_host(work: Work) -> float:
+    """Ask a pair of events, and return what the host's clock says behind a backlog."""
+    start_s = time.perf_counter()
+    pair(work)
+    return time.perf_counter() - start_s
+
+
+STOPWATCHES: list[tuple[Any, str]] = [
+    (timed, ""),
+    (lambda work: torch.tensor(timed(work)).double().numpy()[()], ""),
+    (no_wait, "launch-only"),
+    (wait_too_late, "launch-only"),
+    (no_wait_before, "backlog-charged"),
+    (wait_inside_before, "waited-before-work"),
+    (lambda work: timed(work) * 1e3, "milliseconds"),
+    (lambda work: timed(work) * 1e6, "microseconds"),
+    (lambda work: -timed(work), "negative"),
+    (lambda work: timed(work) * 4, "unexplained"),
+    (lambda work: timed(work) * float("nan"), "unexplained"),
+    (twice, "called-several-times"),
+    (lambda work: twice(work) / 2, ""),
+    (lambda work: timed(work) and None, "nothing-returned"),
+    (lambda work: f"{timed(work)} s", "no-number"),
+    (lambda work: [timed(work)], "no-number"),
+    (lambda work: timed(work) > 0, "no-number"),
+    (lambda _: 2e-3, "work-not-called"),
+    (raises, "raised"),
+    (lambda: 2e-3, "raised"),
+    (2e-3, "not-a-choice"),
+    ("timed", "not-a-choice"),
+]
+EVENT_TIMERS: list[tuple[Any, str]] = [
+    (pair, ""),
+    (lambda work: (torch.cuda.synchronize(), pair(work))[1], ""),
+    (lambda work: pair(work, scale=1.0), "milliseconds"),
+    (lambda work: pair(work, wait=False), "no-synchronize"),
+    (lambda work: pair(work, timing=False), "no-timing"),
+    (timed, "host-clock"),
+    (no_wait, "host-clock"),
+    (pair_before, "nothing-between"),
+    (pair_on_a_side_stream, "nothing-between"),
+    (pair_and_host, "unexplained"),
+    (lambda work: pair(work) and None, "nothing-returned"),
+    (lambda _: 2e-3, "work-not-called"),
+    (raises, "raised"),
+    (2e-3, "not-a-choice"),
+]
+
+
+@pytest.mark.parametrize(("function", "code"), STOPWATCHES)
+def test_stopwatches_are_told_apart(function: object, code: str) -> None:
+    """The right one passes on an idle and on a busy GPU; each wrong one is named."""
+    verdict = exercises.check("02.time-it-right", function)
+    assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
+
+
+@pytest.mark.parametrize(("function", "code"), EVENT_TIMERS)
+def test_event_timers_are_told_apart(function: object, code: str) -> None:
+    """The right one passes on an idle and on a busy GPU; each wrong one is named."""
+    verdict = exercises.check("03.event-time", function)
+    assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
+
+
+@pytest.mark.parametrize("exercise_id", ["02.time-it-right", "03.event-time"])
+def test_a_stub_is_not_answered(exercise_id: str) -> None:
+    """A function that does nothing is the placeholder, not a mistake."""
+    verdict = exercises.check(exercise_id, stub)
+    assert verdict.ok is None
+    assert exercises.check(exercise_id, lambda _: ...).ok is None
+
+
+def test_what_a_function_raised_is_shown_without_our_lines() -> None:
+    """Type and message of the learner's own error, and where to look for the line."""
+    assert str(exercises.check("02.time-it-right", raises)) == (
+        "Not yet. Your function raised TypeError: 'NoneType' object is not subscriptable\n\n"
+        "Call it yourself in a cell to see the line."
+    )
+
+
+def test_a_wrong_kind_of_result_is_shown() -> None:
+    """The message shows what came back."""
+    assert str(exercises.check("02.time-it-right", lambda work: (work(), "2 ms")[1])) == (
+        "Not yet. Your function returned '2 ms'; it must return seconds, a number."
+    )
+
+
+def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
+    """Where no diagnosis fits, the readings themselves are told, as ratios."""
+    message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message
+    assert message == (
+        "On an idle GPU your reading is 4 times what the work takes; behind a backlog it is "
+        "4 times what the work takes. Both should be close to 1."
+    )
+
+
+@pytest.mark.parametrize("factors", [(4.0, 1.0), (1.0, 4.0)])
+def test_both_readings_must_be_right(factors: tuple[float, float]) -> None:
+    """Right on an idle GPU alone, or on a busy one alone, is not right."""
+    left = [*factors, *factors]
+    for exercise_id, timer in (("02.time-it-right", timed), ("03.event-time", pair)):
+        verdict = exercises.check(exercise_id, lambda work, timer=timer: timer(work) * left.pop(0))
+        assert verdict.diagnosis_code == "unexplained"
+
+
+def test_an_interrupt_is_not_swallowed() -> None:
+    """Ctrl-C stops the cell, also inside a learner's function; torch is left as it was."""
+
+    def interrupted(work: Work) -> float:
+        work()
+        raise KeyboardInterrupt
+
+    before = torch.cuda.Event.elapsed_time
+    with pytest.raises(KeyboardInterrupt):
+        exercises.check("03.event-time", interrupted)
+    assert torch.cuda.Event.elapsed_time is before
+
+
+@pytest.mark.parametrize("gpu", ["H200", "H100", "A100", "T4"])
+def test_code_is_judged_on_the_gpu_in_use(gpu: str) -> None:
+    """Only ratios count, so every GPU gives the same verdicts; the one entered is used."""
+    with gpulab.virtual_gpu(gpu) as entered:
+        before_s = entered.now_s
+        assert exercises.check("02.time-it-right", timed)
+        assert exercises.check("02.time-it-right", no_wait).diagnosis_code == "launch-only"
+        assert exercises.check("03.event-time", pair)
+        assert entered.now_s > before_s
+
+
+def test_torch_is_left_as_it_was() -> None:
+    """The count of elapsed_time is taken off again, and no GPU stays entered."""
+    before = torch.cuda.Event.elapsed_time
+    exercises.check("03.event-time", pair)
+    assert torch.cuda.Event.elapsed_time is before
+    assert torch.cuda.is_available() is False
