@@ -1,8 +1,8 @@
 """Time GPU work correctly in PyTorch, on a CUDA GPU or on a virtual one."""
 
-import importlib
 from typing import TYPE_CHECKING
 
+from gpulab._lazy import loader
 from gpulab._version import __version__
 
 if TYPE_CHECKING:
@@ -39,14 +39,7 @@ _HOMES = {
     "virtual_gpu": "gpulab.virtual",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from its module at first use (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulab' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

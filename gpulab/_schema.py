@@ -3,7 +3,7 @@
 import json
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import GenericAlias
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from gpulab.errors import SchemaVersionError
 
@@ -13,41 +13,61 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="DataclassInstance")
 
 
-def encode(record: "DataclassInstance", schema: str) -> dict[str, object]:
-    """Return the fields of ``record``, nested records as dicts, under the name of the schema."""
-    return {"schema": schema, **asdict(record)}
+class Saved:
+    """A frozen record that can be written as JSON and read back.
 
-
-def decode(cls: type[R], data: object, schema: str) -> R:
-    """Return the record of class ``cls`` that :func:`encode` wrote.
-
-    Raises
-    ------
-    SchemaVersionError
-        If the schema is another one, or a field is missing, unknown or of another type.
+    Attributes
+    ----------
+    schema
+        Name and version of the form in which it is saved.
     """
-    found = data.get("schema") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or found != schema:
-        raise SchemaVersionError(
-            f"the saved data have the schema {found!r} and this version of gpulab reads "
-            f"{schema!r}; read them with the gpulab that wrote them, or save them again with this"
-        )
-    content = {name: value for name, value in data.items() if name != "schema"}
-    return _record(cls, content, schema, "")
 
+    __slots__ = ()
+    schema: ClassVar[str]
 
-def parse(text: str, schema: str) -> object:
-    """Return the content of a JSON text that should hold a record of ``schema``.
+    def to_dict(self: "DataclassInstance") -> dict[str, object]:
+        """Return all fields as plain values, nested records as dicts, with the schema's name."""
+        return {"schema": type(self).schema, **asdict(self)}  # type: ignore[attr-defined] # self is a Saved, too
 
-    Raises
-    ------
-    SchemaVersionError
-        If the text is not JSON, for example because the file was cut short.
-    """
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SchemaVersionError(f"{_bad(schema)} the text is not JSON ({error})") from error
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Return the record that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        SchemaVersionError
+            If the schema is another one, or a field is missing, unknown or of another type.
+        """
+        found = data.get("schema") if isinstance(data, dict) else None
+        if not isinstance(data, dict) or found != cls.schema:
+            raise SchemaVersionError(
+                f"the saved data have the schema {found!r} and this version of gpulab reads "
+                f"{cls.schema!r}; read them with the gpulab that wrote them, or save them again "
+                "with this"
+            )
+        content = {name: value for name, value in data.items() if name != "schema"}
+        return _record(cls, content, cls.schema, "")  # type: ignore[type-var] # every Saved is a dataclass
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all fields as a JSON text, with the name of the schema; no digit is lost."""
+        return json.dumps(self.to_dict(), indent=indent)  # type: ignore[misc] # as above
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the record that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        SchemaVersionError
+            If the text is not JSON, has another schema, or is not whole.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise SchemaVersionError(
+                f"{_bad(cls.schema)} the text is not JSON ({error})"
+            ) from error
+        return cls.from_dict(data)
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:

@@ -1,11 +1,10 @@
 """A timeline as frozen records: what ran when, on which lane, and where that is known from."""
 
-import json
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from gpulab._schema import decode, encode, parse
+from gpulab._schema import Saved
 from gpulab._sources import check_source
 from gpulab.errors import InvalidOptionError, UnknownNameError
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SPAN_KINDS = ("host", "launch", "kernel", "copy", "event", "wait")
-_SCHEMA = "gpulab.timeline/1"
 _COLUMNS = ("kind", "name", "lane", "start_s", "end_s", "stream")
 
 
@@ -65,7 +63,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Saved):
     """Spans of one run, on all its lanes.
 
     Attributes
@@ -83,6 +81,8 @@ class Timeline:
         If the source is not one of the three.
     """
 
+    schema: ClassVar[str] = "gpulab.timeline/1"
+
     spans: tuple[Span, ...]
     source: str
     device_name: str
@@ -96,36 +96,6 @@ class Timeline:
         if not self.spans:
             return 0.0
         return max(span.end_s for span in self.spans) - min(span.start_s for span in self.spans)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all fields as plain values, with the name of the schema."""
-        return encode(self, _SCHEMA)
-
-    @classmethod
-    def from_dict(cls, data: object) -> Self:
-        """Return the timeline that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        SchemaVersionError
-            If the data have another schema, or are not whole.
-        """
-        return decode(cls, data, _SCHEMA)
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all fields as a JSON text, with the name of the schema."""
-        return json.dumps(self.to_dict(), indent=indent)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the timeline that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        SchemaVersionError
-            If the text is not JSON, has another schema, or is not whole.
-        """
-        return cls.from_dict(parse(text, _SCHEMA))
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row a span.

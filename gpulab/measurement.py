@@ -1,15 +1,14 @@
 """What a timing run leaves behind: frozen records with their samples, conditions and doubts."""
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gpulab._distribution import Distribution
 from gpulab._measurement_html import to_html
-from gpulab._schema import decode, encode, parse
+from gpulab._schema import Saved
 from gpulab._sources import SOURCES, check_source, place
 from gpulab._spans import SPAN_KINDS, Span, Timeline
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES", "SPAN_KINDS", "Conditions", "Finding", "Measurement", "Span", "Timeline"]
 
-_SCHEMA = "gpulab.measurement/1"
 _CONFIDENCE = 0.95
 _MIN_FOR_INTERVAL = 6  # below it no two samples enclose the median with 95 % confidence
 
@@ -91,7 +89,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Saved):
     """Samples of one piece of work, how they were taken, and what is doubtful about them.
 
     Attributes
@@ -126,6 +124,8 @@ class Measurement:
     UnknownNameError
         If the source is not one of the three.
     """
+
+    schema: ClassVar[str] = "gpulab.measurement/1"
 
     samples_s: tuple[float, ...]
     method: str
@@ -179,36 +179,6 @@ class Measurement:
     def spread_s(self) -> float:
         """Robust spread of single samples, in seconds; not the error of the median."""
         return robust_spread(self.samples_s)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all fields as plain values, with the name of the schema."""
-        return encode(self, _SCHEMA)
-
-    @classmethod
-    def from_dict(cls, data: object) -> Self:
-        """Return the measurement that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        SchemaVersionError
-            If the data have another schema, or are not whole.
-        """
-        return decode(cls, data, _SCHEMA)
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all fields as a JSON text, with the name of the schema; no digit is lost."""
-        return json.dumps(self.to_dict(), indent=indent)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the measurement that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        SchemaVersionError
-            If the text is not JSON, has another schema, or is not whole.
-        """
-        return cls.from_dict(parse(text, _SCHEMA))
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row a sample.

@@ -31,7 +31,7 @@ ROWS = [
     ["cli"],
 ]
 FAMILIES = {
-    "version": ["_version"],
+    "version": ["_lazy", "_version"],
     "measurement": [
         *["_distribution", "_markup", "_measurement_html", "_schema", "_sources", "_spans"],
         "measurement",

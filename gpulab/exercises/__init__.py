@@ -1,7 +1,8 @@
 """Predict, measure, be told what the mistake was: questions that check reasoning, never speed."""
 
-import importlib
 from typing import TYPE_CHECKING
+
+from gpulab._lazy import loader
 
 if TYPE_CHECKING:
     from gpulab.exercises.checks import ask, check, hint, progress, readings
@@ -11,24 +12,17 @@ if TYPE_CHECKING:
 __all__ = ["Prediction", "Verdict", "ask", "check", "hint", "predict", "progress", "readings"]
 
 _HOMES = {
-    "Prediction": "predictions",
-    "Verdict": "records",
-    "ask": "checks",
-    "check": "checks",
-    "hint": "checks",
-    "predict": "predictions",
-    "progress": "checks",
-    "readings": "checks",
+    "Prediction": "gpulab.exercises.predictions",
+    "Verdict": "gpulab.exercises.records",
+    "ask": "gpulab.exercises.checks",
+    "check": "gpulab.exercises.checks",
+    "hint": "gpulab.exercises.checks",
+    "predict": "gpulab.exercises.predictions",
+    "progress": "gpulab.exercises.checks",
+    "readings": "gpulab.exercises.checks",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name from its module at first use (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulab.exercises' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gpulab.exercises.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -149,7 +149,6 @@ matmul_guess.compare(matmul)
 #
 # | part | what it says |
 # |---|---|
-# | `matmul:` | the name that `--save` gave it |
 # | the first number | the time of one call: the median of all samples |
 # | the two in brackets | the 95 % interval of this median, in the same unit |
 # | `of N` | how many samples were taken |

@@ -1,0 +1,119 @@
+"""The ``gpulab`` command: small verbs over the package, each error one clear line."""
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpulab._version import __version__
+from gpulab.errors import GpulabError, NotebookError
+
+
+class FriendlyGroup(click.Group):
+    """A group that names the nearest command for a typo, and shows our errors as one line."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or refuse with the nearest name."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            known = self.list_commands(ctx)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(known)}"
+            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 # as click declares it
+        """Run the command; an error that we raise on purpose ends it with exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except GpulabError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(
+    cls=FriendlyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: gpulab lab  (copies the lessons and opens JupyterLab)",
+)
+def main() -> None:
+    """Time GPU work correctly in PyTorch, on a CUDA GPU or on a virtual one."""
+
+
+@main.command(epilog="Example: gpulab doctor --json > machine.json")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def doctor(*, as_json: bool) -> None:
+    """Say what can be timed on this machine.
+
+    Each thing that is missing is named with its reason, and with what is used instead.
+    """
+    from gpulab.device import doctor as examine
+
+    report = examine()
+    click.echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
+
+
+@main.command(epilog="Example: gpulab lab my-lessons --no-browser --port 9000")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("gpulab-lessons"))
+@click.option("--no-browser", is_flag=True, help="Only print the address, e.g. on a server.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: the first free from 8888.")
+def lab(*, folder: Path, no_browser: bool, port: int | None) -> None:
+    """Copy the lessons to FOLDER and open them in JupyterLab.
+
+    FOLDER is yours (default: gpulab-lessons). What you changed in it is never overwritten: a newer
+    version of such a lesson is put beside it, as NAME.new.ipynb.
+    """
+    from gpulab import lessons
+
+    port = lessons.usable_port(port)
+    _say_copies(folder, lessons.copy_lessons(folder))
+    try:
+        lessons.serve(folder, port=port, browser=not no_browser, say=_say_address)
+    except KeyboardInterrupt:
+        click.echo("JupyterLab has stopped.")
+
+
+def _say_copies(folder: Path, copies: Any) -> None:  # noqa: ANN401 # lessons.Copies, loaded late
+    click.echo(f"Lessons: {folder.resolve()}")
+    for verb, names in (
+        ("copied", copies.written),
+        ("kept as you changed them", copies.kept),
+        ("newer versions put beside yours", copies.beside),
+    ):
+        if names:
+            click.echo(f"  {verb}: {', '.join(names)}")
+
+
+def _say_address(url: str) -> None:
+    click.echo(f"JupyterLab: {url}\nStop it with Ctrl-C.")
+
+
+@main.command(epilog="Example: gpulab version")
+def version() -> None:
+    """Print the version."""
+    click.echo(__version__)
+
+
+@main.command("build-notebooks", epilog="Example: gpulab build-notebooks --check")
+@click.option("--check", is_flag=True, help="Write nothing; fail if a notebook is out of date.")
+def build_notebooks(*, check: bool) -> None:
+    """Build the lessons from their sources.
+
+    For authors, in a clone: notebooks/source/NN_name.py becomes notebooks/NN_name.ipynb.
+    """
+    from gpulab import lessons
+
+    notebooks = Path(__file__).parents[1] / "notebooks"
+    differing = lessons.build_all(notebooks, check=check)
+    if check and differing:
+        raise NotebookError(
+            f"{', '.join(differing)}: not as built from source; run: gpulab build-notebooks"
+        )
+    click.echo(f"{len(differing)} written" if differing else "all notebooks are up to date")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""What every test gets: a fresh choice of GPU, and no virtual GPU left behind by another test."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _gpu_is_left_as_found() -> Iterator[None]:
+    """Forget the chosen GPU after each test, and fail a test that leaves a virtual one entered."""
+    yield
+    device = sys.modules.get("gpulab.device")
+    if device is not None:
+        device._session.release()
+        device._session.device = None
+    session = sys.modules.get("gpulab.virtual.session")
+    left = None if session is None else session.entered()
+    if left is not None:
+        while left.entered:
+            left.__exit__(None, None, None)
+        pytest.fail(f"the test left the virtual {left.spec.name} entered")
