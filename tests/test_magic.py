@@ -315,7 +315,7 @@ def test_magic_shows_no_bar(notebook: Notebook) -> None:
     ran = notebook.last(
         "from gpulab import measuring\n"
         "real, given = measuring.measure, {}\n"
-        "measuring.measure = lambda work, **options: given.update(options) or real(work, **options)",
+        "measuring.measure = lambda work, **given_: given.update(given_) or real(work, **given_)",
         "%cudatime -q 1",
         "measuring.measure = real\nprint(given['progress'])",
     )
