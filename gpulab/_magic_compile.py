@@ -179,7 +179,7 @@ def _count_blank_lines(code: str) -> int:
 def _parse(shell: Shell, source: str, filename: str) -> ast.Module:
     tree: ast.Module = shell.compile.ast_parse(source, filename)
     _refuse_untimeable(tree, filename, source)
-    # Compiling outside a function finds what a function would hide, such as a stray break.
+    # A stray break, or nonlocal, is shown at the user's line before any GPU is touched.
     shell.compile(tree, filename, "exec")
     transformed: ast.Module = shell.transform_ast(tree)
     return transformed
@@ -209,8 +209,7 @@ def _bound_names(source: str) -> frozenset[str]:
     return frozenset(
         symbol.get_name()
         for symbol in symtable.symtable(source, "<cudatime>", "exec").get_symbols()
-        if (symbol.is_assigned() or symbol.is_imported())
-        and not (symbol.is_declared_global() or symbol.is_annotated())
+        if symbol.is_assigned() and not (symbol.is_declared_global() or symbol.is_annotated())
     )
 
 

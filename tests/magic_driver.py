@@ -78,6 +78,7 @@ def shows_our_frames(text: str) -> bool:
 
 def main() -> None:
     """Answer requests until the input ends."""
+    from IPython import version_info
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
@@ -85,7 +86,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     config = Config()
     config.HistoryManager.enabled = False
-    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.colors = "nocolor" if version_info >= (9,) else "NoColor"
     shell = InteractiveShell.instance(config=config)
     for line in sys.stdin:
         encoding, cells = json.loads(line)

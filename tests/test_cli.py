@@ -208,6 +208,7 @@ def _status(url: str) -> int:
             return error.code
 
 
+@pytest.mark.timeout(120)  # a server that does not stop must not stop the tests
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_lab_serves_and_stops(stop: signal.Signals, tmp_path: Path) -> None:
     """The real server answers on loopback to its token only, and ends cleanly when stopped."""

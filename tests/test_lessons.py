@@ -270,6 +270,7 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
+@pytest.mark.timeout(60)  # without the kill it would wait for ever
 def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that ignores the request to stop is ended all the same."""
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "

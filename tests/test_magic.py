@@ -250,6 +250,12 @@ def test_run_keeps_the_gpu_that_is_in_use(notebook: Notebook) -> None:
     assert ran.out.startswith("NVIDIA A100")
 
 
+def test_functions_kept_by_run_live_in_the_notebook(notebook: Notebook) -> None:
+    """A function that the extra run defines sees the notebook's names, like any other."""
+    ran = notebook.last("%%cudatime -q -r 1 --run\ndef f(): return k", "k = 3\nprint(f())")
+    assert ran.out == "3\n"
+
+
 @pytest.mark.parametrize("body", ["3;", "3; # silent", "x = 3", "!true\n3;"])
 def test_run_shows_nothing_that_is_silenced(notebook: Notebook, body: str) -> None:
     """A semicolon at the end, or a statement, leaves nothing to show."""
