@@ -204,13 +204,28 @@ def _walk_top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _bound_names(source: str) -> frozenset[str]:
-    # The symbol table, unlike the names of a compiled function, keeps the variables of
-    # comprehensions apart on every Python version.
+    # From Python 3.12 on, the table of a scope holds the variables of its comprehensions, except
+    # those of generators.
+    outlined = ast.unparse(_Generators().visit(ast.parse(source)))
     return frozenset(
         symbol.get_name()
-        for symbol in symtable.symtable(source, "<cudatime>", "exec").get_symbols()
+        for symbol in symtable.symtable(outlined, "<cudatime>", "exec").get_symbols()
         if symbol.is_assigned() and not (symbol.is_declared_global() or symbol.is_annotated())
     )
+
+
+class _Generators(ast.NodeTransformer):
+    """Makes a generator of every comprehension: the same names in the same scopes."""
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:  # ast's name
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp  # noqa: N815 # ast's name
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:  # ast's name
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
 
 
 def _function(

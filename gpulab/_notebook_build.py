@@ -18,7 +18,7 @@ SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
 MAX_CELL_LINES = 12
-MAX_MEDIAN_LINES = 5
+MAX_MEDIAN_LINES = 4
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",

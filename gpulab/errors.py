@@ -62,6 +62,10 @@ class LessonFolderError(GpulabError, OSError):
     """The folder for the lessons cannot be used."""
 
 
+class NoJupyterLabError(GpulabError, RuntimeError):
+    """JupyterLab is not installed, or ended before it answered."""
+
+
 class PortInUseError(GpulabError, OSError):
     """Another program listens on the port that was asked for."""
 

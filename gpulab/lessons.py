@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from gpulab import _notebook_build
-from gpulab.errors import GpulabError, LessonFolderError, NotebookError, PortInUseError
+from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 
 MANIFEST = ".gpulab.json"
 FIRST_LESSON = "00_start_here.ipynb"
@@ -229,11 +229,11 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
 
     Raises
     ------
-    GpulabError
+    NoJupyterLabError
         If JupyterLab is not installed, or ends before it answers.
     """
     if find_spec("jupyterlab") is None:
-        raise GpulabError("JupyterLab is not installed; install it: pip install jupyterlab")
+        raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")
     token = secrets.token_hex(24)
     for name in STOP_SIGNALS:
         signal.signal(name, signal.default_int_handler)
@@ -283,7 +283,7 @@ def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
         with suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
             return
         time.sleep(0.1)
-    raise GpulabError(
+    raise NoJupyterLabError(
         f"JupyterLab ended with exit code {server.returncode} before it answered; "
         "see its message above"
     )

@@ -17,7 +17,12 @@ from nbclient import NotebookClient
 
 from gpulab import _notebook_build as build
 from gpulab import lessons
-from gpulab.errors import GpulabError, LessonFolderError, NotebookError, PortInUseError
+from gpulab.errors import (
+    LessonFolderError,
+    NoJupyterLabError,
+    NotebookError,
+    PortInUseError,
+)
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
@@ -253,7 +258,7 @@ def _signals() -> Iterator[None]:
 def test_missing_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without JupyterLab the message is the line that installs it."""
     monkeypatch.setattr(lessons, "find_spec", lambda _name: None)
-    with pytest.raises(GpulabError) as error:
+    with pytest.raises(NoJupyterLabError) as error:
         lessons.serve(tmp_path, port=1, browser=False, say=print)
     assert str(error.value) == ("JupyterLab is not installed; install it: pip install jupyterlab")
 
@@ -263,7 +268,7 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A server that ends before it answers is reported with its exit code."""
     command = [sys.executable, "-c", "raise SystemExit(3)"]
     monkeypatch.setattr(lessons, "lab_command", lambda *_args, **_kwargs: command)
-    with pytest.raises(GpulabError) as error:
+    with pytest.raises(NoJupyterLabError) as error:
         lessons.serve(tmp_path, port=lessons.usable_port(), browser=False, say=print)
     assert str(error.value) == (
         "JupyterLab ended with exit code 3 before it answered; see its message above"

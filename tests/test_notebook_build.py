@@ -112,7 +112,7 @@ def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
         ),
         (
             "# %%\n" + "x\n" * 6,
-            "00_sample: the median code cell has 6 lines; cut the cells to a median of at most 5",
+            "00_sample: the median code cell has 6 lines; cut the cells to a median of at most 4",
         ),
         ("# %%\nx ==\n", "00_sample, cell 2: invalid syntax in line 1; mend the code"),
         ("# %%\n### BEGIN SOLUTION\n", NOT_IN_PAIRS),

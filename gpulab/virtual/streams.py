@@ -1,5 +1,6 @@
 """What stands behind ``torch.cuda.Stream`` and ``torch.cuda.Event``: marks in virtual streams."""
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -101,6 +102,7 @@ def _tick_ns(task: Task) -> int:
     return round((task.end_ns or 0) / _EVENT_TICK_NS) * _EVENT_TICK_NS
 
 
+@cache  # one class for good: streams and events outlive the context they were made in
 def stand_in(original: type, base: type) -> type:
     """Make a class of ``base`` with the pure-Python methods of ``original``.
 
