@@ -232,7 +232,6 @@ def test_code_is_judged_on_the_gpu_in_use(gpu: str) -> None:
 
 def test_torch_is_left_as_it_was() -> None:
     """The count of elapsed_time is taken off again, and no GPU stays entered."""
-    before = torch.cuda.Event.elapsed_time
+    before = torch.cuda.Event.elapsed_time, torch.cuda.is_available()
     exercises.check("03.event-time", pair)
-    assert torch.cuda.Event.elapsed_time is before
-    assert torch.cuda.is_available() is False
+    assert (torch.cuda.Event.elapsed_time, torch.cuda.is_available()) == before

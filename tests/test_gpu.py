@@ -1,0 +1,108 @@
+"""The same program on a real GPU and on the virtual one: what the lessons teach must hold on both.
+
+Relations only; how fast either is belongs to ``benchmarks/``.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+import gpulab
+
+pytestmark = pytest.mark.gpu
+NO_GPU = "no CUDA GPU: only the virtual one runs here"
+
+
+@pytest.fixture(params=["real", "virtual"])
+def gpu(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the test on the GPU of this machine, if there is one, and on the virtual H200."""
+    if request.param == "real" and not torch.cuda.is_available():
+        pytest.skip(NO_GPU)
+    with nullcontext() if request.param == "real" else gpulab.virtual_gpu("H200"):
+        yield request.param
+
+
+def test_a_launch_is_shorter_than_its_work(gpu: str) -> None:
+    """The naive reading of a large product is a small part of what the device needs."""
+    a = torch.randn(4096, 4096, device="cuda")
+    naive, events = (
+        gpulab.measure(lambda: a @ a, method=method, n_samples=11)
+        for method in ("naive", "events")
+    )
+    assert naive.median_s < events.median_s / 10
+    assert naive.source == {"real": "measured", "virtual": "virtual"}[gpu]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_events_and_waiting_agree_on_long_work() -> None:
+    """For milliseconds of work, launch and wake-up no longer matter."""
+    a = torch.randn(4096, 4096, device="cuda")
+    waited, events = (
+        gpulab.measure(lambda: a @ a, method=method, n_samples=11)
+        for method in ("synchronized", "events")
+    )
+    assert events.median_s == pytest.approx(waited.median_s, rel=0.1)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_interval_that_has_not_ended_is_refused_in_the_same_words() -> None:
+    """The virtual GPU uses PyTorch's own sentence."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    torch.cuda._sleep(100_000_000)
+    end.record()
+    with pytest.raises(RuntimeError) as error:
+        start.elapsed_time(end)
+    torch.cuda.synchronize()
+    assert str(error.value) == "Both events must be completed before calculating elapsed time."
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_launch_queue_holds_about_a_thousand() -> None:
+    """Behind a kernel of half a second, the first call that waits comes after 900 to 1,100."""
+    x = torch.zeros(1024, device="cuda")
+    x.add_(1)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(1_000_000_000)
+    calls_s = []
+    for _ in range(1_200):
+        start_s = time.perf_counter()
+        x.add_(1)
+        calls_s.append(time.perf_counter() - start_s)
+    torch.cuda.synchronize()
+    assert 900 < calls_s.index(max(calls_s)) < 1_100
+    assert max(calls_s) > 0.1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_side_streams_are_not_fenced_by_the_default_stream() -> None:
+    """Three long kernels, on two side streams and the default one, overlap."""
+    streams = [torch.cuda.Stream(), torch.cuda.default_stream(), torch.cuda.Stream()]
+    torch.cuda._sleep(1_000)
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(200_000_000)
+    torch.cuda.synchronize()
+    together_s = time.perf_counter() - start_s
+    start_s = time.perf_counter()
+    torch.cuda._sleep(200_000_000)
+    torch.cuda.synchronize()
+    assert together_s < 1.5 * (time.perf_counter() - start_s)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_magic_times_on_the_gpu_in_use() -> None:
+    """One line through IPython, with the source of its number."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "gpulab")
+    shell.user_ns["a"] = torch.randn(1024, 1024, device="cuda")
+    measurement = shell.run_line_magic("cudatime", "-q -o -r 11 a @ a")
+    assert measurement.n_samples == 11
+    assert measurement.median_s > 5e-6
