@@ -392,3 +392,10 @@ def test_public_names_load_on_first_use() -> None:
     with pytest.raises(AttributeError) as error:
         _ = exercises.nothing
     assert str(error.value) == "module 'gpulab.exercises' has no attribute 'nothing'"
+
+
+def test_readings_are_shown_in_readable_units() -> None:
+    """A table of seconds could not be answered by reading: 0.000001 has one digit."""
+    html = exercises.ask("03.floor")._repr_html_()
+    assert "<td>1.28 µs</td>" in html
+    assert "0.000001" not in html

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpulab.exercises import panel
+from gpulab.units import format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,11 +98,17 @@ class Exercise:
 
     def _repr_html_(self) -> str:
         listed = panel.options(self.choices) if self.choices else ""
-        numbers = self.readings().to_html(index=False, border=0) if self.readings else ""
+        numbers = _table(self.readings()) if self.readings else ""
         return panel.box(
             panel.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
             panel.paragraphs(self.question) + listed + numbers + panel.paragraphs(self.judge.how),
         )
+
+
+def _table(readings: "pd.DataFrame") -> str:
+    """Write readings as a table, columns of seconds in the unit that a reader would choose."""
+    times = {name: readings[name].map(format_time) for name in readings if name.endswith("_s")}
+    return readings.assign(**times).to_html(index=False, border=0)
 
 
 @dataclass(frozen=True, slots=True)

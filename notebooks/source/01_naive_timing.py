@@ -156,7 +156,7 @@ for n in (64, 128, 256, 512, 1024, 2048, 4096, 8192):
         )
         rows.append((n, reading.median_s, method))
 readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-readings.tail(2)
+readings.tail(2).assign(duration_s=readings["duration_s"].map(format_time))
 
 # %%
 plots.draw(

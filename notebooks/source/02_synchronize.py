@@ -222,7 +222,7 @@ for n in (64, 128, 256, 512, 1024, 2048, 4096):
     reading = gpulab.measure(work, method="synchronized", n_samples=21)
     rows.append((n, reading.median_s, "stopwatch with both waits"))
 readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-readings[["size", "duration_s"]]
+readings[["size"]].assign(time=readings["duration_s"].map(format_time))
 
 # %%
 plots.draw(
