@@ -107,7 +107,8 @@ class Exercise:
 
 def _table(readings: "pd.DataFrame") -> str:
     """Write readings as a table, columns of seconds in the unit that a reader would choose."""
-    times = {name: readings[name].map(format_time) for name in readings if name.endswith("_s")}
+    columns = [name for name in map(str, readings.columns) if name.endswith("_s")]
+    times = {name: readings[name].map(format_time) for name in columns}
     return readings.assign(**times).to_html(index=False, border=0)
 
 
