@@ -44,8 +44,14 @@ FAMILIES = {
     ],
     "virtual": [
         *["virtual", "virtual.clock", "virtual.copies", "virtual.dispatch", "virtual.kernels"],
-        *["virtual.plans", "virtual.private", "virtual.session", "virtual.storage"],
-        *["virtual.streams", "virtual.tensor", "virtual.torch_cuda", "virtual.values"],
+        *["virtual.plans", "virtual.private", "virtual.refused", "virtual.session"],
+        *[
+            "virtual.storage",
+            "virtual.streams",
+            "virtual.tensor",
+            "virtual.torch_cuda",
+            "virtual.values",
+        ],
     ],
     "device": ["device", "_doctor"],
     "timing": ["timing", "guard"],

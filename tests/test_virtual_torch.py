@@ -408,6 +408,59 @@ def test_an_operation_without_a_model_is_named() -> None:
     assert str(error.value).endswith("; run this part on the CPU, or on a CUDA GPU")
 
 
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "torch.cuda.CUDAGraph": (
+        lambda: torch.cuda.CUDAGraph(),  # noqa: PLW0108 # looked up inside the context
+        "launch the work eagerly, or use a CUDA GPU",
+    ),
+    "torch.cuda.graph": (
+        lambda: torch.cuda.graph(None),
+        "launch the work eagerly, or use a CUDA GPU",
+    ),
+    "torch.cuda.make_graphed_callables": (
+        lambda: torch.cuda.make_graphed_callables(torch.nn.ReLU(), ()),
+        "launch the work eagerly, or use a CUDA GPU",
+    ),
+    "torch.profiler.profile": (
+        lambda: torch.profiler.profile(),  # noqa: PLW0108 # as above
+        "see gpulab.timeline.Recorder, or use a CUDA GPU",
+    ),
+    'torch.autocast("cuda")': (
+        lambda: torch.autocast("cuda"),
+        "cast tensors and modules with .half() or .to(dtype), or use a CUDA GPU",
+    ),
+    "torch.cuda.amp.autocast": (
+        lambda: torch.cuda.amp.autocast(),  # noqa: PLW0108 # as above
+        "cast tensors and modules with .half() or .to(dtype), or use a CUDA GPU",
+    ),
+    "torch.compile": (
+        lambda: torch.compile(torch.nn.ReLU()),
+        "call the function uncompiled, or use a CUDA GPU",
+    ),
+    "torch.nn.DataParallel": (
+        lambda: torch.nn.DataParallel(torch.nn.ReLU()),
+        "use one device, or CUDA GPUs",
+    ),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_modelled_is_refused_by_name(name: str) -> None:
+    """The message says what to do instead; nothing is done wrongly in silence."""
+    use, instead = REFUSED[name]
+    with pytest.raises(NotModelledError) as error:
+        use()
+    assert str(error.value) == f"the virtual GPU has no model of {name}; {instead}"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_autocast_on_the_cpu_still_works() -> None:
+    """Only the virtual device is concerned."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+
+
 @pytest.mark.usefixtures("gpu")
 def test_the_device_says_what_it_is() -> None:
     """Name, capability, memory and cache are those that the driver of the real one reports."""

@@ -10,6 +10,7 @@ from gpulab.virtual import copies
 from gpulab.virtual.costs import sleep_ns
 from gpulab.virtual.machine import Machine
 from gpulab.virtual.private import C, parse_to
+from gpulab.virtual.refused import refusals
 from gpulab.virtual.streams import EventBase, StreamBase, stand_in
 from gpulab.virtual.task import Fixed, Kind, Task
 from gpulab.virtual.tensor import CUDA, VirtualTensor
@@ -58,6 +59,7 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.backends.cuda, {"is_built": lambda: True}),
         (torch.Tensor, _tensor_methods()),
         (torch, _torch_functions()),
+        *refusals(),
     ]
 
 
