@@ -127,10 +127,10 @@ def _compute_s(work: Work, spec: GpuSpec) -> float:
 
 def _tiles(work: Work) -> int:
     """Blocks of the result: the largest tile that still gives every multiprocessor work."""
-    for tile in (256 * 128, 128 * 64, 64 * 64):
+    for tile in (256 * 128, 128 * 64):
         if work.n_outputs >= tile * 120:
             return ceil(work.n_outputs / tile)
-    return ceil(work.n_outputs / (64 * 32))
+    return ceil(work.n_outputs / (64 * 64))
 
 
 def _wave_share(n_tiles: int, n_units: int) -> float:
