@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import HERE
 
 from gpulab.errors import (
     EmptyMeasurementError,
@@ -19,16 +20,6 @@ from gpulab.errors import (
 from gpulab.measurement import SOURCES, Conditions, Finding, Measurement, Span, Timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
-HERE = Conditions(
-    "NVIDIA H200",
-    torch_version="2.13.0",
-    python_version="3.11.9",
-    gpulab_version="0.1.0",
-    cuda_version="13.0",
-    driver_version=None,
-    cache="hot",
-    taken_at="2026-11-20T12:00:00+00:00",
-)
 SAMPLES_S = tuple((24.5 + step / 100) * 1e-6 for step in range(41))
 TAKEN = Measurement(SAMPLES_S, "events", "measured", HERE, n_warmup=3)
 DRIFTING = Finding("drifting", "the last third is 5 % slower", "wait until the clocks settle")

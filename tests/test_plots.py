@@ -11,22 +11,13 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from places import HERE
 
 from gpulab import plots
 from gpulab._figure import MAX_TABLE_ROWS, frame_of, provenance
 from gpulab.errors import InvalidOptionError
-from gpulab.measurement import Conditions, Measurement, Span, Timeline
+from gpulab.measurement import Measurement, Span, Timeline
 
-HERE = Conditions(
-    "NVIDIA H200",
-    torch_version="2.13.0",
-    python_version="3.11.9",
-    gpulab_version="0.1.0",
-    cuda_version="13.0",
-    driver_version=None,
-    cache="hot",
-    taken_at="2026-11-20T12:00:00+00:00",
-)
 SAMPLES_S = tuple((20 + step / 10) * 1e-6 for step in range(41))
 EVENTS = Measurement(SAMPLES_S, "events", "virtual", HERE)
 NAIVE = replace(EVENTS, method="naive", samples_s=tuple(s / 4 for s in SAMPLES_S))

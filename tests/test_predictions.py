@@ -2,20 +2,11 @@
 
 import numpy as np
 import pytest
+from places import HERE
 
 from gpulab.exercises import predict
-from gpulab.measurement import Conditions, Measurement
+from gpulab.measurement import Measurement
 
-HERE = Conditions(
-    "NVIDIA H200",
-    torch_version="2.13.0",
-    python_version="3.11.9",
-    gpulab_version="0.1.0",
-    cuda_version="13.0",
-    driver_version=None,
-    cache="hot",
-    taken_at="2026-11-20T12:00:00+00:00",
-)
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)
 QUESTION = "How long does it take?"
 WELL = "Within a factor of 2: well guessed."

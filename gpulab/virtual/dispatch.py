@@ -47,6 +47,11 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     handler = _HANDLERS.get(func)
     if handler is not None:
         return handler(func, args, kwargs)
+    return _plain(func, args, kwargs)
+
+
+def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out an operation that has no handler, or that its handler passes on."""
     if is_composite(func):
         # Only inference mode lets these through; elsewhere autograd has taken them apart.
         with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
@@ -58,7 +63,7 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
         return _on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
-        on_device = dispatch(func, args, {**kwargs, "device": None})
+        on_device = _plain(func, args, {**kwargs, "device": None})
         return copies.to_host(on_device)
     name = operator_name(func)
     if key.has_host_tensor and name not in _TAKES_HOST_INDEX:
@@ -275,15 +280,6 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _lift(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
-
-
-def _plain(func: Any, args: Any, kwargs: Any) -> Any:
-    """Carry out a handled operation as if it had no handler."""
-    handler = _HANDLERS.pop(func)
-    try:
-        return dispatch(func, args, kwargs)
-    finally:
-        _HANDLERS[func] = handler
 
 
 _HANDLERS: dict[Any, Callable[[Any, Any, Any], Any]] = {

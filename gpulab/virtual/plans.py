@@ -13,7 +13,7 @@ import torch
 
 from gpulab.errors import NotModelledError
 from gpulab.virtual.costs import Work
-from gpulab.virtual.kernels import work_of
+from gpulab.virtual.kernels import operator_name, work_of
 from gpulab.virtual.storage import Layout, layout_of
 from gpulab.virtual.tensor import VirtualTensor
 
@@ -199,8 +199,10 @@ def _changed(
 
 
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
-    name = func.overloadpacket.__name__.removesuffix("_")
-    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
+    only_written = operator_name(func) in _OVERWRITING or func._overloadname in {
+        "out",
+        "Tensor_out",
+    }
     skipped = set(writes) if only_written else set()
     return tuple(i for i in range(len(tensors)) if i not in skipped)
 

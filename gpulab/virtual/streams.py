@@ -8,7 +8,7 @@ import torch
 from gpulab.virtual.machine import active
 from gpulab.virtual.task import Task
 
-_CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
+CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
 _EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
 _NS_PER_MS = 1e6
 
@@ -22,7 +22,7 @@ class StreamBase:
         stream.priority = max(-5, min(0, priority))
         stream.stream_id = active().new_stream() if stream_id is None else stream_id
         stream.device_index = 0
-        stream.device_type = _CUDA_DEVICE_TYPE
+        stream.device_type = CUDA_DEVICE_TYPE
         return stream
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:

@@ -11,13 +11,12 @@ from gpulab.virtual.costs import sleep_ns
 from gpulab.virtual.machine import Machine
 from gpulab.virtual.private import C, parse_to
 from gpulab.virtual.refused import refusals
-from gpulab.virtual.streams import EventBase, StreamBase, stand_in
+from gpulab.virtual.streams import CUDA_DEVICE_TYPE, EventBase, StreamBase, stand_in
 from gpulab.virtual.task import Fixed, Kind, Task
 from gpulab.virtual.tensor import CUDA, VirtualTensor
 
 Undo = Callable[[], None]
 _MISSING = object()
-_CUDA_DEVICE_TYPE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.cuda.memory, {"is_initialized": lambda: True}),
         (torch.accelerator, {"is_available": lambda: True, "device_count": lambda: 1}),
         (torch.backends.cuda, {"is_built": lambda: True}),
-        (torch.Tensor, _tensor_methods()),
+        (torch.Tensor, _tensor_methods(machine)),
         (torch, _torch_functions()),
         *refusals(),
     ]
@@ -93,7 +92,7 @@ def _c_layer(machine: Machine) -> dict[str, Any]:
 
     def current_stream(_index: int) -> tuple[int, int, int]:
         machine.host.spend(machine.host.costs.current_stream_ns)
-        return machine.stream, 0, _CUDA_DEVICE_TYPE
+        return machine.stream, 0, CUDA_DEVICE_TYPE
 
     def sleep(cycles: int) -> None:
         demand = Fixed(sleep_ns(cycles, machine.spec))
@@ -107,7 +106,7 @@ def _c_layer(machine: Machine) -> dict[str, Any]:
         "_cuda_maybeExchangeDevice": lambda _index: 0,
         "_cuda_synchronize": machine.host.wait_for_device,
         "_cuda_getCurrentStream": current_stream,
-        "_cuda_getDefaultStream": lambda _index: (0, 0, _CUDA_DEVICE_TYPE),
+        "_cuda_getDefaultStream": lambda _index: (0, 0, CUDA_DEVICE_TYPE),
         "_cuda_setStream": set_stream,
         "_cuda_sleep": sleep,
         "_cuda_isInBadFork": lambda: False,
@@ -179,7 +178,7 @@ def _cuda_functions(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _tensor_methods() -> dict[str, Any]:
+def _tensor_methods(machine: Machine) -> dict[str, Any]:
     original_to, original_numpy = torch.Tensor.to, torch.Tensor.numpy
 
     def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -205,10 +204,10 @@ def _tensor_methods() -> dict[str, Any]:
             raise RuntimeError(  # noqa: TRY004 # as PyTorch
                 "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned"
             )
-        return self if copies.is_pinned(self) else copies.pin(self.clone(), _host())
+        return self if copies.is_pinned(self) else copies.pin(self.clone(), machine.host)
 
     def numpy(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        _host().catch_up()  # what the device has written by now is seen in the array
+        machine.host.catch_up()  # what the device has written by now is seen in the array
         return original_numpy(self, *args, **kwargs)
 
     return {
@@ -218,12 +217,6 @@ def _tensor_methods() -> dict[str, Any]:
         "is_pinned": lambda self, device=None: copies.is_pinned(self),  # noqa: ARG005 # as torch
         "numpy": numpy,
     }
-
-
-def _host() -> Any:
-    from gpulab.virtual.machine import active
-
-    return active().host
 
 
 def _parse_to(
