@@ -7,6 +7,8 @@ from importlib.resources import files
 
 from gpulab.errors import UnknownNameError
 
+_IGNORED = str.maketrans("", "", " -_")
+
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
@@ -26,14 +28,24 @@ class GpuSpec:
         Sizes of the device memory and of the L2 cache, as the driver reports them.
     bandwidth_bytes_per_s, link_bytes_per_s
         Device memory, and the link to the host in one direction.
-    boost_clock_mhz
-        Highest clock of the multiprocessors.
+    boost_clock_mhz, memory_clock_mhz
+        Highest clock of the multiprocessors, and the clock of the device memory.
     peak_flops_per_s
-        Dense peak by type: ``float16``, ``bfloat16``, ``tf32``, ``float32``, ``float64``.
+        Dense peak by type: ``float16``, ``bfloat16``, ``tf32``, ``float32``, ``float64``. A type
+        without units of its own has the peak of ``float32``.
     compute_capability
         As ``(major, minor)``.
+    copy_engines
+        Engines that copy beside the kernels, as the driver counts them.
+    tdp_w
+        Power limit in watts.
+    idle_w
+        Power at rest with a CUDA context, in watts. No data sheet states it: it was read on an
+        H200, and the other GPUs take the same share of their limit.
+    recorded
+        Whether the model of the virtual GPU was fitted to recordings of such a GPU.
     reference
-        The document that the figures come from.
+        The document that the figures come from; sizes and clocks are as drivers report them.
     """
 
     name: str
@@ -44,13 +56,29 @@ class GpuSpec:
     bandwidth_bytes_per_s: float
     link_bytes_per_s: float
     boost_clock_mhz: int
+    memory_clock_mhz: int
     peak_flops_per_s: dict[str, float]
     compute_capability: tuple[int, int]
+    copy_engines: int
+    tdp_w: int
+    idle_w: int
+    recorded: bool
     reference: str
+
+    @property
+    def basis(self) -> str:
+        """What figures computed from it rest on, to be shown beside them.
+
+        Examples
+        --------
+        >>> gpu("H200").basis, gpu("T4").basis
+        ('recorded on one', 'extrapolated from its data sheet')
+        """
+        return "recorded on one" if self.recorded else "extrapolated from its data sheet"
 
 
 def gpu(name: str) -> GpuSpec:
-    """Return the figures of the GPU called ``name``, in any case.
+    """Return the figures of the GPU called ``name``; case, spaces and dashes do not matter.
 
     Raises
     ------
@@ -59,24 +87,32 @@ def gpu(name: str) -> GpuSpec:
 
     Examples
     --------
-    >>> gpu("h200").n_sms
-    132
+    >>> gpu("h200").n_sms, gpu("RTX 4090").n_sms
+    (132, 128)
     """
-    key = name.upper() if isinstance(name, str) else name
-    if key not in _table():
+    if not is_known(name):
         raise UnknownNameError("GPU", name, names())
-    return _table()[key]
+    return _table()[_key(name)]
+
+
+def is_known(name: object) -> bool:
+    """Tell whether the table has a GPU called ``name``."""
+    return isinstance(name, str) and _key(name) in _table()
 
 
 def names() -> tuple[str, ...]:
     """Return the short names of the known GPUs, sorted."""
-    return tuple(sorted(_table()))
+    return tuple(sorted(spec.name for spec in _table().values()))
+
+
+def _key(name: str) -> str:
+    return name.upper().translate(_IGNORED)
 
 
 @cache
 def _table() -> dict[str, GpuSpec]:
     rows = json.loads(files("gpulab").joinpath("data/gpus.json").read_text("utf-8"))
-    return {row["name"]: _spec(row) for row in rows}
+    return {_key(row["name"]): _spec(row) for row in rows}
 
 
 def _spec(row: dict[str, object]) -> GpuSpec:
