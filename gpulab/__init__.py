@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gpulab.magic import load_ipython_extension, unload_ipython_extension
     from gpulab.measurement import Conditions, Finding, Measurement, Timeline
     from gpulab.measuring import measure
+    from gpulab.ordering import hazards
     from gpulab.virtual import virtual_gpu
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Timeline",
     "__version__",
     "doctor",
+    "hazards",
     "load_ipython_extension",
     "measure",
     "unload_ipython_extension",
@@ -32,6 +34,7 @@ _HOMES = {
     "Measurement": "gpulab.measurement",
     "Timeline": "gpulab.measurement",
     "doctor": "gpulab.device",
+    "hazards": "gpulab.ordering",
     "load_ipython_extension": "gpulab.magic",
     "measure": "gpulab.measuring",
     "unload_ipython_extension": "gpulab.magic",

@@ -281,8 +281,10 @@ def _profiler_row(obstacle: Obstacle | None) -> Row:
 
 def _virtual_row(failure: str | None) -> Row:
     if failure is not None:
-        return Row("virtual GPU", "not usable", failure, "a CUDA GPU only")
-    return Row("virtual GPU", "usable", "a kernel ran on it; its times are computed, not measured")
+        cure = "" if _within(torch_version(), TORCH_RANGE) else ", or a torch that is supported"
+        return Row("virtual GPU", "not usable", failure, f"a CUDA GPU only{cure}")
+    checked = "values, gradients, streams, graphs and more passed their self-check"
+    return Row("virtual GPU", "usable", f"{checked}; its times are computed, not measured")
 
 
 def _lab_row() -> Row:

@@ -135,7 +135,7 @@ def _name_in_use(obstacle: machine.Obstacle | None) -> str:
 
 
 def _choose(gpu: str, obstacle: machine.Obstacle | None) -> Device:
-    if str(gpu).upper() in gpus.names():
+    if gpus.is_known(gpu):
         return _virtual(gpu, "it was asked for by name")
     if gpu not in {"auto", "cuda"}:
         raise UnknownNameError("GPU", gpu, ("auto", "cuda", *gpus.names()))
@@ -161,15 +161,15 @@ def _as_device(virtual: "VirtualGpu", reason: str) -> Device:
 
 
 def _try_virtual() -> str | None:
-    import torch
-
+    """Return what of the virtual GPU does not work on this torch, or None."""
     try:
+        from gpulab.virtual import self_check
+
         with _make_virtual(STAND_IN):
-            torch.ones(1, device="cuda")
-            torch.cuda.synchronize()
+            failed = self_check.failures()
     except Exception as error:  # noqa: BLE001 # a report must say what failed, whatever it was
         return f"{type(error).__name__}: {error}"
-    return None
+    return "; ".join(f"{name}: {reason}" for name, reason in failed.items()) or None
 
 
 def _entered() -> "VirtualGpu | None":

@@ -86,7 +86,8 @@ def test_unknown_gpu(gpu: str, hint: str) -> None:
     with pytest.raises(UnknownNameError) as error:
         gpulab.use(gpu)
     assert str(error.value) == (
-        f"unknown GPU {gpu!r}; {hint}Known: A100, H100, H200, T4, auto, cuda"
+        f"unknown GPU {gpu!r}; {hint}Known: A100, A100-40GB, A100-PCIE, B200, H100, H100-PCIE, "
+        "H200, L4, RTX4090, T4, V100, auto, cuda"
     )
     assert device.current() is before
 

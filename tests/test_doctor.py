@@ -271,6 +271,16 @@ def test_rows_with_a_gpu_that_tells_little(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
+def test_broken_virtual_gpu_on_another_torch_names_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the torch is outside the supported range, a supported one is proposed."""
+    monkeypatch.setattr(doctor, "torch_version", lambda: "2.14.0")
+    assert _rows(virtual="streams: gave a wrong result")["virtual GPU"].instead == (
+        "a CUDA GPU only, or a torch that is supported"
+    )
+
+
 def test_broken_virtual_gpu_is_reported() -> None:
     """If even the virtual GPU fails, the report still stands and says so."""
     assert _rows(virtual="KeyError: 'x'")["virtual GPU"] == Row(

@@ -77,7 +77,7 @@ def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
     ran = notebook.last(
         "calls = []",
         "%%cudatime -v m --precision 1e-9 --warmup 0\n"
-        "torch.cuda._sleep(100000 + 1000 * (len(calls) % 7))\n"
+        "torch.cuda._sleep(100000 + 1000 * (len(calls) * 37 % 101))\n"
         "calls.append(1)\n"
         "if len(calls) == 2000: raise KeyboardInterrupt",
     )

@@ -9,8 +9,8 @@ import gpulab
 from gpulab.gpus import gpu
 from gpulab.measurement import Span
 from gpulab.timeline import Recorder
-from gpulab.virtual.device import Gaps
-from gpulab.virtual.host import HostCosts
+from gpulab.virtual.core.device import Gaps
+from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.session import VirtualGpu
 
 HOST = HostCosts()

@@ -11,8 +11,8 @@ from gpulab import timing
 from gpulab.errors import UnknownNameError
 from gpulab.gpus import gpu
 from gpulab.timing import METHODS, events, find_method, naive, synchronized
-from gpulab.virtual.device import Gaps
-from gpulab.virtual.host import HostCosts
+from gpulab.virtual.core.device import Gaps
+from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.session import VirtualGpu
 
 HOST = HostCosts()
@@ -126,7 +126,7 @@ def test_events_never_fill_the_launch_queue(
     pending = []
 
     def work() -> None:
-        pending.append(h200.machine.device.n_pending)
+        pending.append(h200.machine.gpu.device.n_pending)
         kernel()
 
     assert len(events(work, n_samples=n_samples, inner_loops=inner_loops)) == n_samples
@@ -138,7 +138,7 @@ def test_more_calls_than_the_queue_holds_still_make_a_sample(h200: VirtualGpu) -
     """An interval of 2,000 calls is taken alone; its launches block, its reading is right."""
     (read_ns,) = ns(events(kernel, n_samples=1, inner_loops=2_000))
     assert read_ns == pytest.approx(KERNEL_NS + GAPS.work_to_work_ns, abs=5)
-    assert h200.machine.device.n_pending == 0
+    assert h200.machine.gpu.device.n_pending == 0
 
 
 @pytest.mark.usefixtures("h200")

@@ -1,9 +1,9 @@
 """The host: its clock, the launch queue, waiting, and what the first use costs."""
 
 from gpulab.gpus import gpu
-from gpulab.virtual.device import Device
-from gpulab.virtual.host import Host, HostCosts
-from gpulab.virtual.task import Fixed, Kind, Task
+from gpulab.virtual.core.device import Device
+from gpulab.virtual.core.host import Host, HostCosts
+from gpulab.virtual.core.task import Fixed, Kind, Task
 
 US = 1_000
 COSTS = HostCosts()
@@ -11,12 +11,12 @@ COSTS = HostCosts()
 
 def make_host(*, first_use: bool = False) -> Host:
     """Make a host with a virtual H200."""
-    return Host(Device(gpu("H200")), first_use=first_use)
+    return Host([Device(gpu("H200"))], first_use=first_use)
 
 
 def launch(host: Host, duration_ns: int, host_ns: int = 5 * US) -> Task:
     """Launch a kernel of a known duration."""
-    task = Task(Kind.KERNEL, 0, name="k", demand=Fixed(duration_ns))
+    task = Task(Kind.KERNEL, host.devices[0].streams[0], name="k", demand=Fixed(duration_ns))
     return host.launch(task, host_ns)
 
 
@@ -38,11 +38,11 @@ def test_waiting_takes_until_the_end_and_the_wake_up() -> None:
 def test_waiting_for_the_device_waits_for_every_stream() -> None:
     """The longest stream decides."""
     host = make_host()
-    side = host.device.add_stream()
+    side = host.devices[0].add_stream()
     launch(host, 10 * US)
     long = Task(Kind.KERNEL, side, name="k", demand=Fixed(500 * US))
     host.launch(long, US)
-    host.wait_for_device()
+    host.wait_for_device(host.devices[0])
     overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns
     assert host.now_ns == 6 * US + 500 * US + overhead_ns
 
@@ -50,9 +50,9 @@ def test_waiting_for_the_device_waits_for_every_stream() -> None:
 def test_waiting_for_nothing_costs_the_call() -> None:
     """On an idle device a wait returns after its own overhead."""
     host = make_host()
-    host.wait_for_device()
+    host.wait_for_device(host.devices[0])
     assert host.now_ns == COSTS.synchronize_ns
-    host.wait_for_stream(0)
+    host.wait_for_stream(host.devices[0].streams[0])
     assert host.now_ns == COSTS.synchronize_ns + COSTS.wait_call_ns
 
 
@@ -103,7 +103,7 @@ def test_asking_lets_the_device_catch_up() -> None:
 
 
 def test_host_work_takes_time_by_its_bytes() -> None:
-    """20 GB/s and 2 µs a call."""
+    """20 GB/s and the cost of the call."""
     host = make_host()
     host.run(lambda: None, size_bytes=20_000_000)
-    assert host.now_ns == 1_000_000 + 2_000
+    assert host.now_ns == 1_000_000 + COSTS.host_operation_ns

@@ -8,8 +8,8 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
-from gpulab.virtual.costs import FAMILIES
-from gpulab.virtual.host import HostCosts
+from gpulab.virtual.core.costs import FAMILIES
+from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.session import entered
 
 US = 1e-6
@@ -150,20 +150,20 @@ def test_waiting_reads_launch_kernel_and_wake_up() -> None:
         a @ a
         torch.cuda.synchronize()
 
-    kernel_s = 2_789_623e-9  # as test_virtual_costs has it
+    kernel_s = 2_710_153e-9  # its inputs come from memory
     assert elapsed_s(waited) == pytest.approx(GEMM_LAUNCH_S + OVERHEAD_S + kernel_s, rel=2e-3)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_events_read_the_kernel_and_their_floor() -> None:
-    """With the queue ahead, a pair of events reads 3.1 µs more than a sleep of known length."""
+    """With the queue ahead, a pair of events reads 2.6 µs more than a sleep of known length."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(1_000_000)
     start.record()
     torch.cuda._sleep(1_000_000)
     end.record()
     torch.cuda.synchronize()
-    assert start.elapsed_time(end) == pytest.approx(0.505051 + 0.0031, abs=3.2e-5)
+    assert start.elapsed_time(end) == pytest.approx(0.505051 + 0.0026, abs=3.2e-5)
 
 
 @pytest.mark.usefixtures("gpu")
@@ -303,7 +303,7 @@ def test_pinned_copies_return_and_pageable_ones_wait() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
-    """Launch, latency, a copy of 1.4 µs and wake-up: the simulation's own work is unseen."""
+    """Launch, latency, a copy of 1.7 µs and wake-up: the simulation's own work is unseen."""
     on_device = torch.zeros(4, device="cuda")
     pinned = torch.ones(4, pin_memory=True)
     torch.cuda.synchronize()
@@ -313,7 +313,7 @@ def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
         torch.cuda.synchronize()
 
     assert elapsed_s(copied) == pytest.approx(
-        COSTS.copy_launch_ns * 1e-9 + 1.4 * US + OVERHEAD_S + CLOCK_S, abs=2e-9
+        COSTS.copy_launch_ns * 1e-9 + 1.7 * US + OVERHEAD_S + CLOCK_S, abs=2e-9
     )
 
 
@@ -406,52 +406,6 @@ def test_an_operation_without_a_model_is_named() -> None:
         torch.ones(3, 3, device="cuda").to_sparse()
     assert "the virtual GPU has no model of aten." in str(error.value)
     assert str(error.value).endswith("; run this part on the CPU, or on a CUDA GPU")
-
-
-REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    "torch.cuda.CUDAGraph": (
-        lambda: torch.cuda.CUDAGraph(),  # noqa: PLW0108 # looked up inside the context
-        "launch the work eagerly, or use a CUDA GPU",
-    ),
-    "torch.cuda.graph": (
-        lambda: torch.cuda.graph(None),
-        "launch the work eagerly, or use a CUDA GPU",
-    ),
-    "torch.cuda.make_graphed_callables": (
-        lambda: torch.cuda.make_graphed_callables(torch.nn.ReLU(), ()),
-        "launch the work eagerly, or use a CUDA GPU",
-    ),
-    "torch.profiler.profile": (
-        lambda: torch.profiler.profile(),  # noqa: PLW0108 # as above
-        "see gpulab.timeline.Recorder, or use a CUDA GPU",
-    ),
-    'torch.autocast("cuda")': (
-        lambda: torch.autocast("cuda"),
-        "cast tensors and modules with .half() or .to(dtype), or use a CUDA GPU",
-    ),
-    "torch.cuda.amp.autocast": (
-        lambda: torch.cuda.amp.autocast(),  # noqa: PLW0108 # as above
-        "cast tensors and modules with .half() or .to(dtype), or use a CUDA GPU",
-    ),
-    "torch.compile": (
-        lambda: torch.compile(torch.nn.ReLU()),
-        "call the function uncompiled, or use a CUDA GPU",
-    ),
-    "torch.nn.DataParallel": (
-        lambda: torch.nn.DataParallel(torch.nn.ReLU()),
-        "use one device, or CUDA GPUs",
-    ),
-}
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_modelled_is_refused_by_name(name: str) -> None:
-    """The message says what to do instead; nothing is done wrongly in silence."""
-    use, instead = REFUSED[name]
-    with pytest.raises(NotModelledError) as error:
-        use()
-    assert str(error.value) == f"the virtual GPU has no model of {name}; {instead}"
 
 
 @pytest.mark.usefixtures("gpu")
@@ -555,7 +509,10 @@ def test_an_unknown_gpu_is_refused_by_name() -> None:
     """Nothing is entered."""
     with pytest.raises(UnknownNameError) as error:
         gpulab.virtual_gpu("Voodoo")
-    assert str(error.value) == "unknown GPU 'Voodoo'; Known: A100, H100, H200, T4"
+    assert str(error.value) == (
+        "unknown GPU 'Voodoo'; Known: A100, A100-40GB, A100-PCIE, B200, H100, H100-PCIE, H200, "
+        "L4, RTX4090, T4, V100"
+    )
 
 
 @pytest.mark.parametrize("name", ["max_value_elements", "max_value_flops"])

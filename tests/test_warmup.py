@@ -8,7 +8,7 @@ import torch
 
 import gpulab
 from gpulab.gpus import gpu
-from gpulab.virtual.host import HostCosts
+from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.session import VirtualGpu
 from gpulab.warmup import WarmUp, waits, warm_up
 

@@ -11,6 +11,7 @@ __all__ = ["virtual_gpu"]
 def virtual_gpu(
     gpu: str = "H200",
     *,
+    count: int = 1,
     first_use: bool = True,
     max_value_elements: int = 1 << 20,
     max_value_flops: int = 50_000_000,
@@ -25,6 +26,8 @@ def virtual_gpu(
     ----------
     gpu
         A name of :func:`gpulab.gpus.names`, e.g. ``"H200"`` or ``"A100"``.
+    count
+        How many GPUs the machine has: ``cuda:0``, ``cuda:1`` ...
     first_use
         Whether the first use of the context, of libraries and of each kernel costs time, as it
         does on hardware.
@@ -49,6 +52,7 @@ def virtual_gpu(
 
     return VirtualGpu(
         gpu,
+        count=count,
         first_use=first_use,
         max_value_elements=max_value_elements,
         max_value_flops=max_value_flops,

@@ -1,13 +1,13 @@
 """Virtual host time behind ``time.perf_counter`` and its relatives, on one thread only."""
 
 import sys
-import threading
 import time
 import timeit
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from gpulab.virtual.host import Host
+from gpulab.virtual.core.host import Host
+from gpulab.virtual.core.machine import is_owner
 
 # Virtual clocks start here, so that a virtual reading is not mistaken for one of the real clock.
 _EPOCH_S = 1_000_000
@@ -40,17 +40,15 @@ def install(host: Host) -> list[Undo]:
 
 
 def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
-    owner = threading.get_ident()
-
     def clock(name: str, read: Callable[[], float]) -> Callable[[], float]:
         def now() -> float:
-            return read() if threading.get_ident() == owner else real[name]()
+            return read() if is_owner() else real[name]()
 
         now.__name__ = name
         return now
 
     def sleep(duration_s: float) -> None:
-        if threading.get_ident() != owner:
+        if not is_owner():
             real["sleep"](duration_s)
         else:
             host.spend(round(duration_s * _NS))

@@ -1,30 +1,32 @@
 """Copies between host and device: which engine, how long, who waits, and when the values move."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from gpulab.errors import NoValuesError
-from gpulab.virtual.host import Host
-from gpulab.virtual.machine import Machine, active
-from gpulab.virtual.storage import Layout, Storage, layout_of
-from gpulab.virtual.task import Fixed, Kind, Task
+from gpulab.virtual.core.hazards import Touch
+from gpulab.virtual.core.host import Host
+from gpulab.virtual.core.machine import Gpu, Machine, active
+from gpulab.virtual.core.task import Fixed, Kind, Task
+from gpulab.virtual.storage import Layout, Storage
 from gpulab.virtual.tensor import VirtualTensor, wrap
-from gpulab.virtual.values import reference, unseen
+from gpulab.virtual.touches import device_touch, device_touches, forget_later, host_touch
+from gpulab.virtual.values import Payload, reference, unseen
 
 _NS = 1e9
 
-# Seen on an H200: pinned memory moves at 0.87 of the link's rate, pageable memory at 22.6 GB/s in
-# and 16.3 GB/s out, whatever the link, because the host copies it first; and each copy takes
-# about 1.4 µs before the first byte.
-_PINNED_SHARE = 0.87
-_PAGEABLE_BYTES_PER_S = {Kind.COPY_IN: 22.6e9, Kind.COPY_OUT: 16.3e9}
-_COPY_FLOOR_NS = 1_400
+# Seen on two machines with an H200: pinned memory moves at 0.88 of the link's rate, pageable
+# memory at 11 to 23 GB/s, whatever the link, because the host copies it first; and each copy
+# takes about 1.7 µs before the first byte.
+_PINNED_SHARE = 0.88
+_PAGEABLE_BYTES_PER_S = {Kind.COPY_IN: 17.8e9, Kind.COPY_OUT: 17.8e9}
+_COPY_FLOOR_NS = 1_700
 # A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
 _STAGED_BYTES = 65_536
-_PINNING_BYTES_PER_S = 5e9
+_PINNING_BYTES_PER_S = 2.8e9
 _PINNING_FLOOR_NS = 100_000
 
 
@@ -47,22 +49,25 @@ def known_by_size(machine: Machine, layout: Layout) -> bool:
 
 
 def to_device(
-    source: torch.Tensor, dtype: torch.dtype, *, non_blocking: bool = False
+    source: torch.Tensor, gpu: Gpu, layout: Layout, *, non_blocking: bool = False
 ) -> VirtualTensor:
-    """Copy a host tensor to new memory on the device."""
+    """Copy a host tensor to new memory of ``gpu``, where it gets this layout."""
     machine = active()
-    converted = source.detach().to(dtype)
-    layout = layout_of(converted)
-    storage = Storage(machine, layout.span_bytes, known=known_by_size(machine, layout))
+    converted = source.detach().to(layout.dtype)
+    storage = Storage(machine, gpu, layout.span_bytes, known=known_by_size(machine, layout))
     target = wrap(layout, storage)
-    copy_in(target, converted, pinned=is_pinned(source), non_blocking=non_blocking)
+    # What was converted lies in new memory, which is not pinned.
+    pinned = is_pinned(source) and converted.data_ptr() == source.data_ptr()
+    copy_in(target, converted, pinned=pinned, non_blocking=non_blocking)
     return target
 
 
 def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tensor:
     """Copy a virtual tensor to new host memory; values that are not computed become ``nan``."""
     key = source.layout_key
-    target = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype)
+    # Gaps and repetitions are not copied; the order of the dimensions is kept.
+    shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device="meta")
+    target = torch.empty_like(shape, device="cpu")
     if non_blocking:
         pin(target)  # as PyTorch: only then can the copy go on while the host does
     copy_out(target, source, non_blocking=non_blocking)
@@ -77,15 +82,17 @@ def copy_in(
     # Pageable memory is read before the call returns, pinned memory only when the copy runs.
     held = source if pinned else source.detach().clone()
 
-    def move() -> None:
+    def move(_seed: int) -> None:
         if place.values.known:
             place.view().copy_(held)
 
-    task = _launch(Kind.COPY_IN, target, pinned=pinned, move=move)
     is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
-    if waits:
-        active().host.wait(task)
+    task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
+    touches = [device_touch(target, is_write=True)] if _is_watched() else []
+    if pinned and touches:
+        touches.append(_host_touch(source, is_write=False))
+    _launch(task, touches, waits=waits)
 
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
@@ -95,22 +102,48 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     if not source.has_values:
         _stand_in(source)  # refuses now what could not be refused when the copy ends
 
-    def move() -> None:
+    def move(_seed: int) -> None:
         if place.values.known:
             target.detach().copy_(place.view())
         else:
             target.detach().fill_(math.nan)
 
-    task = _launch(Kind.COPY_OUT, source, pinned=pinned, move=move)
-    if not (pinned and non_blocking):
-        active().host.wait(task)
+    task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
+    touches = [device_touch(source, is_write=False)] if _is_watched() else []
+    if pinned and touches:
+        touches.append(_host_touch(target, is_write=True))
+    _launch(task, touches, waits=not (pinned and non_blocking))
+
+
+def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
+    """Copy between two GPUs, on the current stream of the source's.
+
+    As PyTorch does: the stream of the target's GPU waits for the copy, and the copy for it.
+    """
+    machine = active()
+    place, origin = reference(target), reference(source)
+    target.storage_block.values.known = source.has_values
+    here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
+
+    def move(_seed: int) -> None:
+        if place.values.known:
+            place.view().copy_(origin.view())
+
+    task = _copy_task(Kind.COPY_PEER, source, pinned=True, move=move)
+    cost_ns = machine.host.costs.stream_wait_ns
+    machine.order(there, here, cost_ns)
+    touches = []
+    if _is_watched():
+        touches = list(device_touches([source], [target]))
+    _launch(task, touches, waits=False)
+    machine.order(here, there, cost_ns)
 
 
 def read_item(source: VirtualTensor) -> Any:
     """Return the one value of a tensor, after waiting for it."""
-    machine = active()
     place = reference(source)
-    machine.host.wait(_launch(Kind.COPY_OUT, source, pinned=True, move=None))
+    touches = [device_touch(source, is_write=False)] if _is_watched() else []
+    _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), touches, waits=True)
     return place.view().item() if place.values.known else _stand_in(source)
 
 
@@ -140,20 +173,50 @@ def _stand_in(tensor: VirtualTensor) -> float:
     return math.nan
 
 
-def _launch(
-    kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Callable[[], None] | None
+def _is_watched() -> bool:
+    return active().hazards is not None
+
+
+def _host_touch(tensor: torch.Tensor, *, is_write: bool) -> Touch:
+    checker = active().hazards
+    if checker is not None:
+        forget_later(checker, tensor)
+    return host_touch(tensor, is_write=is_write)
+
+
+def _refuse_pageable(gpu: Gpu) -> None:
+    """Refuse a pageable copy into a graph: its host memory may be gone at the replay."""
+    capture = active().capture
+    if capture is not None and capture.has(gpu.stream):
+        raise RuntimeError(
+            "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the "
+            "CPU tensor is pinned. Please use tensor.pin_memory() or allocate the tensor with "
+            "pin_memory=True."
+        )
+
+
+def _copy_task(
+    kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Payload | None
 ) -> Task:
-    machine = active()
+    gpu = on_device.storage_block.gpu
     size_bytes = on_device.layout_key.size_bytes
-    rate = machine.spec.link_bytes_per_s * _PINNED_SHARE
+    rate = gpu.spec.link_bytes_per_s * _PINNED_SHARE
     if not pinned:
+        _refuse_pageable(gpu)
         rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
     duration_ns = _COPY_FLOOR_NS + round(size_bytes / rate * _NS)
-    task = Task(
-        kind,
-        machine.stream,
-        name=kind.value,
-        demand=Fixed(duration_ns, 0),
-        payload=unseen(move) if move is not None else None,
-    )
-    return machine.host.launch(task, machine.host.costs.copy_launch_ns)
+    payload = unseen(move) if move is not None else None
+    return Task(kind, gpu.stream, name=kind.value, demand=Fixed(duration_ns, 0), payload=payload)
+
+
+def _launch(task: Task, touches: Sequence[Touch], *, waits: bool) -> None:
+    machine = active()
+    if waits and machine.capture is not None and machine.capture.has(task.stream):
+        machine.require_no_capture()
+    if waits:
+        machine.note_hidden_wait()
+    machine.launch(task, machine.host.costs.copy_launch_ns, touches)
+    if waits:
+        machine.host.wait(task)
+        if machine.hazards is not None:
+            machine.hazards.host_wait_stream(task.stream.key)

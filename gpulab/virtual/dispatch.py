@@ -1,27 +1,32 @@
 """Every operation of PyTorch passes here: virtual ones become tasks, host ones take host time."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.virtual import copies
-from gpulab.virtual.cache import Access
-from gpulab.virtual.kernels import is_composite, operator_name, parts_used
-from gpulab.virtual.machine import Machine, active
-from gpulab.virtual.plans import Effect, New, Plain, Plan, Same, View, plan_for
+from gpulab.virtual.core.machine import Gpu, active
+from gpulab.virtual.features import generators
+from gpulab.virtual.launching import Call, carry_out, mark_known
+from gpulab.virtual.operators import operator_of
+from gpulab.virtual.places import check_host_tensors, gpu_of
+from gpulab.virtual.plans import ALLOCATING, plan_for
+from gpulab.virtual.pricing.kernels import tf32_allowed
+from gpulab.virtual.private import autograd_node
+from gpulab.virtual.reshaping import as_strided, set_to
+from gpulab.virtual.sequences import host_result
 from gpulab.virtual.storage import Storage, layout_of
-from gpulab.virtual.task import Kind, Priced, Task
-from gpulab.virtual.tensor import CUDA, VirtualTensor, set_dispatch, wrap
-from gpulab.virtual.values import affords, late, reference
+from gpulab.virtual.tensor import VirtualTensor, set_dispatch, wrap
+from gpulab.virtual.touches import host_reads_and_writes
+from gpulab.virtual.trials import META
+from gpulab.virtual.value_shaped import run_value_shaped, selects_by_mask
 
 aten = torch.ops.aten
 
-# The shape of their result depends on values, so PyTorch itself waits for the device in them.
-_VALUE_SHAPED = {"nonzero", "masked_select", "_unique2", "unique_consecutive", "bincount", "equal"}
-# CPU scalars and index tensors are accepted beside device tensors.
-_TAKES_HOST_INDEX = {"index", "index_put", "_index_put_impl"}
+Handler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -52,31 +57,40 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out an operation that has no handler, or that its handler passes on."""
-    if is_composite(func):
+    operator = operator_of(func)
+    if operator.is_composite:
         # Only inference mode lets these through; elsewhere autograd has taken them apart.
         with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
             return func.decompose(*args, **kwargs)
+    plain = (args, kwargs)
+    given = generators.given(func, args, kwargs) if operator.is_random else None
+    if given is not None:
+        plain = generators.without(func, args, kwargs)
     tensors: list[VirtualTensor] = []
     key = _Key(tensors)
-    parts = (func, key.of(args), key.of_mapping(kwargs))
-    device = kwargs.get("device")
+    options = key.of_mapping(plain[1]) if kwargs else ()
+    default = torch.get_default_dtype()  # the type of what has none of its own
+    parts: tuple[Hashable, ...] = (operator, key.of(plain[0]), options, default)
+    device = kwargs.get("device") if kwargs else None
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
+        generators.require_host(given)
         return _on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
         on_device = _plain(func, args, {**kwargs, "device": None})
         return copies.to_host(on_device)
-    name = operator_name(func)
-    if key.has_host_tensor and name not in _TAKES_HOST_INDEX:
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, "
-            "but found at least two devices, cuda:0 and cpu!"
-        )
-    if name in _VALUE_SHAPED or _selects_by_mask(func, args):
-        return _value_shaped(func, args, kwargs, tensors)
+    gpu = gpu_of(tensors, device, func, args)
+    if key.host_tensors and tensors:
+        check_host_tensors(func, operator.name, args)
+    if operator.has_value_shape or (operator.is_index and selects_by_mask(args[1])):
+        return run_value_shaped(func, args, kwargs, tensors, gpu)
+    if operator.is_product:
+        parts = (*parts, tf32_allowed())
+    if operator.takes_lengths:
+        parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
     # Without tensors the numbers decide the shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
-    plan = plan_for(func, args, kwargs, tensors, hashable)
-    return _carry_out(plan, func, args, kwargs, tensors)
+    plan = plan_for(func, *plain, tensors, hashable)
+    return carry_out(plan, Call(operator, args, kwargs, tensors, gpu))
 
 
 class _Key:
@@ -84,7 +98,7 @@ class _Key:
 
     def __init__(self, tensors: list[VirtualTensor]) -> None:
         self.tensors = tensors
-        self.has_host_tensor = False
+        self.host_tensors: list[torch.Tensor] = []
 
     def of(self, value: Any) -> Hashable:
         kind = type(value)
@@ -97,92 +111,15 @@ class _Key:
         if kind is list or kind is tuple:
             return tuple(self.of(item) for item in value)
         if isinstance(value, torch.Tensor):
-            self.has_host_tensor = self.has_host_tensor or value.dim() > 0
-            return (value.dtype, value.dim())
+            if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
+                return str(kind)
+            if value.dim() or value.is_meta:
+                self.host_tensors.append(value)
+            return (value.dtype, tuple(value.shape))
         return (kind, value)
 
     def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
         return tuple((name, self.of(value)) for name, value in kwargs.items())
-
-
-def _carry_out(plan: Plan, func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor]) -> Any:
-    machine = active()
-    known = affords(plan, tensors)
-    results = [_make(item, machine, tensors, known=known) for item in plan.results]
-    if plan.effect is Effect.VIEW:
-        machine.host.spend(machine.host.costs.view_ns)
-    elif plan.effect is Effect.ALLOCATION:
-        machine.host.spend(machine.host.costs.empty_ns)
-    else:
-        _launch(machine, plan, func, args, kwargs, tensors=tensors, results=results, known=known)
-    return results[0] if plan.container is None else plan.container(results)
-
-
-def _make(
-    item: New | View | Same | Plain,
-    machine: Machine,
-    tensors: list[VirtualTensor],
-    *,
-    known: bool,
-) -> Any:
-    if isinstance(item, Plain):
-        return item.value
-    if isinstance(item, Same):
-        return tensors[item.index]
-    if isinstance(item, View):
-        first = tensors[0]
-        return wrap(item.layout, first.storage_block, first.offset + item.offset)
-    small = copies.known_by_size(machine, item.layout)
-    return wrap(item.layout, Storage(machine, item.layout.span_bytes, known=known and small))
-
-
-def _launch(  # noqa: PLR0913 # what a call consists of; used in one place
-    machine: Machine,
-    plan: Plan,
-    func: Any,
-    args: Any,
-    kwargs: Any,
-    *,
-    tensors: list[VirtualTensor],
-    results: list[Any],
-    known: bool,
-) -> None:
-    if plan.work is None:
-        return
-    changed = [tensors[i] for i in plan.writes]
-    is_new = [isinstance(item, New) for item in plan.results]
-    made = [item for item, new in zip(results, is_new, strict=True) if new]
-    for tensor in changed:
-        _mark_known(machine, tensor, known=known)
-    computed = known and any(item.has_values for item in (*made, *changed))
-    for part in parts_used(func, plan.work):
-        machine.host.load(part)
-    machine.host.load("kernel", (func, plan.work.arithmetic))
-    accesses = [_access(tensors[i], is_write=False) for i in plan.reads]
-    accesses += [_access(tensor, is_write=True) for tensor in (*changed, *made)]
-    task = Task(
-        Kind.KERNEL,
-        machine.stream,
-        name=operator_name(func),
-        demand=Priced(plan.work, tuple(accesses)),
-        payload=late(func, args, kwargs, results, is_new) if computed else None,
-    )
-    machine.host.launch(task, plan.work.launch_ns)
-
-
-def _mark_known(machine: Machine, tensor: VirtualTensor, *, known: bool) -> None:
-    """After a change a storage is known only if what was written is, and it is small enough."""
-    key = tensor.layout_key
-    values = tensor.storage_block.values
-    whole = key.span_bytes >= values.size_bytes
-    if not known:
-        values.known = False
-    elif whole:
-        values.known = copies.known_by_size(machine, key)
-
-
-def _access(tensor: VirtualTensor, *, is_write: bool) -> Access:
-    return Access(tensor.storage_block.identity, tensor.layout_key.size_bytes, is_write)
 
 
 def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
@@ -191,8 +128,12 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(arg.nbytes for arg in args if isinstance(arg, torch.Tensor))
-    moves = size_bytes if not all(_is_view_result(r) for r in func._schema.returns) else 0
-    machine.host.run(lambda: out.append(func(*args, **kwargs)), size_bytes=moves)
+    touches = func not in ALLOCATING and not all(_is_view_result(r) for r in func._schema.returns)
+    machine.host.run(
+        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if touches else 0
+    )
+    if touches and machine.hazards is not None:
+        host_reads_and_writes(machine.hazards, func, args, kwargs)
     if pinned:
         copies.pin(out[0], machine.host)
     return out[0]
@@ -202,57 +143,24 @@ def _is_view_result(result: Any) -> bool:
     return result.alias_info is not None and not result.alias_info.is_write
 
 
-def _selects_by_mask(func: Any, args: tuple[Any, ...]) -> bool:
-    if func is not aten.index.Tensor:
-        return False
-    masks = (torch.bool, torch.uint8)
-    return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in args[1])
-
-
-def _value_shaped(func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor]) -> Any:
-    """Wait for the inputs, compute on their values and take the result to the device."""
-    machine = active()
-    for tensor in tensors:
-        copies.require_values(tensor)
-    machine.host.wait_for_stream(machine.stream)
-    out = func(*_elements(args), **_elements(kwargs))
-    if isinstance(out, torch.Tensor):
-        return _known_result(machine, out)
-    if isinstance(out, tuple):
-        return tuple(_known_result(machine, item) for item in out)
-    return out
-
-
-def _elements(value: Any) -> Any:
-    if isinstance(value, VirtualTensor):
-        return reference(value).view()
-    if isinstance(value, (list, tuple)):
-        return [_elements(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _elements(item) for name, item in value.items()}
-    return value
-
-
-def _known_result(machine: Machine, value: torch.Tensor) -> VirtualTensor:
-    key = layout_of(value)
-    result = wrap(key, Storage(machine, key.span_bytes, known=True))
-    result.elements().copy_(value)
-    return result
-
-
 def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     target, source = args[0], args[1]
     non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))  # noqa: PLR2004 # its third argument
-    if isinstance(target, VirtualTensor) and not isinstance(source, VirtualTensor):
-        expanded = source.expand(target.shape)
-        pinned = copies.is_pinned(source)
-        _mark_known(active(), target, known=True)
+    if not isinstance(source, VirtualTensor):
+        if not isinstance(target, VirtualTensor):
+            return _plain(func, args, kwargs)
+        pinned = copies.is_pinned(source) and source.dtype == target.dtype
+        mark_known(active(), target, known=True)
+        expanded = source.to(target.dtype).expand(target.shape)
         copies.copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
-        return target
-    if isinstance(source, VirtualTensor) and not isinstance(target, VirtualTensor):
+    elif not isinstance(target, VirtualTensor):
         copies.copy_out(target, source, non_blocking=non_blocking)
-        return target
-    return _plain(func, args, kwargs)
+    elif target.storage_block.gpu is not source.storage_block.gpu:
+        alike = source.to(target.dtype).expand(target.shape)
+        copies.copy_across(target, cast("VirtualTensor", alike))
+    else:
+        return _plain(func, args, kwargs)
+    return target
 
 
 def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
@@ -260,16 +168,36 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     device = kwargs.get("device")
     dtype = kwargs.get("dtype") or source.dtype
     non_blocking = bool(kwargs.get("non_blocking", False))
+    memory_format = kwargs.get("memory_format")
     if not isinstance(source, VirtualTensor):
-        if device is not None and device.type == "cuda":
-            return copies.to_device(source, dtype, non_blocking=non_blocking)
+        # Autograd says meta where it sends a gradient back to the GPU.
+        is_gradient = device is not None and device.type == "meta" and autograd_node() is not None
+        if is_gradient or (device is not None and device.type == "cuda"):
+            gpu = gpu_of([], device, func, args)
+            like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
+            return copies.to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
         return _plain(func, args, kwargs)
-    if device is None or device.type in {"cuda", "meta"}:
-        options = {"dtype": dtype, "memory_format": kwargs.get("memory_format")}
+    options = {"dtype": dtype, "memory_format": memory_format}
+    if device is None or device.type == "meta":
         return _plain(func, (source,), options)
+    if device.type == "cuda":
+        return _to_gpu(func, source, gpu_of([], device, func, args), options)
     if dtype != source.dtype:
         source = _plain(func, (source,), {"dtype": dtype})
     return copies.to_host(source, non_blocking=non_blocking)
+
+
+def _to_gpu(func: Any, source: VirtualTensor, gpu: Gpu, options: dict[str, Any]) -> Any:
+    """Copy a virtual tensor to ``gpu``, which may be where it is."""
+    if source.storage_block.gpu is gpu:
+        return _plain(func, (source,), options)
+    if options["dtype"] != source.dtype:
+        source = _plain(func, (source,), options)
+    key = source.layout_key
+    storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
+    target = wrap(key, storage)
+    copies.copy_across(target, source)
+    return target
 
 
 def _item(func: Any, args: Any, kwargs: Any) -> Any:
@@ -278,15 +206,49 @@ def _item(func: Any, args: Any, kwargs: Any) -> Any:
     return _plain(func, args, kwargs)
 
 
+def _packed(func: Any, args: Any, kwargs: Any) -> Any:
+    return _plain(func, args, kwargs)[0], host_result(func, args)
+
+
+def _resolved(func: Any, args: Any, kwargs: Any) -> Any:
+    """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
+    physical = aten.conj_physical if func is aten._conj.default else aten.neg
+    return _plain(physical.default, args, kwargs)
+
+
+def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
+    with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
+        return bool(aten.isclose(*args, **kwargs).all().item())
+
+
+def _on_virtual(handler: Handler) -> Handler:
+    """Have a handler run for virtual tensors only."""
+
+    def handle(func: Any, args: Any, kwargs: Any) -> Any:
+        chosen = handler if isinstance(args[0], VirtualTensor) else _plain
+        return chosen(func, args, kwargs)
+
+    return handle
+
+
 def _lift(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 
-_HANDLERS: dict[Any, Callable[[Any, Any, Any], Any]] = {
+_HANDLERS: dict[Any, Handler] = {
+    aten._pack_padded_sequence.default: _on_virtual(_packed),
+    aten._pad_packed_sequence.default: _on_virtual(_packed),
+    aten._conj.default: _on_virtual(_resolved),
+    aten._neg_view.default: _on_virtual(_resolved),
+    aten.as_strided.default: _on_virtual(as_strided),
+    aten.set_.default: _on_virtual(set_to),
+    aten.set_.source_Tensor: _on_virtual(set_to),
+    aten.set_.source_Storage: _on_virtual(set_to),
+    aten.set_.source_Storage_storage_offset: _on_virtual(set_to),
+    aten.allclose.default: _on_virtual(_all_close),
     aten.copy_.default: _copy,
     aten._to_copy.default: _to_copy,
     aten._local_scalar_dense.default: _item,
     aten.lift_fresh.default: _lift,
 }
 set_dispatch(dispatch)
-__all__ = ["CUDA", "VirtualMode", "dispatch"]

@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError
-from gpulab.virtual.costs import Work
-from gpulab.virtual.kernels import operator_name, work_of
+from gpulab.virtual.core.costs import Work
+from gpulab.virtual.pricing.kernels import operator_name, work_of
+from gpulab.virtual.refused_calls import check_written
 from gpulab.virtual.storage import Layout, layout_of
 from gpulab.virtual.tensor import VirtualTensor
+from gpulab.virtual.trials import not_modelled, try_out
 
 aten = torch.ops.aten
-META = torch.device("meta")
 _N_PLANS_KEPT = 20_000
 
-_ALLOCATING = {
+ALLOCATING = {
     aten.empty.memory_format,
     aten.empty_strided.default,
     aten.empty_like.default,
@@ -70,6 +70,25 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
+class Reshaped:
+    """An argument that the operator gives another layout, as ``t_()`` and ``out=`` do.
+
+    Attributes
+    ----------
+    index
+        Which of the argument tensors.
+    layout
+        Its layout afterwards.
+    offset
+        How many elements it moves on in its storage.
+    """
+
+    index: int
+    layout: Layout
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How to carry out one kind of call.
 
@@ -77,6 +96,8 @@ class Plan:
     ----------
     reads, writes
         Indices of the argument tensors that are read and changed.
+    reshaped
+        The arguments that get another layout.
     container
         ``list`` or ``tuple`` if the operator returns several results, else None.
     """
@@ -86,6 +107,7 @@ class Plan:
     container: type | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    reshaped: tuple[Reshaped, ...]
     work: Work | None
 
 
@@ -114,55 +136,47 @@ def _work_out(
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
 ) -> Plan:
-    stand_ins: dict[int, torch.Tensor] = {}
-    meta_args = [_to_meta(arg, stand_ins) for arg in args]
-    meta_kwargs = {name: _to_meta(arg, stand_ins) for name, arg in kwargs.items()}
-    meta_kwargs.pop("pin_memory", None)
-    if "device" in meta_kwargs:
-        meta_kwargs["device"] = META
-    out = _run_on_meta(func, meta_args, meta_kwargs)
+    trial = try_out(func, args, kwargs)
+    stand_ins, out = trial.stand_ins, trial.out
     is_several = isinstance(out, (list, tuple))
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
     is_view = _returns_view(func)
     outs = list(out) if is_several else [out]
-    results = tuple(_result(item, index_of, is_view=is_view) for item in outs)
+    results = tuple(_result(func, item, index_of, is_view=is_view) for item in outs)
     writes = _changed(func, args, kwargs, tensors)
     reads = _read(func, tensors, writes)
     effect = _effect(func, results, writes)
+    if effect is Effect.KERNEL:
+        for i in writes:
+            check_written(tensors[i].layout_key)
+    reshaped = _reshaped(tensors, writes, stand_ins)
+    layout_after = {item.index: item.layout for item in reshaped}
     layouts = (
         [tensors[i].layout_key for i in reads],
-        [tensors[i].layout_key for i in writes]
+        [layout_after.get(i, tensors[i].layout_key) for i in writes]
         + [item.layout for item in results if isinstance(item, New)],
     )
     work = None
     if effect is Effect.KERNEL:
-        work = work_of(func, tuple(meta_args), meta_kwargs, out, layouts)
-    return Plan(effect, results, type(out) if is_several else None, reads, writes, work)
+        work = work_of(func, trial.args, trial.kwargs, out, layouts)
+    container = type(out) if is_several else None
+    return Plan(effect, results, container, reads, writes, reshaped, work)
 
 
-def _run_on_meta(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    try:
-        return func(*args, **kwargs)
-    except NotImplementedError as error:
-        raise NotModelledError(
-            f"the virtual GPU has no model of {func}; run this part on the CPU, or on a CUDA GPU"
-        ) from error
-
-
-def _to_meta(arg: Any, stand_ins: dict[int, torch.Tensor]) -> Any:
-    if isinstance(arg, VirtualTensor):
-        if id(arg) not in stand_ins:
-            key = arg.layout_key
-            stand_ins[id(arg)] = torch.empty_strided(
-                key.sizes, key.strides, dtype=key.dtype, device=META
-            )
-        return stand_ins[id(arg)]
-    if isinstance(arg, (list, tuple)):
-        return [_to_meta(item, stand_ins) for item in arg]
-    return arg
+def _reshaped(
+    tensors: list[VirtualTensor], writes: tuple[int, ...], stand_ins: dict[int, torch.Tensor]
+) -> tuple[Reshaped, ...]:
+    found = []
+    for index in writes:
+        stand_in = stand_ins[id(tensors[index])]
+        after = layout_of(stand_in)
+        if after is not tensors[index].layout_key:
+            found.append(Reshaped(index, after, int(stand_in.storage_offset())))
+    return tuple(found)
 
 
 def _result(
+    func: Any,
     item: Any,
     index_of: dict[int, int],
     *,
@@ -172,6 +186,8 @@ def _result(
         return Plain(item)
     if id(item) in index_of:
         return Same(index_of[id(item)])
+    if item.layout is not torch.strided:
+        raise not_modelled(func)
     if is_view:
         return View(layout_of(item), int(item.storage_offset()))
     return New(layout_of(item))
@@ -208,8 +224,10 @@ def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> t
 
 
 def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
-    if func in _ALLOCATING:
+    if func in ALLOCATING:
         return Effect.ALLOCATION
+    if torch.Tag.inplace_view in func.tags:
+        return Effect.VIEW
     if not writes and all(isinstance(item, (View, Same)) for item in results):
         return Effect.VIEW
     return Effect.KERNEL

@@ -1,14 +1,22 @@
 """The virtual GPU as a context that can be entered again and again, with its state kept."""
 
+import gc
 import importlib
 import threading
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+import torch
+
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
-from gpulab.virtual import clock, machine, torch_cuda
+from gpulab.virtual import clock, torch_cuda
+from gpulab.virtual.core import machine
 from gpulab.virtual.dispatch import VirtualMode
+from gpulab.virtual.features import captures
+
+_GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
 
 
 class VirtualGpu:
@@ -25,19 +33,31 @@ class VirtualGpu:
     """
 
     def __init__(
-        self, gpu: str, *, first_use: bool, max_value_elements: int, max_value_flops: int
+        self,
+        gpu: str,
+        *,
+        count: int,
+        first_use: bool,
+        max_value_elements: int,
+        max_value_flops: int,
     ) -> None:
-        for name, value in (
-            ("max_value_elements", max_value_elements),
-            ("max_value_flops", max_value_flops),
+        for name, value, least in (
+            ("count", count, 1),
+            ("max_value_elements", max_value_elements, 0),
+            ("max_value_flops", max_value_flops, 0),
         ):
-            if value < 0:
-                raise InvalidOptionError(f"{name}={value}; it must be at least 0")
+            if value < least:
+                raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
         self.spec = gpus.gpu(gpu)
         limits = machine.ValueLimits(max_value_elements, max_value_flops)
-        self.machine = machine.Machine(self.spec, limits, first_use=first_use)
-        self._undo: list[torch_cuda.Undo] = []
-        self._mode: VirtualMode | None = None
+        self.machine = machine.Machine(
+            self.spec,
+            limits,
+            first_use=first_use,
+            count=count,
+            cuda_error=torch.AcceleratorError,
+        )
+        self._undo = ExitStack()
         self._depth = 0
         self._thread = 0
 
@@ -81,20 +101,27 @@ class VirtualGpu:
         # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
         importlib.import_module("torch._dynamo")
         self._thread = threading.get_ident()
-        machine.enter(self.machine)
-        _entered.append(self)
-        self._undo = torch_cuda.install(self.machine) + clock.install(self.machine.host)
-        self._mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
-        self._mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
+        with ExitStack() as undo:  # what fails in the middle is undone as far as it came
+            machine.enter(self.machine)
+            undo.callback(machine.leave)
+            _entered.append(self)
+            undo.callback(_entered.remove, self)
+            # Values are computed in small pieces, which several threads make slower, not faster.
+            undo.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+            # Pending work is a few dozen objects a launch, none of them garbage: with Python's own
+            # thresholds its collector would take longer than the simulation.
+            undo.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
+            torch_cuda.install(self.machine, undo)
+            for restore in clock.install(self.machine.host):
+                undo.callback(restore)
+            undo.enter_context(VirtualMode())  # type: ignore[no-untyped-call] # torch's is untyped
+            self._undo = undo.pop_all()
 
     def _remove(self) -> None:
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call] # as above
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
-        machine.leave()
-        _entered.remove(self)
+        captures.abandon(self.machine)
+        self._undo.close()
 
 
 # at most one: two devices cannot both stand behind torch.cuda

@@ -1,12 +1,27 @@
 """Shapes and bytes of virtual tensors: layouts, storages, and the values that small ones carry."""
 
 import math
+import sys
+from collections.abc import Callable
 from functools import cache
+from itertools import count
+from typing import cast
 
+import numpy as np
 import torch
 
-from gpulab.virtual.allocator import OutOfDeviceMemoryError
-from gpulab.virtual.machine import Machine
+from gpulab.virtual.core.allocator import OutOfDeviceMemoryError
+from gpulab.virtual.core.hazards import Block as Place
+from gpulab.virtual.core.machine import Gpu, Machine
+from gpulab.virtual.core.segments import Block
+from gpulab.virtual.core.task import Stream
+
+# Host memory for the whole of a larger segment might not be had; its blocks get their own, and
+# only there a block that is used again does not hold what was left in it.
+_LARGEST_SHARED_BYTES = 1 << 30
+
+_CPU = torch.device("cpu")  # named everywhere, because the program may set another default
+_identities = count(1)
 
 
 class Layout:
@@ -51,8 +66,10 @@ def layout_of(tensor: torch.Tensor) -> Layout:
 class Values:
     """The bytes behind a storage, made when first needed.
 
-    Work that is still pending holds these and not the storage, so that memory is free again as
-    soon as the program drops its tensors.
+    They lie in the memory that the allocator gave, so that a block which is used again holds
+    what was left in it, and work that is still under way writes into its next owner.
+    Work that is pending holds these and not the storage, so that memory is free again as soon
+    as the program drops its tensors.
 
     Attributes
     ----------
@@ -60,19 +77,46 @@ class Values:
         Whether the bytes are computed at all; if not, the tensor has shape and cost only.
     """
 
-    __slots__ = ("_data", "known", "size_bytes")
+    __slots__ = ("_buffer", "_offset_bytes", "known", "size_bytes")
 
-    def __init__(self, size_bytes: int, *, known: bool) -> None:
+    def __init__(self, block: Block, size_bytes: int, *, known: bool) -> None:
         self.size_bytes = size_bytes
         self.known = known
-        self._data: torch.UntypedStorage | None = None
+        self._buffer, self._offset_bytes = _buffer_of(block)
 
     def view(self, layout: Layout, offset: int) -> torch.Tensor:
         """Return a CPU tensor over these bytes; ``offset`` counts elements."""
-        if self._data is None:
-            self._data = torch.zeros(max(self.size_bytes, 1), dtype=torch.uint8).untyped_storage()
-        empty = torch.empty(0, dtype=layout.dtype)
-        return empty.set_(self._data, offset, layout.sizes, layout.strides)
+        first = self._offset_bytes // layout.dtype.itemsize + offset
+        empty = torch.empty(0, dtype=layout.dtype, device=_CPU)
+        return empty.set_(self._buffer.storage(), first, layout.sizes, layout.strides)
+
+
+class Buffer:
+    """Host memory that stands for a segment of the device's, made when first written."""
+
+    __slots__ = ("_size_bytes", "_storage")
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self._storage: torch.UntypedStorage | None = None
+
+    def storage(self) -> torch.UntypedStorage:
+        """Return the bytes."""
+        if self._storage is None:
+            # NumPy leaves it to the system to make pages when they are touched; torch fills them.
+            zeros = np.zeros(self._size_bytes, np.uint8)
+            self._storage = torch.from_numpy(zeros).untyped_storage()
+        return self._storage
+
+
+def _buffer_of(block: Block) -> tuple[Buffer, int]:
+    """Return the buffer that a block lies in, and where in it."""
+    segment = block.segment
+    if segment.size_bytes > _LARGEST_SHARED_BYTES:
+        return Buffer(block.size_bytes), 0
+    if segment.payload is None:
+        segment.payload = Buffer(segment.size_bytes)
+    return cast("Buffer", segment.payload), block.offset_bytes
 
 
 class Storage:
@@ -80,25 +124,48 @@ class Storage:
 
     Attributes
     ----------
+    gpu
+        The GPU whose memory it is.
     identity
-        Number that the cache knows it by.
+        A number that no other storage has.
+    block, address
+        Where it lies; the cache knows it by the address.
     values
         What it holds, if that is computed.
     """
 
-    __slots__ = ("__weakref__", "block", "identity", "machine", "values")
+    __slots__ = (
+        *("__weakref__", "address", "block", "gpu"),
+        *("identity", "machine", "streams", "values"),
+    )
 
-    def __init__(self, machine: Machine, size_bytes: int, *, known: bool) -> None:
+    def __init__(self, machine: Machine, gpu: Gpu, size_bytes: int, *, known: bool) -> None:
         self.machine = machine
-        self.identity = machine.new_storage()
+        self.gpu = gpu
+        self.identity = next(_identities)
+        self.streams: set[Stream] = set()
         try:
-            self.block = machine.allocate(size_bytes)
+            self.block = machine.allocate(gpu, size_bytes)
         except OutOfDeviceMemoryError as error:
-            raise torch.OutOfMemoryError(f"CUDA out of memory. {error}") from None
-        self.values = Values(size_bytes, known=known)
+            raise torch.OutOfMemoryError(str(error)) from None
+        self.address = self.block.address
+        self.values = Values(self.block, size_bytes, known=known)
+        if machine.hazards is not None:
+            machine.hazards.allocate(self.identity, self._place())
 
-    def __del__(self) -> None:
-        # Without a block the allocation had failed.
-        if hasattr(self, "block"):
-            self.machine.memory.release(self.block)
-            self.machine.device.cache.forget(self.identity)
+    def record_stream(self, stream: Stream) -> None:
+        """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
+        self.gpu.memory.record_stream(self.block, stream.number)
+        self.streams.add(stream)
+
+    def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Without a block the allocation had failed; at exit the modules are gone already.
+        if hasattr(self, "block") and not _at_exit():
+            if self.machine.hazards is not None:
+                keys = [stream.key for stream in self.streams]
+                self.machine.hazards.free(self.identity, self._place(), keys)
+            self.gpu.memory.release(self.block)
+
+    def _place(self) -> Place:
+        block = self.block
+        return Place((self.gpu.index, block.stream), block.address, block.size_bytes)

@@ -5,90 +5,178 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.machine import active
-from gpulab.virtual.task import Task
+from gpulab.errors import NotModelledError
+from gpulab.virtual.core.hazards import Snapshot
+from gpulab.virtual.core.machine import Gpu, Machine, active
+from gpulab.virtual.core.task import Stream, Task
+from gpulab.virtual.tensor import cuda_device
 
 CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
 _EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
 _NS_PER_MS = 1e6
+_N_PRIORITIES = 3  # above the usual one, as torch 2.11 offers on an H200
 
 
 class StreamBase:
-    """A stream of the virtual device, by its number."""
+    """A stream of a virtual device, by its number.
 
-    def __new__(cls, priority: int = 0, stream_id: int | None = None, **_handles: Any) -> Any:
-        """Take the next stream of the pool, or the one whose number is given."""
+    Attributes
+    ----------
+    core
+        The stream of the simulated device.
+    """
+
+    core: Stream
+    priority: int
+
+    def __new__(  # torch's signature
+        cls,
+        device: Any = None,
+        priority: int = 0,
+        stream_id: int | None = None,
+        device_index: int | None = None,
+        stream_ptr: int | None = None,
+        **_handles: Any,
+    ) -> Any:
+        """Take the next stream of the pool, or the one whose number or handle is given."""
+        machine = active()
+        index = index_of(device, machine) if device is not None else device_index
+        gpu = machine.gpu if index is None else machine.gpus[index]
+        number = stream_id if stream_ptr is None else stream_ptr
         stream: Any = object.__new__(cls)
-        stream.priority = max(-5, min(0, priority))
-        stream.stream_id = active().new_stream() if stream_id is None else stream_id
-        stream.device_index = 0
-        stream.device_type = CUDA_DEVICE_TYPE
+        stream.priority = max(-_N_PRIORITIES, min(0, priority))
+        stream.core = _new_stream(gpu) if number is None else _known_stream(gpu, number)
         return stream
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:
         pass
 
-    stream_id: int
-    device = property(lambda _self: torch.device("cuda", 0))
-    cuda_stream = property(lambda self: self.stream_id)
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Return the least and the greatest priority; lower numbers come first."""
+        return 0, -_N_PRIORITIES
+
+    device_type = CUDA_DEVICE_TYPE
+    stream_id = property(lambda self: self.core.number)
+    cuda_stream = property(lambda self: self.core.number)
+    native_handle = property(lambda self: self.core.number)
+    device_index = property(lambda self: self.core.device.index)
+    device = property(lambda self: cuda_device(self.core.device.index))
 
     def query(self) -> bool:
         """Tell whether everything in the stream is done."""
         machine = active()
-        return machine.host.is_done(machine.device.last_task(self.stream_id))
+        is_done = machine.ask(self.core.last)
+        if is_done and machine.hazards is not None:
+            machine.hazards.host_wait_stream(self.core.key)
+        return is_done
 
     def synchronize(self) -> None:
         """Block the host until everything in the stream is done."""
-        active().host.wait_for_stream(self.stream_id)
+        active().wait_for_stream(self.core)
+
+    def is_capturing(self) -> bool:
+        """Tell whether work on the stream is captured into a graph."""
+        capture = active().capture
+        return capture is not None and capture.has(self.core)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamBase) and other.stream_id == self.stream_id
+        return isinstance(other, StreamBase) and other.core is self.core
 
     def __hash__(self) -> int:
-        return hash(self.stream_id)
+        return hash(self.core)
 
 
 class EventBase:
-    """An event of the virtual device; recording it again moves it."""
+    """An event of a virtual device; recording it again moves it.
+
+    Attributes
+    ----------
+    task
+        The mark that its last record put into a stream.
+    snapshot
+        What had been launched by then, for the hazard checker.
+    """
 
     enable_timing: bool
     task: Task | None
+    snapshot: Snapshot | None
 
-    def __new__(cls, enable_timing: bool = False, **_flags: bool) -> Any:  # noqa: FBT001, FBT002 # torch's signature
+    def __new__(cls, enable_timing: bool = False, **flags: Any) -> Any:  # noqa: FBT001, FBT002 # torch's signature
         """Make an event that no stream has recorded."""
+        if flags.get("interprocess"):
+            raise NotModelledError(
+                "the virtual GPU has no model of events shared by processes; use one process"
+            )
         event: Any = object.__new__(cls)
         event.enable_timing = enable_timing
         event.task = None
+        event.snapshot = None
         active().host.spend(active().host.costs.event_create_ns)
         return event
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:
         pass
 
-    device = property(lambda _self: torch.device("cuda", 0))
     cuda_event = property(lambda self: id(self) if self.task is not None else 0)
+    event_id = cuda_event
+
+    @property
+    def device(self) -> torch.device | None:
+        """The device on which it was recorded, or None."""
+        return None if self.task is None else cuda_device(self.task.stream.device.index)
 
     def record(self, stream: Any) -> None:
         """Put the event behind the work in ``stream``."""
-        host = active().host
-        self.task = host.mark(stream.stream_id, host.costs.event_record_ns)
+        machine = active()
+        if self.task is not None and self.task.stream.device is not stream.core.device:
+            raise RuntimeError(
+                f"Event device {self.task.stream.device.index} does not match recording "
+                f"stream's device {stream.device_index}."
+            )
+        self.task = machine.mark(stream.core, machine.host.costs.event_record_ns)
+        if machine.hazards is not None:
+            self.snapshot = machine.hazards.record(stream.core.key)
 
     def wait(self, stream: Any) -> None:
         """Let later work in ``stream`` wait for the event; the host goes on."""
-        host = active().host
-        if self.task is not None:
-            host.mark(stream.stream_id, host.costs.stream_wait_ns, (self.task,))
+        machine = active()
+        if self.task is None:
+            return
+        machine.mark(stream.core, machine.host.costs.stream_wait_ns, (self.task,))
+        if machine.hazards is not None and self.snapshot is not None:
+            machine.hazards.stream_wait(stream.core.key, self.snapshot)
 
     def query(self) -> bool:
         """Tell whether the event is done, or was never recorded."""
-        return active().host.is_done(self.task)
+        self._require_not_captured()
+        is_done = active().ask(self.task)
+        if is_done and self.snapshot is not None:
+            self._seen_done()
+        return is_done
 
     def synchronize(self) -> None:
         """Block the host until the event is done."""
-        active().host.wait(self.task)
+        self._require_not_captured()
+        active().wait(self.task, self.snapshot)
+
+    def _require_not_captured(self) -> None:
+        machine = active()
+        if machine.capture is not None and machine.capture.captured(self.task):
+            machine.fail_capture(
+                "operation not permitted on an event last recorded in a capturing stream"
+            )
+
+    def _seen_done(self) -> None:
+        """Whoever has seen that an event is done may use what came before it."""
+        checker = active().hazards
+        if checker is not None and self.snapshot is not None:
+            checker.host_wait(self.snapshot)
 
     def elapsed_time(self, other: Any) -> float:
         """Return the milliseconds from this event to ``other``, both of them done."""
+        if isinstance(self, torch.cuda.Event) and not isinstance(other, torch.cuda.Event):
+            raise RuntimeError("expected other to be a torch.cuda.Event object")  # noqa: TRY004 # as PyTorch
         if not (self.enable_timing and other.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self.task is None or other.task is None:
@@ -96,6 +184,42 @@ class EventBase:
         if not (self.query() and other.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         return (_tick_ns(other.task) - _tick_ns(self.task)) / _NS_PER_MS
+
+
+def index_of(device: Any, machine: Machine) -> int:
+    """Return the index that a device, a name such as ``"cuda:1"`` or a number means."""
+    if isinstance(device, int):
+        index: int | None = device
+    else:
+        index = torch.device(device).index
+    index = machine.current if index is None or index < 0 else index
+    require_device(index, machine)
+    return index
+
+
+def require_device(index: int, machine: Machine) -> None:
+    """Refuse a device that the machine does not have, in CUDA's words."""
+    if index >= len(machine.gpus):
+        raise machine.cuda_error(
+            "CUDA error: invalid device ordinal\n"
+            "GPU device may be out of range, do you have enough GPUs?"
+        )
+
+
+def _new_stream(gpu: Gpu) -> Stream:
+    host = active().host
+    host.spend(host.costs.stream_create_ns)
+    return gpu.next_stream()
+
+
+def _known_stream(gpu: Gpu, number: int) -> Stream:
+    streams = gpu.device.streams
+    if not 0 <= number < len(streams):
+        raise NotModelledError(
+            f"the virtual GPU has no stream with the handle {number}; it knows only the streams "
+            "that torch.cuda.Stream() made"
+        )
+    return streams[number]
 
 
 def _tick_ns(task: Task) -> int:
@@ -114,6 +238,16 @@ def stand_in(original: type, base: type) -> type:
         if callable(value) and name not in vars(base) and "__class__" not in _free_names(value)
     }
     return type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
+
+
+@cache
+def external(stream_class: Any) -> type:
+    """Make the class of streams that are given by their handle."""
+
+    def new(cls: type, stream_ptr: int, device: Any = None, **_handles: Any) -> Any:
+        return stream_class.__new__(cls, device=device, stream_ptr=stream_ptr)
+
+    return type("ExternalStream", (stream_class,), {"__new__": new, "__module__": "torch.cuda"})
 
 
 def _free_names(function: Any) -> tuple[str, ...]:

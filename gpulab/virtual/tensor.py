@@ -4,13 +4,17 @@ To C++ it is a meta tensor because autograd accepts those on every build of PyTo
 claims to be on ``cuda`` there ends the process in ``backward()`` when CUDA is missing.
 """
 
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 
-from gpulab.virtual.machine import active
+from gpulab.virtual.core.machine import active
 from gpulab.virtual.private import (
+    autocast_keys,
     disabled_torch_function,
     get_data,
     make_wrapper_subclass,
@@ -18,11 +22,16 @@ from gpulab.virtual.private import (
 )
 from gpulab.virtual.storage import Layout, Storage
 
-CUDA = torch.device("cuda", 0)
 _META = torch.device("meta")
 
 Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 _dispatch: list[Dispatch] = []
+
+
+@cache
+def cuda_device(index: int) -> torch.device:
+    """Return ``cuda:index``, the same object each time."""
+    return torch.device("cuda", index)
 
 
 def set_dispatch(dispatch: Dispatch) -> None:
@@ -41,11 +50,16 @@ class VirtualTensor(torch.Tensor):
     layout_key: Layout
     storage_block: Storage
     offset: int
+    made_in_inference = False
+
+    def is_inference(self) -> bool:
+        """Tell whether it was made in inference mode."""
+        return self.made_in_inference
 
     @property
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
         """The virtual device."""
-        return CUDA
+        return cuda_device(self.storage_block.gpu.index)
 
     is_cuda = property(lambda _self: True)
     is_cpu = property(lambda _self: False)
@@ -56,18 +70,23 @@ class VirtualTensor(torch.Tensor):
         """Whether its elements are computed."""
         return self.storage_block.values.known
 
-    def _set_data(self, value: torch.Tensor) -> None:
+    def become(self, value: torch.Tensor) -> None:
+        """Take over the shape and the memory of another tensor, as ``x.data = y`` does."""
         set_data(self, value)
         if type(value) is VirtualTensor:
             self.layout_key = value.layout_key
             self.storage_block = value.storage_block
             self.offset = value.offset
 
-    data = property(get_data, _set_data)
+    data = property(get_data, become)
 
     def get_device(self) -> int:
         """Return the device's index."""
-        return 0
+        return self.storage_block.gpu.index
+
+    def record_stream(self, stream: Any) -> None:
+        """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
+        self.storage_block.record_stream(stream.core)
 
     def is_pinned(self, device: object = None) -> bool:  # noqa: ARG002 # torch's signature
         """Return False: only host memory can be pinned."""
@@ -75,11 +94,29 @@ class VirtualTensor(torch.Tensor):
 
     def data_ptr(self) -> int:
         """Return the address in the virtual device's memory."""
-        return self.storage_block.block.address + self.offset * self.dtype.itemsize
+        return self.storage_block.address + self.offset * self.dtype.itemsize
 
     def elements(self) -> torch.Tensor:
         """Return the values as a CPU tensor over the same bytes, as they are by now."""
         return self.storage_block.values.view(self.layout_key, self.offset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(_on_host(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_on_host(index), value)
+
+    def new_tensor(self, data: Any, **options: Any) -> torch.Tensor:  # type: ignore[override] # as torch
+        """Make a tensor of the same type on the same device."""
+        return torch.tensor(data, **{"dtype": self.dtype, "device": self.device, **options})
+
+    def apply_(self, *_functions: Any) -> Any:
+        """Refuse as PyTorch does."""
+        raise TypeError("apply_ is only implemented on CPU tensors")
+
+    def map_(self, *_functions: Any) -> Any:
+        """Refuse as PyTorch does."""
+        raise TypeError("map_ is only implemented on CPU tensors")
 
     def tolist(self) -> Any:
         """Copy the values to the host, as a list."""
@@ -90,7 +127,7 @@ class VirtualTensor(torch.Tensor):
         if force:
             return self.detach().cpu().numpy()
         raise TypeError(
-            "can't convert cuda:0 device type tensor to numpy. "
+            f"can't convert {self.device} device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
         )
 
@@ -100,10 +137,16 @@ class VirtualTensor(torch.Tensor):
     def __repr__(self, **_options: object) -> str:  # type: ignore[override] # torch passes options
         if not self.has_values:
             # Printing waits for the device, whether or not there is something to show.
-            active().host.wait_for_stream(active().stream)
-            shape = tuple(self.shape)
-            return f"tensor(<no values>, device='cuda:0', size={shape}, dtype={self.dtype})"
-        return f"{repr(self.detach().cpu())[:-1]}, device='cuda:0'{self._gradient_note()})"
+            active().host.wait_for_stream(self.storage_block.gpu.stream)
+            place = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
+            return f"tensor(<no values>, {place})"
+        shown = repr(self.detach().cpu())
+        # Type and size of a host tensor stand behind its values; the device comes before them.
+        options = re.search(r", (?:size|dtype)=", shown)
+        at = options.start() if options else len(shown) - 1
+        kind = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
+        note = self._gradient_note()
+        return f"{kind}{shown[:at]}, device='{self.device}'{shown[at:-1]}{note})"
 
     def _gradient_note(self) -> str:
         if self.grad_fn is not None:
@@ -113,7 +156,7 @@ class VirtualTensor(torch.Tensor):
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.dim() == 0 and spec else repr(self)
+        return format(self.item(), spec) if self.dim() == 0 else repr(self)
 
     def __deepcopy__(self, memo: dict[int, object]) -> torch.Tensor:
         copied = self.detach().clone().requires_grad_(self.requires_grad)
@@ -134,14 +177,31 @@ class VirtualTensor(torch.Tensor):
         return _dispatch[0](func, args, kwargs or {})
 
 
+def _on_host(index: Any) -> Any:
+    """Make host tensors of the lists in an index; PyTorch would make tensors without values."""
+    if isinstance(index, tuple):
+        return tuple(_on_host(item) for item in index)
+    if isinstance(index, (list, np.ndarray)):
+        return torch.as_tensor(index, device="cpu")
+    return index
+
+
 def wrap(layout: Layout, storage: Storage, offset: int = 0) -> VirtualTensor:
     """Make a tensor of ``layout`` over ``storage``, ``offset`` elements in."""
     if torch.is_inference_mode_enabled():
         # A wrapper made in inference mode cannot be changed outside it.
         with torch.inference_mode(False):  # noqa: FBT003 # torch's signature
-            return wrap(layout, storage, offset)
+            made = wrap(layout, storage, offset)
+        made.made_in_inference = True
+        return made
     tensor: VirtualTensor = make_wrapper_subclass(
-        VirtualTensor, layout.sizes, strides=layout.strides, dtype=layout.dtype, device=_META
+        VirtualTensor,
+        layout.sizes,
+        strides=layout.strides,
+        storage_offset=offset,
+        dtype=layout.dtype,
+        device=_META,
+        _extra_dispatch_keys=autocast_keys,
     )
     tensor.layout_key = layout
     tensor.storage_block = storage

@@ -10,15 +10,19 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.kernels import is_random
-from gpulab.virtual.machine import active
-from gpulab.virtual.plans import Plan
+from gpulab.virtual.core.machine import ValueLimits
+from gpulab.virtual.features import generators
+from gpulab.virtual.operators import Operator
+from gpulab.virtual.plans import New, Plan
 from gpulab.virtual.private import disable_dispatch
 from gpulab.virtual.storage import Layout, Values
 from gpulab.virtual.tensor import VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
+_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"}
+
+Payload = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,50 +43,76 @@ def reference(tensor: VirtualTensor) -> Reference:
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)
 
 
-def affords(plan: Plan, inputs: list[VirtualTensor]) -> bool:
+def affords(plan: Plan, inputs: list[VirtualTensor], limits: ValueLimits) -> bool:
     """Tell whether the values of a call will be computed: all inputs known, and cheap enough."""
-    flops = plan.work.flops if plan.work is not None else 0
-    known = all(inputs[i].has_values for i in plan.reads)
-    return known and flops <= active().limits.max_flops
+    for i in plan.reads:
+        if not inputs[i].storage_block.values.known:
+            return False
+    return plan.work is None or plan.work.flops <= limits.max_flops
 
 
-def late(
-    func: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    results: list[Any],
-    is_new: list[bool],
-) -> Callable[[], None]:
-    """Return the function that computes the values of a call when its kernel ends."""
-    late_args = _to_references(args)
-    late_kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
-    late_kwargs.pop("pin_memory", None)
-    if "device" in late_kwargs:
-        late_kwargs["device"] = _CPU
-    targets = [
-        reference(item) if new and item.has_values else None
-        for item, new in zip(results, is_new, strict=True)
-    ]
-    seed = active().next_random() if is_random(func) else None
+class Late:
+    """The values of a call, computed when its kernel ends, from the seed of the launch."""
 
-    def compute() -> None:
-        with _seeded(seed):
-            out = _call(func, _to_views(late_args), _to_views(late_kwargs))
-        outs = out if isinstance(out, (list, tuple)) else [out]
-        for target, value in zip(targets, outs, strict=False):
-            if target is not None and value is not None:
+    __slots__ = ("_args", "_kwargs", "_operator", "_targets")
+
+    def __init__(
+        self,
+        operator: Operator,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        results: list[Any],
+        plan: Plan,
+    ) -> None:
+        if operator.is_random and generators.given(operator.func, args, kwargs) is not None:
+            args, kwargs = generators.without(operator.func, args, kwargs)  # it gave the seed
+        self._operator = operator
+        self._args = [_to_references(arg) for arg in args]
+        self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
+        self._kwargs.pop("pin_memory", None)
+        if "device" in self._kwargs:
+            self._kwargs["device"] = _CPU
+        self._targets = [
+            reference(item) if type(by) is New and item.storage_block.values.known else None
+            for item, by in zip(results, plan.results, strict=True)
+        ]
+
+    def __call__(self, seed: int) -> None:
+        """Compute them, and put them where they belong."""
+        guard = disable_dispatch()  # these operations are no one's work
+        try:
+            self._compute(seed)
+        finally:
+            del guard
+
+    def _compute(self, seed: int) -> None:
+        if self._operator.is_random:
+            with _seeded(seed):
+                out = self._call()
+        else:
+            out = self._call()
+        outs = out if isinstance(out, (list, tuple)) else (out,)
+        for target, value in zip(self._targets, outs, strict=False):
+            # Some results are empty on the CPU and not on the GPU, or the other way round.
+            if target is not None and value is not None and value.numel():
                 target.view().copy_(value)
 
-    return unseen(compute)
+    def _call(self) -> Any:
+        """Call it; products of half precision in float32, which CPUs do 100 times faster."""
+        args = [_to_views(arg) for arg in self._args]
+        kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
+        if self._operator.name in _WIDENED and "out" not in kwargs:
+            args = [_widen(arg) for arg in args]
+        return self._operator.func(*args, **kwargs)
 
 
-def unseen(payload: Callable[[], None]) -> Callable[[], None]:
+def unseen(payload: Payload) -> Payload:
     """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
 
-    def run() -> None:
+    def run(seed: int) -> None:
         guard = disable_dispatch()
         try:
-            payload()
+            payload(seed)
         finally:
             del guard
 
@@ -90,25 +120,14 @@ def unseen(payload: Callable[[], None]) -> Callable[[], None]:
 
 
 @contextmanager
-def _seeded(seed: int | None) -> Iterator[None]:
+def _seeded(seed: int) -> Iterator[None]:
     """Draw from the device's random numbers and leave the host's as they are."""
-    if seed is None:
-        yield
-        return
     before = torch.get_rng_state()
     torch.default_generator.manual_seed(seed)
     try:
         yield
     finally:
         torch.set_rng_state(before)
-
-
-def _call(func: Any, args: Any, kwargs: Any) -> Any:
-    """Call the operator; products of half precision in float32, which CPUs do 100 times faster."""
-    name = func.overloadpacket.__name__
-    if name in {"mm", "bmm", "addmm", "baddbmm", "convolution"}:
-        args = [_widen(arg) for arg in args]
-    return func(*args, **kwargs)
 
 
 def _widen(arg: Any) -> Any:
@@ -128,6 +147,4 @@ def _to_views(arg: Any) -> Any:
         return arg.view()
     if isinstance(arg, list):
         return [_to_views(item) for item in arg]
-    if isinstance(arg, dict):
-        return {name: _to_views(item) for name, item in arg.items()}
     return arg

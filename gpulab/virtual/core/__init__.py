@@ -1,0 +1,1 @@
+"""The virtual machine without torch: host, devices, memory, order and prices in nanoseconds."""

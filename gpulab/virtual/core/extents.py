@@ -1,0 +1,158 @@
+"""Which bytes a strided view touches, and whether two views of one storage share any."""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+# Runs of the sparser view that are tried one by one before two views are taken to overlap.
+MAX_RUNS = 1 << 16
+
+Axis = tuple[int, int]  # step in bytes, number of steps and the start
+
+
+class Extent:
+    """The bytes of a view: runs of equal length, repeated along axes.
+
+    Attributes
+    ----------
+    start, stop
+        First byte of the storage that is touched, and the one behind the last.
+    run_bytes
+        Length of each run.
+    axes
+        Step in bytes and count, the longest step first; none where the view is one run.
+    """
+
+    __slots__ = ("axes", "run_bytes", "start", "stop")
+
+    def __init__(self, start: int, run_bytes: int, axes: tuple[Axis, ...] = ()) -> None:
+        self.start = start
+        self.run_bytes = run_bytes
+        self.axes = axes
+        reach = sum(step * (n - 1) for step, n in axes)
+        self.stop = start + reach + run_bytes
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return math.prod(n for _, n in self.axes)
+
+    def meets(self, other: "Extent") -> bool:
+        """Tell whether the two share a byte.
+
+        The answer is exact, except where both have more than ``MAX_RUNS`` runs and their steps
+        have no common divisor that keeps them apart: then it is yes.
+        """
+        if self.stop <= other.start or other.stop <= self.start:
+            return False
+        if not (self.axes or other.axes) or self is other:
+            return True
+        return _meet(self, other)
+
+    def covers(self, other: "Extent") -> bool:
+        """Tell whether every byte of ``other`` is surely in this one; no may mean unknown."""
+        if self is other:
+            return True
+        if self.axes:
+            return (
+                self.start == other.start
+                and self.run_bytes == other.run_bytes
+                and self.axes == other.axes
+            )
+        return self.start <= other.start and other.stop <= self.stop
+
+    def shifted(self, by_bytes: int) -> "Extent":
+        """Return the same runs, ``by_bytes`` further."""
+        return Extent(self.start + by_bytes, self.run_bytes, self.axes)
+
+    def clipped(self, start: int, stop: int) -> "Extent":
+        """Return what may lie between two bytes: exact for one run, all of it otherwise."""
+        if self.axes or (start <= self.start and self.stop <= stop):
+            return self
+        first, last = max(start, self.start), min(stop, self.stop)
+        return Extent(first, last - first) if first < last else _NOTHING
+
+
+# It ends before every other extent starts, so that no comparison needs to know of it.
+_NOTHING = Extent(-(1 << 62), 0)
+
+
+@lru_cache(maxsize=1 << 14)  # a program has few layouts, and uses each many times
+def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> Extent:
+    """Return the bytes that a view of a storage touches.
+
+    Parameters
+    ----------
+    sizes, strides, offset
+        In elements, as PyTorch gives them; no stride is negative.
+    itemsize
+        Bytes of an element.
+    """
+    if 0 in sizes:
+        return _NOTHING
+    pairs = zip(strides, sizes, strict=True)
+    axes = sorted((step * itemsize, n) for step, n in pairs if n > 1 and step > 0)
+    run_bytes = itemsize
+    while axes and axes[0][0] <= run_bytes:  # neighbours touch, or overlap as in unfold
+        step, n = axes.pop(0)
+        run_bytes += step * (n - 1)
+    return Extent(offset * itemsize, run_bytes, tuple(_joined(axes)))
+
+
+def _joined(axes: list[Axis]) -> list[Axis]:
+    """Join axes of which one goes on where the other ends; the longest step comes first."""
+    joined: list[Axis] = []
+    for step, n in axes:
+        if joined and joined[0][0] * joined[0][1] == step:
+            inner, n_inner = joined[0]
+            joined[0] = (inner, n_inner * n)
+        else:
+            joined.insert(0, (step, n))
+    return joined
+
+
+@lru_cache(maxsize=1 << 12)
+def _meet(one: Extent, other: Extent) -> bool:
+    if _kept_apart(one, other):
+        return False
+    sparse, dense = sorted((one, other), key=lambda extent: extent.n_runs)
+    if sparse.n_runs > MAX_RUNS:
+        return True
+    start, run_bytes = dense.start, sparse.run_bytes
+    return any(
+        _touches(dense.axes, dense.run_bytes, at - start, run_bytes) for at in _runs(sparse)
+    )
+
+
+def _kept_apart(one: Extent, other: Extent) -> bool:
+    """Tell whether the remainders by the common divisor of all steps keep the two apart."""
+    period = math.gcd(*(step for step, _ in (*one.axes, *other.axes)))
+    gap = (other.start - one.start) % period
+    return one.run_bytes <= gap and other.run_bytes <= period - gap
+
+
+def _runs(view: Extent) -> Iterator[int]:
+    """Yield where each run starts."""
+
+    def walk(at: int, axes: tuple[Axis, ...]) -> Iterator[int]:
+        if not axes:
+            yield at
+            return
+        step, n = axes[0]
+        for index in range(n):
+            yield from walk(at + index * step, axes[1:])
+
+    return walk(view.start, view.axes)
+
+
+def _touches(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
+    """Tell whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
+    if not axes:
+        return -n_bytes < at < run_bytes
+    (step, n), inner = axes[0], axes[1:]
+    reach = sum(length * (count - 1) for length, count in inner) + run_bytes
+    first = max(0, -((reach - 1 - at) // step))
+    last = min(n - 1, (at + n_bytes - 1) // step)
+    return any(
+        _touches(inner, run_bytes, at - index * step, n_bytes) for index in range(first, last + 1)
+    )

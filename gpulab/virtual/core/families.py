@@ -1,0 +1,114 @@
+"""How the kinds of kernels behave on top of their FLOPs and bytes: one row of constants each.
+
+Fitted to the driver's records of one NVIDIA H200 (driver 580.159, torch 2.11); the workloads
+are those marked "fit" in ``docs/fidelity.md``, which also says how well the others are met.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How one kind of kernel behaves on top of its FLOPs and bytes.
+
+    All shares and rates are those of one GPU and are taken over to others as they are.
+
+    Attributes
+    ----------
+    floor_ns
+        Duration of the kernel when it has next to nothing to do.
+    launch_ns
+        Host time of the call in PyTorch's eager mode.
+    memory_share, l2_share
+        Part of the reachable bandwidth of memory and cache that such kernels use.
+    compute_share
+        Part of the reachable arithmetic.
+    rate
+        Elements that one multiprocessor handles per clock, or 0 where that is no limit.
+    row_clocks
+        Clocks that one multiprocessor spends on each row besides.
+    step_clocks
+        Clocks of each of the steps that come one after another.
+    doubling_ns
+        What the floor grows by for each doubling of the elements, from 1,024 to a million.
+    block_bytes
+        Bytes that one block of threads moves per clock, or 0 where that is no limit.
+    first_miss_ns
+        Time until the first bytes come from memory; 0 for kernels that only write.
+    """
+
+    floor_ns: int
+    launch_ns: int
+    memory_share: float = 1.0
+    l2_share: float = 1.0
+    compute_share: float = 1.0
+    rate: float = 0.0
+    row_clocks: float = 0.0
+    step_clocks: float = 0.0
+    doubling_ns: int = 0
+    block_bytes: float = 0.0
+    first_miss_ns: int = 300
+
+
+FAMILIES = {
+    # One thread an element, in vectors of 16 bytes; the others cannot use these, or calculate.
+    "elementwise": Family(900, 5_250),
+    "fill": Family(900, 4_400, 1.06, 0.58, first_miss_ns=0),
+    "copy": Family(900, 4_500),
+    "broadcast": Family(900, 5_200, rate=1.56),
+    "cast": Family(900, 7_000, rate=1.32),
+    "strided": Family(900, 6_500, rate=0.54),
+    "error function": Family(900, 5_400, rate=3.1),
+    "concatenation": Family(900, 6_350, l2_share=0.78),
+    "index": Family(900, 6_200, rate=0.407),
+    "memset": Family(780, 1_500),
+    # Every thread sets up its generator first.
+    "uniform": Family(2_700, 5_500, rate=2.51),
+    "normal": Family(2_700, 6_700, rate=1.67),
+    "dropout": Family(2_700, 9_700, rate=2.32),
+    # Blocks of threads that work on rows together.
+    "reduction": Family(1_800, 6_100, 0.97, doubling_ns=330, first_miss_ns=600),
+    "first axis": Family(1_800, 6_300, 0.80, rate=4.0, doubling_ns=290),
+    "softmax": Family(2_000, 5_300, row_clocks=80),
+    "softmax in shared memory": Family(1_400, 5_300, 0.77, 0.77, row_clocks=600),
+    "softmax of long rows": Family(1_400, 5_300, 0.58, 0.58, block_bytes=15.5),
+    "softmax backward": Family(1_400, 7_000, 0.87, 0.87),
+    "norm": Family(2_000, 8_000, row_clocks=440),
+    "root mean square": Family(1_500, 8_000, row_clocks=270),
+    "channel": Family(1_500, 9_000, 0.67, 0.67, block_bytes=10.5),
+    "moments": Family(1_500, 13_500, 0.67, 0.67, rate=0.92),
+    "column sums": Family(1_800, 3_000, 0.80, rate=4.0, doubling_ns=290),
+    "scan": Family(1_500, 5_500, 0.186, 0.138),
+    "scan of one row": Family(3_500, 9_000, 0.75, 0.75),
+    "losses": Family(1_500, 8_300, step_clocks=25.5),
+    # Reads and writes wherever an index says.
+    "rows": Family(900, 7_600, l2_share=0.78),
+    "gather": Family(900, 6_100, 0.8, rate=0.83),
+    "atomic add": Family(900, 5_400, rate=0.314),
+    # Rounds over all elements.
+    "histogram": Family(7_000, 3_000, 0.5, 0.5),
+    "radix pass": Family(6_000, 3_300, 0.5, 0.5),
+    "row sort": Family(900, 10_000, rate=0.137),
+    "digit counts": Family(1_500, 3_500, rate=2.77),
+    "small step": Family(1_300, 3_000),
+    "digit sums": Family(1_950, 3_500),
+    "digit sums within k": Family(2_900, 3_500),
+    "short sort": Family(4_200, 5_300),
+    "fourier": Family(2_500, 7_300, 0.82, 0.54),
+    "factorization": Family(3_000, 5_000, step_clocks=628),
+    # Arithmetic; shares of their tiles are in products.py.
+    "gemm": Family(1_900, 9_900, l2_share=0.85),
+    "linear": Family(1_900, 10_500, l2_share=0.85),
+    "conv": Family(1_900, 11_800),
+    "relayout": Family(900, 4_200, 0.87, 0.87),
+    "depthwise": Family(1_000, 7_300, rate=3.8),
+    "depthwise in halves": Family(1_000, 8_000, rate=7.6),
+    "windows": Family(900, 6_300, rate=1.28),
+    "resize": Family(900, 5_900, rate=1.49),
+    "attention": Family(2_000, 13_000),
+    "attention backward": Family(2_000, 20_000),
+    # Many tensors at once.
+    "foreach": Family(1_400, 7_500, 0.865, 0.865, block_bytes=20.0),
+    "fused optimizer": Family(2_500, 20_000, 0.91, 0.91, block_bytes=22.9),
+    "other": Family(2_000, 7_000, 0.8, 0.8, 0.5),
+}

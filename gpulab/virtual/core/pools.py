@@ -1,0 +1,119 @@
+"""Which free blocks a request may take: those of its stream, size and private pool."""
+
+from collections.abc import Callable
+
+from gpulab.errors import VirtualGpuError
+from gpulab.virtual.core.segments import SMALL_BYTES, Arena, PoolId, PrivatePool
+
+
+class Pools:
+    """The arenas of one device, the private pools, and which of these are in use now."""
+
+    def __init__(self) -> None:
+        self._arenas: dict[tuple[PoolId | None, bool, int], Arena] = {}
+        self._private: dict[PoolId, PrivatePool] = {}
+        self._routes: list[tuple[PoolId, Callable[[int], bool] | None]] = []
+
+    @property
+    def is_routing(self) -> bool:
+        """Whether requests that name no pool may go to a private one now."""
+        return bool(self._routes)
+
+    def arena(self, pool: PoolId | None, stream: int, size_bytes: int) -> Arena:
+        """Return where a request looks for a block.
+
+        Raises
+        ------
+        VirtualGpuError
+            If nobody holds that private pool.
+        """
+        key = (pool, size_bytes <= SMALL_BYTES, stream)
+        return self._arenas.get(key) or self._new_arena(*key)
+
+    def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:
+        """Return the arenas of a private pool, or those outside all of them."""
+        return [arena for arena in self._arenas.values() if arena.pool is pool]
+
+    def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
+        """Hold a private pool, which is made when nobody held it before."""
+        if pool not in self._private:
+            self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
+        self._private[pool].use_count += 1
+
+    def release(self, pool: PoolId) -> None:
+        """Hold a private pool no more; after the last one its free segments may go back.
+
+        Raises
+        ------
+        VirtualGpuError
+            If nobody holds that private pool.
+        """
+        self._held(pool).use_count -= 1
+
+    def use_count(self, pool: PoolId) -> int:
+        """Return how many hold a private pool."""
+        return self._private[pool].use_count if pool in self._private else 0
+
+    def private(self) -> list[PrivatePool]:
+        """Return the private pools that hold memory or are held."""
+        return list(self._private.values())
+
+    def forget(self, pool: PrivatePool) -> None:
+        """Drop a private pool that holds no memory."""
+        del self._private[pool.identity]
+        for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
+            del self._arenas[key]
+
+    def route(self, pool: PoolId, accepts: Callable[[int], bool] | None = None) -> None:
+        """Serve requests that name no pool from ``pool``, and hold it, until :meth:`unroute`.
+
+        Of several, the last one that accepts a stream counts.
+
+        Parameters
+        ----------
+        pool
+            The private pool.
+        accepts
+            Tells of a stream whether its requests are meant; by default all are.
+
+        Raises
+        ------
+        RuntimeError
+            If that pool serves them already, as in PyTorch.
+        """
+        if any(pool == routed for routed, _ in self._routes):
+            raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
+        self.retain(pool)
+        self._routes.append((pool, accepts))
+
+    def unroute(self, pool: PoolId) -> None:
+        """End what :meth:`route` began; the pool is still held.
+
+        Raises
+        ------
+        RuntimeError
+            If that pool serves no requests, as in PyTorch.
+        """
+        for index, (routed, _) in enumerate(self._routes):
+            if routed == pool:
+                del self._routes[index]
+                return
+        raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+
+    def routed(self, stream: int) -> PoolId | None:
+        """Return the pool that serves the requests of a stream now, or None."""
+        for pool, accepts in reversed(self._routes):
+            if accepts is None or accepts(stream):
+                return pool
+        return None
+
+    def _held(self, pool: PoolId) -> PrivatePool:
+        if pool not in self._private:
+            raise VirtualGpuError(f"nobody holds the memory pool {pool}; retain it first")
+        return self._private[pool]
+
+    def _new_arena(self, pool: PoolId | None, is_small: bool, stream: int) -> Arena:  # noqa: FBT001 # a key
+        private = None if pool is None else self._held(pool)
+        arena = Arena(private, stream, is_small=is_small)
+        self._arenas[pool, is_small, stream] = arena
+        return arena

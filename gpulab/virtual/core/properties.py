@@ -1,0 +1,72 @@
+"""What a virtual GPU says of itself: the properties that the CUDA driver reports."""
+
+from dataclasses import dataclass
+
+from gpulab.gpus import GpuSpec
+
+# Limits by compute capability, from the table of technical specifications in NVIDIA's CUDA C++
+# Programming Guide: shared memory of a multiprocessor in KiB, and threads of one.
+_SHARED_KIB = {(7, 0): 96, (7, 5): 64, (8, 0): 164, (8, 6): 100, (8, 9): 100, (9, 0): 228}
+_N_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}
+_RESERVED_BYTES = 1024  # of shared memory, by the system for each block since Ampere
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The device's properties, by the names that ``torch.cuda.get_device_properties`` uses."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    L2_cache_size: int
+    clock_rate: int
+    memory_clock_rate: int
+    max_threads_per_multi_processor: int
+    shared_memory_per_multiprocessor: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_block: int = 49_152
+    max_threads_per_block: int = 1024
+    regs_per_multiprocessor: int = 65_536
+    warp_size: int = 32
+    memory_bus_width: int = 0
+    is_integrated: int = 0
+    is_multi_gpu_board: int = 0
+    pci_bus_id: int = 0
+    pci_device_id: int = 0
+    pci_domain_id: int = 0
+    gcnArchName: str = ""  # noqa: N815 # torch's name
+    uuid: str = "00000000-0000-0000-0000-000000000000"
+
+    def __str__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory >> 20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+            f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
+
+    __repr__ = __str__
+
+
+def properties(spec: GpuSpec) -> Properties:
+    """Return the properties of a GPU with these figures."""
+    capability = spec.compute_capability
+    shared_bytes = _SHARED_KIB.get(capability, 228) << 10
+    reserved_bytes = _RESERVED_BYTES if capability[0] >= 8 else 0  # noqa: PLR2004 # Ampere
+    return Properties(
+        name=spec.driver_name,
+        major=capability[0],
+        minor=capability[1],
+        total_memory=spec.memory_bytes,
+        multi_processor_count=spec.n_sms,
+        L2_cache_size=spec.l2_bytes,
+        clock_rate=spec.boost_clock_mhz * 1000,
+        memory_clock_rate=spec.memory_clock_mhz * 1000,
+        max_threads_per_multi_processor=_N_THREADS.get(capability, 2048),
+        shared_memory_per_multiprocessor=shared_bytes,
+        shared_memory_per_block_optin=shared_bytes - reserved_bytes,
+        gcnArchName=spec.driver_name,
+    )

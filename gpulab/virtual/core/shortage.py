@@ -1,0 +1,73 @@
+"""What PyTorch says when the device has no memory left."""
+
+from dataclasses import dataclass
+
+# From which size on PyTorch writes a unit, with two decimals.
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The figures of a request that could not be served, in bytes.
+
+    Attributes
+    ----------
+    device_index
+        Number of the GPU.
+    wanted_bytes
+        What the device was asked for, which is the request rounded up to a segment.
+    capacity_bytes, free_bytes
+        Memory of the device, and how much of it nobody holds.
+    used_bytes
+        What the process holds: the allocator's segments and the CUDA context.
+    allowed_bytes
+        What the process may take, if that was limited.
+    allocated_bytes, reserved_bytes
+        In use by tensors, and held by the allocator.
+    private_bytes
+        Free memory that private pools keep for themselves.
+    """
+
+    device_index: int
+    wanted_bytes: int
+    capacity_bytes: int
+    free_bytes: int
+    used_bytes: int
+    allowed_bytes: int | None
+    allocated_bytes: int
+    reserved_bytes: int
+    private_bytes: int
+
+
+def oom_message(shortage: Shortage) -> str:
+    """Return the text of the ``torch.OutOfMemoryError`` that PyTorch raises.
+
+    The wording is that of ``c10/cuda/CUDACachingAllocator.cpp``, its doubled blanks included; it
+    counts the free memory of private pools as allocated, and so does this.
+    """
+    s = shortage
+    allocated_bytes = s.allocated_bytes + s.private_bytes
+    allowed = private = ""
+    if s.allowed_bytes is not None:
+        allowed = f"{_size(s.allowed_bytes)} allowed; "
+    if s.private_bytes:
+        private = f"with {_size(s.private_bytes)} allocated in private pools (e.g., CUDA Graphs), "
+    return (
+        f"CUDA out of memory. Tried to allocate {_size(s.wanted_bytes)}. "
+        f"GPU {s.device_index} has a total capacity of {_size(s.capacity_bytes)} "
+        f"of which {_size(s.free_bytes)} is free. "
+        f"Including non-PyTorch memory, this process has {_size(s.used_bytes)} memory in use. "
+        f"{allowed}Of the allocated memory {_size(allocated_bytes)} is allocated by PyTorch, "
+        f"{private}and {_size(s.reserved_bytes - allocated_bytes)} is reserved by PyTorch "
+        "but unallocated. If reserved but unallocated memory is large try setting "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  "
+        "See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
+        "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
+
+
+def _size(size_bytes: int) -> str:
+    for unit_bytes, unit in _UNITS:
+        if size_bytes > unit_bytes:
+            return f"{size_bytes / unit_bytes:.2f} {unit}"
+    return f"{size_bytes} bytes"

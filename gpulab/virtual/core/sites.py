@@ -1,0 +1,80 @@
+"""Which line of the user's own program is running, and how a reader finds it."""
+
+import contextlib
+import os
+import re
+import sys
+import threading
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+Site = tuple[str, int]
+
+NOWHERE: Site = ("", 0)
+
+# Names that IPython and ipykernel compile the cells of a notebook under.
+_CELL = re.compile(r"<ipython-input-\d+-\w+>|.*[\\/]ipykernel_\d+[\\/]\d+\.py")
+
+
+def user_site() -> Site:
+    """Return file and line of the innermost frame that is neither PyTorch's nor this package's.
+
+    Returns
+    -------
+    Site
+        ``NOWHERE`` on a thread that no line of the user's runs on, such as autograd's.
+    """
+    frame = sys._getframe(1)
+    inner = _is_inner
+    while inner(frame.f_code.co_filename):
+        if frame.f_back is None:
+            return NOWHERE
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def place(site: Site) -> str:
+    """Write a site as an editor or a notebook shows it.
+
+    >>> place(("/somewhere/train.py", 12))
+    'train.py:12'
+    >>> place(("<ipython-input-3-0123456789ab>", 4))
+    'cell line 4'
+    >>> place(NOWHERE)
+    'an unknown line'
+    """
+    name, line = site
+    if not name:
+        return "an unknown line"
+    cell = _cell_number(name)
+    if cell is not None:
+        return f"cell {cell} line {line}"
+    if _CELL.fullmatch(name):
+        return f"cell line {line}"
+    return f"{os.path.basename(name)}:{line}"  # noqa: PTH119 # not every name is that of a file
+
+
+def _cell_number(name: str) -> str | None:
+    """Return what IPython's own tracebacks call the cell, e.g. ``In[3]``."""
+    module: Any = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    found = None if shell is None else shell.compile.format_code_name(name)
+    return None if found is None else str(found[1])
+
+
+@cache  # a process has few files, and each launch asks for a handful of them
+def _is_inner(name: str) -> bool:
+    return name.startswith(("<frozen ", *_inner_folders()))
+
+
+@cache
+def _inner_folders() -> tuple[str, ...]:
+    """Return the folders of PyTorch and of this package, found without importing either."""
+    # The outermost frames of every thread, and those between a decorator or a block and its user.
+    folders = [threading.__file__, contextlib.__file__]
+    for package in ("torch", __name__.partition(".")[0]):
+        spec = find_spec(package)
+        found = (spec.submodule_search_locations or ()) if spec is not None else ()
+        folders += [os.path.join(folder, "") for folder in found]  # noqa: PTH118 # ends in a slash
+    return tuple(folders)

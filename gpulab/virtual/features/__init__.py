@@ -1,0 +1,1 @@
+"""What stands behind names of torch while a virtual GPU is entered, one part a module."""

@@ -1,0 +1,143 @@
+"""Carries out one planned call: its results get memory, and its kernel is launched."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gpulab.virtual import copies
+from gpulab.virtual.core.cache import Access
+from gpulab.virtual.core.costs import Work
+from gpulab.virtual.core.machine import Gpu, Machine, active
+from gpulab.virtual.core.task import Kind, Priced, Task
+from gpulab.virtual.features import generators
+from gpulab.virtual.operators import Operator
+from gpulab.virtual.plans import Effect, New, Plain, Plan, Same, View
+from gpulab.virtual.pricing.kernels import parts_used
+from gpulab.virtual.reshaping import reshape
+from gpulab.virtual.storage import Storage
+from gpulab.virtual.tensor import VirtualTensor, wrap
+from gpulab.virtual.touches import device_touches
+from gpulab.virtual.values import Late, affords
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an operator.
+
+    Attributes
+    ----------
+    operator
+        What is called.
+    args, kwargs
+        With what.
+    tensors
+        The virtual tensors among the arguments, in the order in which a plan numbers them.
+    gpu
+        Where it runs.
+    """
+
+    operator: Operator
+    args: Any
+    kwargs: Any
+    tensors: list[VirtualTensor]
+    gpu: Gpu
+
+
+def carry_out(plan: Plan, call: Call) -> Any:
+    """Make the results of a call and launch its kernel."""
+    machine, tensors = active(), call.tensors
+    known = affords(plan, tensors, machine.limits)
+    for change in plan.reshaped:
+        reshape(tensors[change.index], change)
+    results = [_make(item, machine, call, known=known) for item in plan.results]
+    if plan.effect is Effect.VIEW:
+        machine.host.spend(machine.host.costs.view_ns)
+    elif plan.effect is Effect.ALLOCATION:
+        machine.host.spend(machine.host.costs.empty_ns)
+    elif plan.work is not None:
+        _launch(machine, plan, plan.work, call, results, known=known)
+    return results[0] if plan.container is None else plan.container(results)
+
+
+def _make(item: New | View | Same | Plain, machine: Machine, call: Call, *, known: bool) -> Any:
+    if isinstance(item, New):
+        key = item.layout
+        known = known and copies.known_by_size(machine, key)
+        return wrap(key, Storage(machine, call.gpu, key.span_bytes, known=known))
+    if isinstance(item, View):
+        first = call.tensors[0]
+        return wrap(item.layout, first.storage_block, first.offset + item.offset)
+    return item.value if isinstance(item, Plain) else call.tensors[item.index]
+
+
+def _launch(  # noqa: PLR0913 # what a call and its plan consist of
+    machine: Machine, plan: Plan, work: Work, call: Call, results: list[Any], *, known: bool
+) -> None:
+    tensors = call.tensors
+    made = [item for item, by in zip(results, plan.results, strict=True) if type(by) is New]
+    read = [tensors[i] for i in plan.reads]
+    written = made
+    if plan.writes:
+        changed = [tensors[i] for i in plan.writes]
+        for tensor in changed:
+            mark_known(machine, tensor, known=known)
+        written = changed + made
+    if machine.host.first_use:
+        _load(machine, call.operator.func, work)
+    accesses = _accesses(read, is_write=False) + _accesses(written, is_write=True)
+    for step in work.before:
+        _launch_step(machine, call, step, accesses)
+    task = Task(
+        Kind.KERNEL,
+        call.gpu.stream,
+        name=work.name or call.operator.name,
+        demand=Priced(work, work.part_of(accesses)),
+    )
+    if known and any(item.has_values for item in written):
+        task.payload = Late(call.operator, call.args, call.kwargs, results, plan)
+    if call.operator.is_random:
+        task.draw = _drawing(call)
+    # The touches matter to the checker alone, and would cost every launch a few microseconds.
+    touches = device_touches(read, written) if machine.hazards is not None else ()
+    machine.launch(task, work.launch_ns, touches)
+
+
+def _launch_step(machine: Machine, call: Call, work: Work, accesses: tuple[Access, ...]) -> None:
+    """Launch a kernel that prepares for the last one of the call, which leaves the values."""
+    demand = Priced(work, work.part_of(accesses))
+    name = work.name or call.operator.name
+    machine.launch(Task(Kind.KERNEL, call.gpu.stream, name=name, demand=demand), work.launch_ns)
+
+
+def _load(machine: Machine, func: Any, work: Work) -> None:
+    for part in parts_used(func, work):
+        machine.host.load(part)
+    machine.host.load("kernel", (func, work.arithmetic))
+
+
+def _drawing(call: Call) -> Callable[[], int]:
+    """Return what draws the seed of each launch."""
+    given = generators.given(call.operator.func, call.args, call.kwargs)
+    source = generators.source(given, call.gpu.index)
+    return partial(generators.draw, source)
+
+
+def mark_known(machine: Machine, tensor: VirtualTensor, *, known: bool) -> None:
+    """Note a change: a storage is known after it only if what was written is, and is small."""
+    key = tensor.layout_key
+    values = tensor.storage_block.values
+    whole = key.span_bytes >= values.size_bytes
+    if not known:
+        values.known = False
+    elif whole:
+        values.known = copies.known_by_size(machine, key)
+
+
+def _accesses(tensors: list[VirtualTensor], *, is_write: bool) -> tuple[Access, ...]:
+    return tuple(
+        [
+            Access(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)
+            for tensor in tensors
+        ]
+    )

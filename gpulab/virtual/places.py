@@ -1,0 +1,68 @@
+"""Where a call runs: on which GPU, and whether all of its tensors are there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.virtual.core.machine import Gpu, active
+from gpulab.virtual.refused_calls import mixed_devices
+from gpulab.virtual.streams import index_of
+from gpulab.virtual.tensor import VirtualTensor
+
+# Index tensors on the host are accepted beside device tensors.
+_INDEXES = {"index", "index_put", "_index_put_impl"}
+# Lengths of sequences are host tensors, and the shapes of their results depend on them.
+TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lstm", "gru"}
+TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
+
+
+def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
+    """Refuse host tensors beside those of a GPU, except as indices."""
+    if any(item.is_meta for item in _flat(args) if not isinstance(item, VirtualTensor)):
+        raise NotModelledError(
+            f"a tensor that PyTorch made without values reached {name}; make it with "
+            "torch.tensor(...) first, or run this part on the CPU"
+        )
+    if name in _INDEXES and not isinstance(args[0], VirtualTensor):
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
+        )
+    if name not in _INDEXES | TAKES_LENGTHS:
+        raise RuntimeError(mixed_devices(func, args))
+
+
+def _flat(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors among arguments, those in lists included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(item)
+
+
+def gpu_of(tensors: list[VirtualTensor], device: Any, func: Any, args: tuple[Any, ...]) -> Gpu:
+    """Return the GPU that a call runs on; its tensors must all be there.
+
+    Without tensors it is the one that is asked for, else the current one.
+    """
+    machine = active()
+    if not tensors or (device is not None and device.type == "cuda"):
+        is_named = device is not None and device.type == "cuda"
+        return machine.gpus[index_of(device, machine)] if is_named else machine.gpu
+    gpu = tensors[0].storage_block.gpu
+    for tensor in tensors:
+        other = tensor.storage_block.gpu
+        if other is gpu:
+            continue
+        if tensor.storage_block.machine is not tensors[0].storage_block.machine:
+            break
+        if tensor.dim():
+            raise RuntimeError(mixed_devices(func, args))
+    if any(tensor.storage_block.machine is not machine for tensor in tensors):
+        raise VirtualGpuError(
+            f"a tensor of another virtual GPU ({gpu.spec.name}) is used; move it with .cpu() "
+            "while that one is entered, and to this one after"
+        )
+    return gpu

@@ -1,0 +1,1 @@
+"""From an operator of PyTorch to the kernels that it would be on a GPU."""

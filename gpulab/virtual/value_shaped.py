@@ -1,0 +1,51 @@
+"""Operators whose result has a shape that depends on values: PyTorch itself waits in them."""
+
+from typing import Any
+
+import torch
+
+from gpulab.virtual import copies
+from gpulab.virtual.core.machine import Gpu, active
+from gpulab.virtual.storage import Storage, layout_of
+from gpulab.virtual.tensor import VirtualTensor, wrap
+from gpulab.virtual.values import reference
+
+
+def selects_by_mask(indices: Any) -> bool:
+    """Tell whether an index selects by truth, so that its result depends on values."""
+    masks = (torch.bool, torch.uint8)
+    return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in indices)
+
+
+def run_value_shaped(
+    func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: Gpu
+) -> Any:
+    """Wait for the inputs, compute on their values and take the result to the device."""
+    machine = active()
+    for tensor in tensors:
+        copies.require_values(tensor)
+    machine.note_hidden_wait()
+    machine.wait_for_stream(gpu.stream)
+    out = func(*_elements(args), **_elements(kwargs))
+    if isinstance(out, torch.Tensor):
+        return _known_result(gpu, out)
+    if isinstance(out, tuple):
+        return tuple(_known_result(gpu, item) for item in out)
+    return out
+
+
+def _elements(value: Any) -> Any:
+    if isinstance(value, VirtualTensor):
+        return reference(value).view()
+    if isinstance(value, (list, tuple)):
+        return [_elements(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _elements(item) for name, item in value.items()}
+    return value
+
+
+def _known_result(gpu: Gpu, value: torch.Tensor) -> VirtualTensor:
+    key = layout_of(value)
+    result = wrap(key, Storage(active(), gpu, key.span_bytes, known=True))
+    result.elements().copy_(value)
+    return result

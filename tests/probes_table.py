@@ -1,0 +1,185 @@
+"""What a probe is: a few lines of ordinary PyTorch, and how its result is judged."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+import gpulab
+
+# Relative and absolute: a GPU adds in another order than a CPU, and so may the virtual one.
+TOLERANCES = {
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+    torch.float32: 1e-5,
+    torch.complex64: 1e-5,
+}
+
+Place = Callable[[int], AbstractContextManager[object]]
+
+
+def virtual(n_gpus: int) -> AbstractContextManager[object]:
+    """Return the virtual machine with this many GPUs, ready to be entered."""
+    if n_gpus == 1:
+        return gpulab.virtual_gpu("H200", first_use=False)
+    return gpulab.virtual_gpu("H200", first_use=False, count=n_gpus)
+
+
+def hardware(n_gpus: int) -> AbstractContextManager[object]:
+    """Return nothing to enter: the GPUs of this computer are there as they are."""
+    if torch.cuda.device_count() < n_gpus:
+        raise LookupError(f"this computer has {torch.cuda.device_count()} GPUs, not {n_gpus}")
+    torch.backends.cudnn.allow_tf32 = False  # else convolutions differ in the third digit
+    return nullcontext()
+
+
+class Probe(Protocol):
+    """A small program and what it must show."""
+
+    @property
+    def name(self) -> str:
+        """What the program uses, in words."""
+
+    def check(self, place: Place) -> None:
+        """Run the program, in ``place``, and raise AssertionError if it does something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A program that must give on the GPU what it gives on the CPU.
+
+    Attributes
+    ----------
+    run
+        Takes the name of a device and returns tensors or plain values, in any containers.
+    on_host
+        Whether the tensors that it returns lie on the host.
+    tolerance
+        Relative and absolute; None takes the one of the type.
+    """
+
+    name: str
+    run: Callable[[str], object]
+    on_host: bool = False
+    tolerance: float | None = None
+
+    def check(self, place: Place) -> None:
+        """Compare values, types, shapes and containers."""
+        torch.manual_seed(0)
+        expected = self.run("cpu")
+        with place(1):
+            torch.manual_seed(0)
+            found = fetch(self.run("cuda"), "cpu" if self.on_host else "cuda")
+        compare(found, fetch(expected, "cpu"), self.tolerance)
+
+
+@dataclass(frozen=True, slots=True)
+class Gives:
+    """A program without a counterpart on the CPU, and the plain value that it must return."""
+
+    name: str
+    run: Callable[[], object]
+    expected: object = True
+    n_gpus: int = 1
+
+    def check(self, place: Place) -> None:
+        """Compare the returned value with the expected one."""
+        with place(self.n_gpus):
+            torch.manual_seed(0)
+            found = self.run()
+        compare(found, self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Raises:
+    """A program that must be refused, with the pattern of the whole message."""
+
+    name: str
+    run: Callable[[], object]
+    error: type[Exception]
+    message: str
+    n_gpus: int = 1
+
+    def check(self, place: Place) -> None:
+        """Compare the type and the message of the error."""
+        with place(self.n_gpus):
+            try:
+                found = self.run()
+            except self.error as error:
+                text = str(error)
+            else:
+                raise AssertionError(f"returned {found!r}, expected {self.error.__name__}")
+        if not re.fullmatch(self.message, text, flags=re.DOTALL):
+            raise AssertionError(f"said {text!r}, expected {self.message!r}")
+
+
+def fetch(value: object, device_type: str) -> object:
+    """Copy the tensors in ``value`` to the host; each must be on a device of this type."""
+    if isinstance(value, torch.Tensor):
+        if value.device.type != device_type:
+            raise AssertionError(f"a tensor is on {value.device}, expected {device_type}")
+        return value.detach().cpu()
+    if isinstance(value, Mapping):
+        return {key: fetch(item, device_type) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [fetch(item, device_type) for item in value]
+    return value
+
+
+def compare(found: object, expected: object, tolerance: float | None = None) -> None:
+    """Raise AssertionError where two values differ in value, type or shape."""
+    if type(found) is not type(expected):
+        raise AssertionError(f"{found!r} is a {type(found).__name__}, expected {expected!r}")
+    if isinstance(expected, (torch.Tensor, float)):
+        dtype = expected.dtype if isinstance(expected, torch.Tensor) else torch.float32
+        near = TOLERANCES.get(dtype) if tolerance is None else tolerance
+        torch.testing.assert_close(found, expected, rtol=near, atol=near, equal_nan=True)
+    elif isinstance(expected, Mapping):
+        _compare_all(list(found), list(expected), tolerance)
+        _compare_all(list(found.values()), list(expected.values()), tolerance)
+    elif isinstance(expected, (list, tuple)):
+        _compare_all(found, expected, tolerance)
+    elif found != expected:
+        raise AssertionError(f"{found!r}, expected {expected!r}")
+
+
+def _compare_all(
+    found: Sequence[object], expected: Sequence[object], tolerance: float | None
+) -> None:
+    if len(found) != len(expected):
+        raise AssertionError(f"{len(found)} values, expected {len(expected)}: {found!r}")
+    for one, other in zip(found, expected, strict=True):
+        compare(one, other, tolerance)
+
+
+def outcome(probe: Probe, place: Place = virtual) -> str:
+    """Run a probe and say in one line what became of it."""
+    try:
+        probe.check(place)
+    except AssertionError as error:
+        return f"differs: {_one_line(error)}"
+    except Exception as error:  # noqa: BLE001 # whatever it is, it is the finding
+        return f"raises {type(error).__name__}: {_one_line(error)}"
+    return "ok"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def normal(device: str, *sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Draw numbers on the host, so that they are the same wherever they are then used."""
+    return torch.randn(sizes).to(device, dtype)
+
+
+def integers(device: str, high: int, *sizes: int) -> torch.Tensor:
+    """Draw whole numbers from 0 to ``high`` on the host, the latter not included."""
+    return torch.randint(high, sizes).to(device)
+
+
+def same(programs: Mapping[str, Callable[[str], object]]) -> Iterable[Same]:
+    """Make a probe of each program that must give what it gives on the CPU."""
+    return [Same(name, run) for name, run in programs.items()]

@@ -1,0 +1,235 @@
+"""Old programs: types with CUDA in their name, ``type``, ``new`` and storages."""
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NotModelledError
+
+TYPES = {
+    "BFloat16": torch.bfloat16,
+    "Bool": torch.bool,
+    "Byte": torch.uint8,
+    "Char": torch.int8,
+    "Double": torch.float64,
+    "Float": torch.float32,
+    "Half": torch.float16,
+    "Int": torch.int32,
+    "Long": torch.int64,
+    "Short": torch.int16,
+}
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", TYPES)
+def test_a_type_makes_its_tensors_and_knows_them(name: str) -> None:
+    """From sizes, a list or nothing; host tensors and other types are not its own."""
+    made = getattr(torch.cuda, f"{name}Tensor")
+    tensor = made([1, 0])
+    assert tensor.dtype is TYPES[name]
+    assert tensor.device == torch.device("cuda:0")
+    assert tensor.cpu().tolist() == [1, 0]
+    assert made(2, 3).shape == made(torch.Size([2, 3])).shape == (2, 3)
+    assert made().shape == (0,)
+    assert isinstance(tensor, made)
+    assert not isinstance(tensor.cpu(), made)
+    assert not isinstance(tensor.to(torch.complex64), made)
+    assert not isinstance(tensor, getattr(torch, f"{name}Tensor"))
+    assert tensor.type() == f"torch.cuda.{name}Tensor"
+    assert (made.dtype, made.is_cuda, made.__module__) == (TYPES[name], True, "torch.cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_type_takes_what_it_can_view() -> None:
+    """A tensor or a storage is shared; numbers of NumPy are copied; a tuple is data."""
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    assert torch.cuda.FloatTensor(x).data_ptr() == x.data_ptr()
+    assert torch.cuda.FloatTensor(x.untyped_storage()).tolist() == [0, 1, 2, 3, 4, 5]
+    assert torch.cuda.FloatTensor(np.ones(2)).tolist() == [1, 1]
+    assert torch.cuda.FloatTensor((2, 3)).tolist() == [2, 3]
+    assert isinstance(torch.nn.Parameter(x), torch.cuda.FloatTensor)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (
+            lambda made: made(torch.ones(2)),
+            TypeError,
+            (
+                "a torch.cuda.FloatTensor cannot be made over a torch.FloatTensor; "
+                "convert it with .type(torch.cuda.FloatTensor)"
+            ),
+        ),
+        (lambda made: made(3.5), TypeError, "new(): data must be a sequence (got float)"),
+        (lambda made: made("a"), TypeError, "new(): invalid data type 'str'"),
+        (
+            lambda made: made([1.0], device="cpu"),
+            RuntimeError,
+            "legacy constructor expects device type: cuda but device type: cpu was passed",
+        ),
+        (lambda made: made([1]).type("x.y"), ValueError, "invalid type: 'x.y'"),
+        (lambda made: made([1]).type(3), TypeError, "dtype must be a type, str, or dtype object"),
+    ],
+    ids=["host tensor", "number", "text", "device", "unknown type", "no type"],
+)
+def test_what_a_type_cannot_take_is_refused(
+    use: Callable[[Any], object], error: type[Exception], message: str
+) -> None:
+    """The messages are PyTorch's, but for the first."""
+    with pytest.raises(error) as raised:
+        use(torch.cuda.FloatTensor)
+    assert str(raised.value) == message
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("to", ["torch.cuda.HalfTensor", "class", torch.float16])
+def test_a_tensor_changes_its_type(to: str | torch.dtype) -> None:
+    """By name, by class or by element type, from the device and from the host."""
+    target = torch.cuda.HalfTensor if to == "class" else to
+    x = torch.ones(2, device="cuda")
+    assert x.type(target).type() == "torch.cuda.HalfTensor"
+    if to is not torch.float16:
+        assert x.cpu().type(target).type() == "torch.cuda.HalfTensor"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_types_lead_to_the_host_and_back() -> None:
+    """Both type and type_as copy to where the wanted type lies."""
+    x = torch.ones(2, device="cuda")
+    assert x.type("torch.cuda.FloatTensor") is x
+    assert x.type(torch.DoubleTensor).type() == "torch.DoubleTensor"
+    assert x.type("torch.FloatTensor").device == torch.device("cpu")
+    assert x.type_as(torch.ones(1).half()).type() == "torch.HalfTensor"
+    assert torch.ones(1).type_as(x).type() == "torch.cuda.FloatTensor"
+    assert x.to(torch.complex64).type() == "torch.cuda.ComplexFloatTensor"
+    assert x.to(torch.float8_e4m3fn).type() == "torch.cuda.Float8_e4m3fnTensor"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_tensor_makes_others_like_it() -> None:
+    """Both new and new_tensor make device tensors of the same type."""
+    x = torch.ones(2, dtype=torch.float64, device="cuda")
+    assert x.new([1, 2]).tolist() == [1.0, 2.0]
+    assert x.new(2, 3).shape == (2, 3)
+    assert x.new_tensor([3]).dtype is torch.float64
+    assert x.new_tensor([3], dtype=torch.int64, device="cpu").device == torch.device("cpu")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_storage_tells_whose_memory_it_is() -> None:
+    """Views share one storage, which has the device's address and length."""
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    storage = x.untyped_storage()
+    assert x[1].untyped_storage() is storage
+    assert x[1].storage_offset() == 3
+    assert storage.data_ptr() == x.data_ptr()
+    assert (storage.nbytes(), storage.size(), len(storage)) == (24, 24, 24)
+    assert (storage.device, storage.is_cuda) == (torch.device("cuda:0"), True)
+    assert (storage.is_pinned(), storage.is_shared()) == (False, True)
+    assert (storage[6], storage.tolist()[6:8]) == (128, [128, 63])
+    assert repr(storage).endswith("\n[torch.storage.UntypedStorage(device=cuda:0) of size 24]")
+    assert torch.empty(0, device="cuda").untyped_storage().data_ptr() == 0
+    assert torch.is_storage(storage)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_typed_storage_reads_elements() -> None:
+    """The old form of a storage, by its type, number and element."""
+    x = torch.arange(6.0, device="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        storage = x.storage()
+        assert isinstance(storage, torch.cuda.FloatStorage)
+        assert (storage.type(), storage.size(), storage[1]) == ("torch.cuda.FloatStorage", 6, 1.0)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_large_storage_is_written_without_its_values() -> None:
+    """As a tensor without values is."""
+    storage = torch.empty(2048, 1024, device="cuda").zero_().untyped_storage()
+    big = torch.empty(2048, 1024, device="cuda")
+    assert repr(big.untyped_storage()).startswith("...\n")
+    assert storage.nbytes() == 1 << 23
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", ["resize_", "copy_", "fill_", "clone"])
+def test_a_storage_is_not_changed_by_hand(name: str) -> None:
+    """The message says what to work with."""
+    storage = torch.ones(2, device="cuda").untyped_storage()
+    with pytest.raises(NotModelledError) as error:
+        getattr(storage, name)(0)
+    assert str(error.value) == (
+        f"the virtual GPU has no model of torch.UntypedStorage.{name}; "
+        "work with the tensor, or with a copy of the storage on the CPU"
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_storage_type_of_the_device_is_not_made() -> None:
+    """The message says what to make."""
+    with pytest.raises(NotModelledError) as error:
+        torch.cuda.FloatStorage(3)
+    assert str(error.value) == (
+        "the virtual GPU has no model of torch.cuda.FloatStorage(...); use torch.empty(n, "
+        'device="cuda"), and its untyped_storage() where a storage is needed'
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_tensor_takes_another_memory() -> None:
+    """set_ makes a tensor a view of a storage or of another tensor, or of nothing."""
+    x = torch.arange(6.0, device="cuda")
+    view = torch.empty(0, device="cuda").set_(x.untyped_storage(), 1, (2, 2), (2, 1))  # type: ignore[call-overload] # not in the stub
+    assert view.tolist() == [[1, 2], [3, 4]]
+    view.set_(x)
+    assert view.data_ptr() == x.data_ptr()
+    assert view.set_().shape == (0,)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_tensor_takes_no_memory_of_the_host() -> None:
+    """The message is PyTorch's, word for word."""
+    with pytest.raises(RuntimeError) as error:
+        torch.empty(0, device="cuda").set_(torch.ones(2).untyped_storage())  # type: ignore[call-overload] # not in the stub
+    assert str(error.value) == (
+        'Attempted to set the storage of a tensor on device "cuda:0" to a storage on different '
+        'device "cpu".  This is no longer allowed; the devices must match.'
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_subclass_of_tensors_is_refused() -> None:
+    """The message names it."""
+
+    class Marked(torch.Tensor):
+        pass
+
+    with pytest.raises(NotModelledError) as error:
+        torch.ones(2, device="cuda").as_subclass(Marked)
+    assert str(error.value) == (
+        "the virtual GPU has no model of tensor subclasses such as Marked; use plain tensors there"
+    )
+
+
+def test_the_types_are_given_back() -> None:
+    """After the context they are torch's own again."""
+    before = torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as
+    with gpulab.virtual_gpu("H200"):
+        assert pickle.loads(pickle.dumps(torch.cuda.FloatTensor)) is torch.cuda.FloatTensor
+    assert (torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as) == before

@@ -1,0 +1,359 @@
+"""Files of the virtual GPU are those of a real one, and the other way round."""
+
+import copy
+import io
+import pickle
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NoValuesError, VirtualGpuError
+
+# What an H200 wrote: data.pkl of {"v": torch.arange(12.0, device="cuda")[2:8:2]}, by torch 2.11.
+REAL_PICKLE = (
+    b"\x80\x02}q\x00X\x01\x00\x00\x00vq\x01ctorch._utils\n_rebuild_tensor_v2\nq\x02((X\x07\x00"
+    b"\x00\x00storageq\x03ctorch\nFloatStorage\nq\x04X\x01\x00\x00\x000q\x05X\x06\x00\x00\x00"
+    b"cuda:0q\x06K\x0ctq\x07QK\x02K\x03\x85q\x08K\x02\x85q\t\x89ccollections\nOrderedDict\nq\n)"
+    b"Rq\x0btq\x0cRq\rs."
+)
+NO_VALUES = (
+    " has no values: the virtual GPU computes them up to 1048576 elements and 50000000 FLOPs an "
+    "operation; choose smaller sizes, or raise max_value_elements= and max_value_flops= of "
+    "gpulab.virtual_gpu(...)"
+)
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def file_of(item: object, **options: bool) -> io.BytesIO:
+    """Save to memory, ready to be read."""
+    file = io.BytesIO()
+    torch.save(item, file, **options)
+    file.seek(0)
+    return file
+
+
+def member(file: io.BytesIO, name: str) -> bytes:
+    """Return one member of a file."""
+    with zipfile.ZipFile(file) as archive:
+        (full,) = (item for item in archive.namelist() if item.endswith(name))
+        return archive.read(full)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_file_is_what_a_real_gpu_writes() -> None:
+    """Byte for byte: the storage is on cuda:0, whole, and the view is a view."""
+    file = file_of({"v": torch.arange(12.0, device="cuda")[2:8:2]})
+    assert member(file, "data.pkl") == REAL_PICKLE
+    assert member(file, "data/0") == torch.arange(12.0).numpy().tobytes()
+
+
+def test_a_file_differs_from_the_hosts_in_the_place_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Byte for byte the host's, if the host called its place ``cuda:0``."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    model[1].weight = model[0].weight
+    twins = [torch.ones(2, 3), torch.ones(2, 3)]
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            torch.serialization, "location_tag", lambda _storage: f"cuda:{len(twins) - 2}"
+        )
+        here = file_of([twins, model.state_dict(), model])
+    with gpulab.virtual_gpu("H200"):
+        on_device = [x.cuda() for x in twins]
+        there = file_of([on_device, model.cuda().state_dict(), model])
+    for name in ("data.pkl", "byteorder", *(f"data/{i}" for i in range(5))):
+        assert member(there, name) == member(here, name)
+
+
+TENSORS: dict[str, Callable[[], torch.Tensor]] = {
+    **{
+        str(dtype): lambda dtype=dtype: torch.arange(6, device="cuda").reshape(2, 3).to(dtype)
+        for dtype in (
+            *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn),
+            *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16),
+            *(torch.bool, torch.complex64, torch.complex128),
+        )
+    },
+    "number": lambda: torch.tensor(3.5, device="cuda"),
+    "empty": lambda: torch.empty(0, device="cuda"),
+    "transposed": lambda: torch.arange(6.0, device="cuda").reshape(2, 3).t(),
+    "slice": lambda: torch.arange(12.0, device="cuda")[2:8:2],
+    "with gradient": lambda: torch.ones(3, device="cuda", requires_grad=True),
+    "on the host": lambda: torch.ones(3),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("name", TENSORS)
+def test_a_tensor_comes_back_as_it_was(name: str, *, weights_only: bool) -> None:
+    """Values, type, strides, offset, device and need of a gradient."""
+    tensor = TENSORS[name]()
+    loaded = torch.load(file_of(tensor), weights_only=weights_only)
+    assert torch.equal(loaded.detach().cpu(), tensor.detach().cpu())
+    for attribute in ("dtype", "device", "requires_grad", "is_cuda"):
+        assert getattr(loaded, attribute) == getattr(tensor, attribute)
+    assert (loaded.stride(), loaded.storage_offset()) == (tensor.stride(), tensor.storage_offset())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_saving_waits_for_the_device() -> None:
+    """What is still being computed is in the file."""
+    x = torch.zeros(3, device="cuda")
+    torch.cuda._sleep(10_000_000)
+    x.fill_(4)
+    assert torch.load(file_of(x), map_location="cpu").tolist() == [4.0] * 3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_shared_memory_stays_shared() -> None:
+    """Views and tied weights are one storage after loading, and are in the file once."""
+    base = torch.arange(4.0, device="cuda")
+    file = file_of({"base": base, "view": base[1:3]})
+    loaded = torch.load(file)
+    loaded["base"].add_(10)
+    assert loaded["view"].tolist() == [11.0, 12.0]
+    assert loaded["base"].untyped_storage() is loaded["view"].untyped_storage()
+    with zipfile.ZipFile(file) as archive:
+        assert sum("/data/" in name for name in archive.namelist()) == 1
+
+
+def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: str) -> float:
+    """Take one step and return the loss before it."""
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 3, device=device)).square().sum()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_training_goes_on_from_a_checkpoint() -> None:
+    """State of a module and of its optimizer, on the device and on the host."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    train(model, optimizer, "cuda")
+    file = file_of({"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+    expected = train(model, optimizer, "cuda")
+    for device in ("cuda", "cpu"):
+        again = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).to(device)
+        optimizer = torch.optim.Adam(again.parameters(), lr=0.1)
+        file.seek(0)
+        state = torch.load(file, map_location=device)
+        again.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        assert train(again, optimizer, device) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_whole_module_is_saved() -> None:
+    """With parameters, buffers and what they were marked with."""
+    model = torch.nn.Linear(2, 2).cuda()
+    model.weight.tag = "first"  # type: ignore[attr-defined] # any attribute
+    model.register_buffer("scale", torch.nn.Buffer(torch.ones(2, device="cuda")))
+    loaded = torch.load(file_of(model), weights_only=False)
+    assert torch.equal(loaded.weight, model.weight)
+    assert isinstance(loaded.weight, torch.nn.Parameter)
+    assert loaded.weight.tag == "first"
+    assert isinstance(loaded.scale, torch.nn.Buffer)
+    assert loaded(torch.ones(1, 2, device="cuda")).shape == (1, 2)
+
+
+PLACES: dict[str, tuple[Any, str]] = {
+    "none": (None, "cuda:0"),
+    "cuda": ("cuda", "cuda:0"),
+    "index": ("cuda:0", "cuda:0"),
+    "device": (torch.device("cuda"), "cuda:0"),
+    "cpu": ("cpu", "cpu"),
+    "table": ({"cuda:0": "cpu"}, "cpu"),
+    "function": (lambda storage, _place: storage, "cpu"),
+    "function to the device": (lambda storage, _place: storage.cuda(0), "cuda:0"),
+    "function to the current device": (lambda storage, _place: storage.cuda(), "cuda:0"),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", PLACES)
+def test_a_file_is_loaded_where_it_is_wanted(name: str) -> None:
+    """map_location in all its forms."""
+    wanted, place = PLACES[name]
+    loaded = torch.load(file_of(torch.arange(3.0, device="cuda")), map_location=wanted)
+    assert (str(loaded.device), loaded.tolist()) == (place, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_host_file_is_loaded_on_the_device() -> None:
+    """And its values have arrived when the call returns."""
+    loaded = torch.load(file_of(torch.arange(3.0)), map_location="cuda")
+    assert loaded.is_cuda
+    assert loaded.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_file_remembers_which_device() -> None:
+    """The second one too, and from there it can be sent to the first."""
+    with gpulab.virtual_gpu("H200", count=2):
+        file = file_of(torch.arange(3.0, device="cuda:1"))
+        assert torch.load(file).device == torch.device("cuda:1")
+        file.seek(0)
+        moved = torch.load(file, map_location={"cuda:1": "cuda:0"})
+        assert (str(moved.device), moved.tolist()) == ("cuda:0", [0.0, 1.0, 2.0])
+        there = moved.untyped_storage().cuda(1)
+        assert (str(there.device), there.tolist()) == ("cuda:1", moved.untyped_storage().tolist())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_missing_device_is_refused_in_pytorchs_words() -> None:
+    """With the index and the number of devices."""
+    with pytest.raises(RuntimeError) as error:
+        torch.load(file_of(torch.ones(1, device="cuda")), map_location="cuda:7")
+    assert str(error.value) == (
+        "Attempting to deserialize object on CUDA device 7 but torch.cuda.device_count() is 1. "
+        "Please use torch.load with map_location to map your storages to an existing device."
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a real GPU would load it")
+def test_a_file_outside_the_context_needs_a_place() -> None:
+    """Without a GPU the message is PyTorch's own; with map_location the file is read anywhere."""
+    with gpulab.virtual_gpu("H200"):
+        file = file_of(torch.ones(2, device="cuda"))
+    with pytest.raises(RuntimeError, match=r"torch\.cuda\.is_available\(\) is False"):
+        torch.load(file)
+    file.seek(0)
+    assert torch.load(file, map_location="cpu").tolist() == [1.0, 1.0]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU: only the virtual one")
+def test_a_real_gpu_and_the_virtual_one_exchange_files() -> None:
+    """What one saves the other loads."""
+    values = torch.arange(12.0).reshape(3, 4)
+    real = file_of({"v": values.cuda().t()})
+    with gpulab.virtual_gpu("H200"):
+        assert torch.equal(torch.load(real)["v"].cpu(), values.t())
+        virtual = file_of({"v": values.cuda().t()})
+    loaded = torch.load(virtual)["v"]
+    assert loaded.is_cuda
+    assert torch.equal(loaded.cpu(), values.t())
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("place", [None, "cpu", "cuda"])
+def test_a_mapped_file_is_read(tmp_path: Path, place: str | None) -> None:
+    """mmap=True: from the file to the device without a copy on the host."""
+    torch.save({"x": torch.arange(3.0, device="cuda")}, tmp_path / "x.pt")
+    loaded = torch.load(tmp_path / "x.pt", mmap=True, map_location=place)["x"]
+    assert (loaded.is_cuda, loaded.tolist()) == (place != "cpu", [0.0, 1.0, 2.0])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_older_format_is_read_and_written() -> None:
+    """There the values come after the tensors that view them."""
+    x = torch.arange(6.0, device="cuda").reshape(2, 3)
+    file = file_of({"x": x, "row": x[1]}, _use_new_zipfile_serialization=False)
+    loaded = torch.load(file)
+    assert loaded["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    loaded["x"].zero_()
+    assert loaded["row"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_file_of_either_format_is_copied_to_the_device_once() -> None:
+    """Loading takes the same virtual time."""
+    x = torch.zeros(1 << 16, device="cuda")
+    durations_ns = set()
+    for is_new in (True, False):
+        file = file_of(x, _use_new_zipfile_serialization=is_new)
+        start_ns = time.perf_counter_ns()
+        torch.load(file)
+        durations_ns.add(time.perf_counter_ns() - start_ns)
+    assert len(durations_ns) == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_pickle_and_copy_know_tensors() -> None:
+    """A pickle holds the values; a shallow copy shares the memory."""
+    x = torch.nn.Parameter(torch.arange(3.0, device="cuda"))
+    again = pickle.loads(pickle.dumps(x))
+    assert isinstance(again, torch.nn.Parameter)
+    assert (again.is_cuda, again.tolist()) == (True, [0.0, 1.0, 2.0])
+    assert copy.copy(x).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_conjugated_tensors_of_a_real_gpu_are_conjugated() -> None:
+    """Such a file says of a tensor that it was conjugated, or negated, when it was saved."""
+    x = torch.tensor([1 + 2j, 3 - 1j]).conj()
+    conjugated, negated = (torch.load(file_of(y), map_location="cuda") for y in (x, x.imag))
+    assert conjugated.tolist() == [1 - 2j, 3 + 1j]
+    assert negated.tolist() == [-2.0, 1.0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_tensor_without_values_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
+    """An older checkpoint of the same name survives; the message names the limits."""
+    path = tmp_path / "checkpoint.pt"
+    torch.save(1, path)
+    big = torch.ones(2048, 1024, device="cuda")
+    with pytest.raises(NoValuesError) as error:
+        torch.save({"small": torch.ones(1, device="cuda"), "big": big}, path)
+    assert str(error.value) == f"this torch.float32 tensor of shape (2048, 1024){NO_VALUES}"
+    assert torch.load(path) == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_pickle_without_values_is_refused() -> None:
+    """The message speaks of the bytes, which are what is missing."""
+    with pytest.raises(NoValuesError) as error:
+        pickle.dumps(torch.ones(2048, 1024, device="cuda"))
+    assert str(error.value) == f"this torch.uint8 tensor of shape (8388608,){NO_VALUES}"
+
+
+def test_the_limit_counts_elements_of_the_file() -> None:
+    """What is loaded carries values up to the limit, whatever the type, and none above."""
+    files = [file_of(torch.zeros(n, dtype=d)) for n in (8, 9) for d in (torch.int8, torch.float64)]
+    with gpulab.virtual_gpu("H200", max_value_elements=8):
+        known = [torch.load(file, map_location="cuda").has_values for file in files]
+    assert known == [True, True, False, False]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_loading_copies_to_the_device() -> None:
+    """The memory is counted, and given back with the tensor."""
+    file = file_of(torch.zeros(1 << 16))
+    before = torch.cuda.memory_allocated()
+    loaded = torch.load(file, map_location="cuda")
+    assert torch.cuda.memory_allocated() - before == 1 << 18
+    del loaded
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
+    """The message says where to."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(2, device="cuda")
+    with pytest.raises(VirtualGpuError) as error:
+        torch.save(x, io.BytesIO())
+    assert str(error.value) == (
+        "no virtual GPU is active, but a tensor or stream of one is used; "
+        "work with it inside `with gpu:` or after gpulab.use(...)"
+    )
+
+
+def test_torch_saves_as_before_after_the_context() -> None:
+    """save, storages and what tells them are torch's own again."""
+    before = torch.save, torch.is_storage, torch.UntypedStorage.to
+    with gpulab.virtual_gpu("H200"):
+        assert torch.save is not before[0]
+    assert (torch.save, torch.is_storage, torch.UntypedStorage.to) == before

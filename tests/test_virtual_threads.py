@@ -1,0 +1,191 @@
+"""Other threads and forked processes do host work; device work is for the thread that entered."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import gpulab
+from gpulab.errors import NotModelledError
+
+SECOND_THREAD = (
+    "the virtual GPU has no model of device work from a second thread; do it on the thread that "
+    "entered the virtual GPU, or use a CUDA GPU"
+)
+FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+    "use the 'spawn' start method"
+)
+# Python warns of forks beside threads, and torch has threads of its own.
+forks = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
+]
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def on_a_thread(work: Callable[[], object]) -> object:
+    """Do work on a thread of its own, and return its result or its error."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        return future.exception() or future.result()
+
+
+DEVICE_WORK: dict[str, Callable[[torch.Tensor], object]] = {
+    "operation": lambda x: x + 1,
+    "new tensor": lambda _x: torch.ones(1, device="cuda"),
+    "tensor of numbers": lambda _x: torch.tensor([1.0], device="cuda"),
+    "copy to the device": lambda _x: torch.ones(1).cuda(),
+    "copy to the host": lambda x: x.cpu(),
+    "value": lambda x: x.sum().item(),
+    "event": lambda _x: torch.cuda.Event(enable_timing=True),
+    "storage": lambda x: x.untyped_storage(),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", DEVICE_WORK)
+def test_device_work_on_a_second_thread_is_refused(name: str) -> None:
+    """One clear message, whatever the work; the first thread goes on."""
+    x = torch.ones(3, device="cuda")
+    error = on_a_thread(lambda: DEVICE_WORK[name](x))
+    assert isinstance(error, NotModelledError)
+    assert str(error) == SECOND_THREAD
+    assert (x + 1).tolist() == [2.0] * 3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_host_work_on_a_second_thread_runs() -> None:
+    """It takes no virtual time."""
+    before_ns = time.perf_counter_ns()
+    total = on_a_thread(lambda: float(torch.ones(100) @ torch.ones(100)))
+    assert total == 100.0
+    assert time.perf_counter_ns() - before_ns == 50  # the look at the clock
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_thread_pins_memory_at_no_cost_for_the_first() -> None:
+    """As the DataLoader's thread does while the host goes on."""
+    source = torch.arange(4.0)
+    before_ns = time.perf_counter_ns()
+    pinned = on_a_thread(source.pin_memory)
+    assert time.perf_counter_ns() - before_ns == 50
+    assert isinstance(pinned, torch.Tensor)
+    assert pinned.is_pinned()
+    assert pinned.cuda(non_blocking=True).tolist() == [0, 1, 2, 3]
+
+
+def test_a_thread_may_outlive_the_context() -> None:
+    """Afterwards it is a thread like any other."""
+    go_on = threading.Event()
+    results: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: (go_on.wait(10), results.append(torch.ones(2) + 1)))
+    with gpulab.virtual_gpu("H200"):
+        thread.start()
+    go_on.set()
+    thread.join(10)
+    assert results[0].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_thread_starts_once() -> None:
+    """The second start is Python's own error, and leaves the thread alone."""
+    ran: list[int] = []
+    thread = threading.Thread(target=lambda: ran.append(1))
+    thread.start()
+    with pytest.raises(RuntimeError, match="threads can only be started once"):
+        thread.start()
+    thread.join(10)
+    assert (ran, "run" in vars(thread)) == ([1], False)
+
+
+def test_threads_are_given_back() -> None:
+    """After the context they start as before."""
+    before = threading.Thread.start
+    with gpulab.virtual_gpu("H200"):
+        assert threading.Thread.start is not before
+    assert threading.Thread.start is before
+
+
+def in_a_fork(work: Callable[[], object]) -> str:
+    """Return what a forked process says of its work."""
+    read, write = os.pipe()
+    if (process := os.fork()) == 0:
+        try:
+            answer = repr(work())
+        except Exception as error:  # noqa: BLE001 # the parent reads which
+            answer = f"{type(error).__name__}: {error}"
+        os.write(write, answer.encode())
+        os._exit(0)
+    os.waitpid(process, 0)
+    os.close(write)
+    with os.fdopen(read) as answers:
+        return answers.read()
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", [*DEVICE_WORK, "name"])
+def test_device_work_in_a_fork_is_refused_in_pytorchs_words(name: str) -> None:
+    """As with CUDA, where the context of the parent is of no use to the child."""
+    x = torch.ones(3, device="cuda")
+    work = DEVICE_WORK.get(name, lambda _x: torch.cuda.get_device_name())
+    assert in_a_fork(lambda: work(x)) == f"RuntimeError: {FORKED}"
+    assert (x + 1).tolist() == [2.0] * 3
+
+
+test_device_work_in_a_fork_is_refused_in_pytorchs_words.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+@pytest.mark.usefixtures("gpu")
+def test_host_work_in_a_fork_runs() -> None:
+    """In real time: its clock is not the virtual one, and CUDA looks as after any fork."""
+    assert in_a_fork(lambda: torch.ones(3).sum().item()) == "3.0"
+    assert in_a_fork(lambda: time.perf_counter() < 1_000_000) == "True"
+    state = in_a_fork(
+        lambda: (
+            torch.cuda.is_available(),
+            torch.cuda.is_initialized(),
+            torch.cuda._is_in_bad_fork(),
+            torch.manual_seed(1).initial_seed(),
+        )
+    )
+    assert state == "(True, False, True, 1)"
+
+
+test_host_work_in_a_fork_runs.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_batches_are_loaded_and_pinned(n_workers: int) -> None:
+    """By the host itself, or by worker processes and a thread that pins."""
+    loader = DataLoader(
+        TensorDataset(torch.arange(8.0)), batch_size=4, pin_memory=True, num_workers=n_workers
+    )
+    batches = [(x.is_pinned(), x.cuda(non_blocking=True).sum().item()) for (x,) in loader]
+    assert batches == [(True, 6.0), (True, 22.0)]
+
+
+test_batches_are_loaded_and_pinned.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+@pytest.mark.usefixtures("gpu")
+def test_workers_cannot_use_the_device() -> None:
+    """A dataset on the device is refused in PyTorch's words."""
+    loader = DataLoader(TensorDataset(torch.arange(8.0, device="cuda")), num_workers=1)
+    with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
+        next(iter(loader))
+
+
+test_workers_cannot_use_the_device.pytestmark += forks  # type: ignore[attr-defined] # pytest's
