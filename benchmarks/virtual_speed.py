@@ -1,0 +1,150 @@
+"""What the virtual GPU itself costs in real time: per operation, per context, per training step.
+
+Run it with ``python benchmarks/virtual_speed.py``; the figures are real microseconds and
+milliseconds of the machine that runs it, not virtual time.
+"""
+
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+import gpulab
+
+now_ns = time.monotonic_ns  # stays real: the virtual GPU leaves it to the system
+N_OPERATIONS = 2_000
+
+
+def real_us(work: Callable[[], object], n_calls: int = N_OPERATIONS, n_rounds: int = 5) -> float:
+    """Return the median real time of a call in microseconds, its share of the wait included."""
+    readings = []
+    for _ in range(n_rounds):
+        start_ns = now_ns()
+        for _ in range(n_calls):
+            work()
+        torch.cuda.synchronize()
+        readings.append((now_ns() - start_ns) / n_calls / 1_000)
+    return statistics.median(readings)
+
+
+def small_operation(*, values: bool, hazards: bool = False) -> float:
+    """Return the cost of adding two small tensors, with or without values and hazards."""
+    limit = 1 << 20 if values else 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
+        a, b = (torch.ones(64, device="cuda") for _ in range(2))
+        if not hazards:
+            return real_us(lambda: a + b)
+        with gpulab.hazards():
+            return real_us(lambda: a + b)
+
+
+def growth_kib() -> float:
+    """Return how much memory 10,000 further operations leave behind, in KiB."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        a = torch.ones(64, device="cuda")
+
+        def work() -> None:
+            for _ in range(10_000):
+                a.add(1)
+            torch.cuda.synchronize()
+            gpu.machine.gpu.device.forget_records()  # the trace is kept on purpose
+            gc.collect()
+
+        work()
+        tracemalloc.start()
+        work()  # fills the interpreter's own stores of free objects
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        after = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    return (after - before) / 1024
+
+
+def entering_ms() -> float:
+    """Return the cost of entering and leaving, after the first time."""
+    gpu = gpulab.virtual_gpu("H200")
+    readings = []
+    for _ in range(21):
+        start_ns = now_ns()
+        with gpu:
+            pass
+        readings.append((now_ns() - start_ns) / 1e6)
+    return statistics.median(readings[1:])
+
+
+def training_step_ms() -> float:
+    """Return the cost of a training step of a transformer of 160 M parameters, without values."""
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        step = _training_step()
+        readings = []
+        for _ in range(8):
+            start_ns = now_ns()
+            step()
+            torch.cuda.synchronize()
+            readings.append((now_ns() - start_ns) / 1e6)
+    return statistics.median(readings[2:])
+
+
+class _Block(nn.Module):
+    def __init__(self, width: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        heads = self.qkv(self.norms[0](x)).view(batch, length, 3, self.n_heads, -1)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
+
+
+def _training_step() -> Callable[[], None]:
+    width, n_words = 768, 50_257
+    half = {"device": "cuda", "dtype": torch.bfloat16}
+    model = nn.Sequential(
+        nn.Embedding(n_words, width),
+        *(_Block(width, 12) for _ in range(12)),
+        nn.LayerNorm(width),
+        nn.Linear(width, n_words, bias=False),
+    ).to(**half)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    words = torch.randint(0, n_words, (8, 1024), device="cuda")
+
+    def step() -> None:
+        loss = nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def main() -> None:
+    """Print the figures beside their goals."""
+    rows = [
+        ("small operation, no values", small_operation(values=False), "us", 30),
+        ("small operation, values", small_operation(values=True), "us", 60),
+        (
+            "small operation, values and hazards",
+            small_operation(values=True, hazards=True),
+            "us",
+            60,
+        ),
+        ("entering and leaving", entering_ms(), "ms", 1),
+        ("training step, 160 M parameters, no values", training_step_ms(), "ms", 100),
+        ("growth after 10,000 operations", growth_kib(), "KiB", 0),
+    ]
+    for name, figure, unit, goal in rows:
+        print(f"{name:45} {figure:8.2f} {unit:4} (goal: at most {goal})")
+
+
+if __name__ == "__main__":
+    main()
