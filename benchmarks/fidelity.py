@@ -1,10 +1,11 @@
 """Record a CUDA GPU, and judge the virtual one by the recording.
 
-``python benchmarks/fidelity.py record --out h200.json`` reads about 170 workloads, 19 programs
+``python benchmarks/fidelity.py record --out h200.json`` reads about 310 workloads, 19 programs
 and the facts behind them on the GPU in use, in about four minutes; it changes no setting of the
-GPU. ``python benchmarks/fidelity.py compare --recording h200.json`` runs the same on the virtual
-GPU and prints both beside each other; ``--write docs/fidelity.md`` makes a page of it. Figures
-are printed and never asserted: speed is not a test.
+GPU. ``--role unseen`` reads the workloads of one role alone. ``python benchmarks/fidelity.py
+compare --recording h200.json h200-unseen.json`` runs the same on the virtual GPU and prints both
+beside each other; ``--write docs/fidelity.md`` makes a page of it. Figures are printed and never
+asserted: speed is not a test.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from typing import Any
 
 import torch
 from fidelity_bench import Bench, at_most, real_bench, virtual_bench
-from fidelity_facts import DEVICE_FACTS, HOST_FACTS
+from fidelity_facts import DEVICE_FACTS, HOST_FACTS, Fact
 from fidelity_programs import Program, programs
 from fidelity_readings import (
     Recording,
@@ -31,7 +32,8 @@ from fidelity_readings import (
     provenance,
     sm_clock_mhz,
 )
-from fidelity_workloads import Workload, catalogue
+from fidelity_workload import FIT, HELD_OUT, UNSEEN, Workload
+from fidelity_workloads import catalogue
 
 SCHEMA = 1
 _ITEM_LIMIT_S = 30.0
@@ -56,6 +58,8 @@ class Recorder:
         ``"measured"`` or ``"virtual"``.
     only
         Part of the names that are wanted; empty for all.
+    role
+        The workloads that are wanted, and then nothing else; empty for everything.
     out
         Where the recording is written, or None.
     deadline_s
@@ -65,6 +69,7 @@ class Recorder:
     bench: Bencher
     source: str
     only: str = ""
+    role: str = ""
     out: Path | None = None
     deadline_s: float = float("inf")
     recording: Recording = field(default_factory=dict)
@@ -73,25 +78,27 @@ class Recorder:
         """Read everything twice: first all host times, then, with the profiler, all records."""
         with self.bench():
             self.recording.update(schema=SCHEMA, source=self.source, provenance=provenance())
-        for fact in HOST_FACTS:
-            self._item("facts", fact.__name__, fact)
+        self._facts(HOST_FACTS)
         self._programs(host_of_program)
         self._workloads(host_of_workload)
         # What the profiler reads comes in order of worth, should the time run out.
         self._workloads(device_of_workload)
         self._programs(device_of_program)
-        for fact in DEVICE_FACTS:
-            self._item("facts", fact.__name__, fact)
+        self._facts(DEVICE_FACTS)
         self.recording["sm_clock_after_mhz"] = sm_clock_mhz()
         self._write()
         return self.recording
 
+    def _facts(self, facts: tuple[Fact, ...]) -> None:
+        for fact in () if self.role else facts:
+            self._item("facts", fact.__name__, fact)
+
     def _programs(self, read: Callable[[Program, Bench], Recording]) -> None:
-        for program in programs():
+        for program in () if self.role else programs():
             self._item("programs", program.name, partial(read, program))
 
     def _workloads(self, read: Callable[[Workload, Bench], Recording]) -> None:
-        workloads = catalogue()
+        workloads = [w for w in catalogue() if self.role in {"", w.role}]
         # So that neither heat nor a time limit falls on one family.
         random.Random(0).shuffle(workloads)  # noqa: S311 # an order, not a secret
         for workload in workloads:
@@ -137,6 +144,19 @@ def as_json(recording: Recording) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def read(paths: list[Path]) -> Recording:
+    """Return recordings as one: the parts of the first, with the items of the others added."""
+    first, *others = (json.loads(path.read_text("utf-8")) for path in paths)
+    for other in others:
+        for part in _PARTS:
+            first.setdefault(part, {}).update(other.get(part, {}))
+    first["origins"] = [
+        {"path": path.name, **found["provenance"]}
+        for path, found in zip(paths, (first, *others), strict=True)
+    ]
+    return dict(first)
+
+
 def real(*, quick: bool) -> Bencher:
     """Return the one bench of the CUDA GPU in use."""
     bench = real_bench(quick=quick)
@@ -165,11 +185,13 @@ def main() -> None:
     record.add_argument("--virtual", metavar="GPU", help="read a virtual GPU instead, e.g. H200")
     record.add_argument("--max-time", type=float, default=225.0, help="begin nothing after (s)")
     compare = commands.add_parser("compare", help="judge the virtual GPU by a recording")
-    compare.add_argument("--recording", type=Path, required=True)
+    compare.add_argument("--recording", type=Path, nargs="+", required=True)
     compare.add_argument("--gpu", default="H200", help="the virtual GPU, by its short name")
     compare.add_argument("--write", type=Path, help="make a page in Markdown")
     for command in (record, compare):
         command.add_argument("--only", default="", help="names that contain this")
+        roles = (FIT, HELD_OUT, UNSEEN)
+        command.add_argument("--role", default="", choices=roles, help="workloads of this alone")
     given = parser.parse_args()
     if given.command == "record":
         if not given.virtual and not torch.cuda.is_available():
@@ -177,16 +199,20 @@ def main() -> None:
         bench = virtual(given.virtual) if given.virtual else real(quick=given.quick)
         source = "virtual" if given.virtual else "measured"
         deadline_s = _REAL() + given.max_time
-        Recorder(bench, source, given.only, given.out, deadline_s).record()
+        Recorder(bench, source, given.only, given.role, given.out, deadline_s).record()
         return
     from fidelity_page import page
     from fidelity_table import table
 
-    recorded = json.loads(given.recording.read_text("utf-8"))
+    recorded = read(given.recording)
     for part in _PARTS:
         items = recorded.get(part, {}).items()
-        recorded[part] = {name: item for name, item in items if given.only in name}
-    computed = Recorder(virtual(given.gpu), "virtual", given.only).record()
+        recorded[part] = {
+            name: item
+            for name, item in items
+            if given.only in name and given.role in {"", item.get("role")}
+        }
+    computed = Recorder(virtual(given.gpu), "virtual", given.only, given.role).record()
     print(table(recorded, computed))
     if given.write:
         given.write.write_text(page(recorded, computed), "utf-8")

@@ -1,4 +1,4 @@
-"""Facts that no single workload shows: floors, gaps, queues, copies, graphs and host calls."""
+"""Facts that no single workload shows: floors, gaps, queues, copies and overlap."""
 
 import itertools
 import statistics
@@ -8,7 +8,6 @@ from functools import partial
 
 import torch
 from fidelity_bench import (
-    MOST_PENDING,
     Bench,
     event_us,
     host_us,
@@ -22,11 +21,11 @@ from fidelity_bench import (
     wall_s,
 )
 from fidelity_calls import Readings, allocation, backward, host_calls
-from fidelity_records import Record, Work
+from fidelity_graphs import graphs, graphs_on_device
+from fidelity_records import Record, Work, busy_us
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _COPY_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB, _MIB, 4 * _MIB, 16 * _MIB, 256 * _MIB)
-_NODE_COUNTS = (1, 10, 100, 1000)
 _SPINS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _LARGE_BYTES = 100 * _MIB
 _BLOCKED_S = 0.02
@@ -48,15 +47,11 @@ def event_floor(bench: Bench) -> Readings:
         yield f"pair_round_{n_kernels}_us", event_us(work, n, n_kernels * 1e-5)
 
 
-def _busy_us(records: list[Record]) -> float:
-    return round(sum(record.duration_us for record in records), 3)
-
-
 def gaps(bench: Bench) -> Readings:
     """Read the pauses between kernels that wait in one stream, and across streams."""
     x = tiny()
     x.add_(1.0)
-    yield "tiny_kernel_us", _busy_us(bench.records(lambda: [x.add_(1.0) for _ in range(10)])) / 10
+    yield "tiny_kernel_us", busy_us(bench.records(lambda: [x.add_(1.0) for _ in range(10)])) / 10
     works = {"tiny": x, "4MB": torch.zeros(_MIB, device="cuda")}
     for name, x in works.items():
         x.add_(1.0)
@@ -190,7 +185,7 @@ def copies_on_device(bench: Bench) -> Readings:
     """Copy by size, direction and kind of host memory: the driver's record."""
     for name, _, work in _copies():
         work()
-        yield f"{name}_device_us", _busy_us(bench.records(work))
+        yield f"{name}_device_us", busy_us(bench.records(work))
 
 
 def _copies() -> Iterator[tuple[str, int, Work]]:
@@ -212,48 +207,6 @@ def pinning(bench: Bench) -> Readings:
             start_s = time.perf_counter()
             host.pin_memory()
             yield f"{size_bytes}_{name}_us", (time.perf_counter() - start_s) * 1e6
-
-
-def graphs(bench: Bench) -> Readings:
-    """Capture and replay graphs of tiny kernels; capturing also empties PyTorch's cache."""
-    for n_nodes in _NODE_COUNTS:
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        replay = _graph(n_nodes)
-        yield f"{n_nodes}_capture_us", (time.perf_counter() - start_s) * 1e6
-        yield f"{n_nodes}_first_replay_us", wall_s(replay) * 1e6  # it uploads the graph
-        replay()
-        yield f"{n_nodes}_replay_returns_us", returns_us(replay, bench.n_repetitions)
-        n = min(bench.n_repetitions, MOST_PENDING // n_nodes or 1)
-        yield f"{n_nodes}_replay_back_to_back_us", host_us(bench, replay, n)
-        yield f"{n_nodes}_event_us", event_us(replay, n, n_nodes * 2e-6)
-
-
-def graphs_on_device(bench: Bench) -> Readings:
-    """Replay graphs of tiny kernels: what the device does, and from first start to last end."""
-    for n_nodes in _NODE_COUNTS:
-        replay = _graph(n_nodes)
-        for _ in range(2):
-            replay()
-        found = bench.records(replay)
-        yield f"{n_nodes}_kernels", len(found)
-        yield f"{n_nodes}_busy_us", _busy_us(found)
-        yield f"{n_nodes}_span_us", (found[-1].end_ns - found[0].start_ns) / 1e3
-
-
-def _graph(n_nodes: int) -> Work:
-    """Return the replay of a graph of tiny kernels."""
-    x = tiny()
-    x.add_(1.0)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(n_nodes):
-            x.add_(1.0)
-
-    def replay(_kept: torch.Tensor = x) -> None:
-        graph.replay()
-
-    return replay
 
 
 def overlap(bench: Bench) -> Readings:
@@ -278,7 +231,7 @@ def overlap(bench: Bench) -> Readings:
     for name, works in pairs.items():
         for work in works:
             work()
-        alone_us = [_busy_us(bench.records(work)) for work in works]
+        alone_us = [busy_us(bench.records(work)) for work in works]
         found = [r for r in bench.records(_together(works)) if not bench.is_spin(r)]
         first_ns, last_ns = min(r.start_ns for r in found), max(r.end_ns for r in found)
         yield f"{name}_alone_us", round(sum(alone_us), 3)

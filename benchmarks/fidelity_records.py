@@ -89,3 +89,8 @@ def short_name(name: str) -> str:
     for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
         name = name.replace(noise, "")
     return name[:_NAME_LENGTH]
+
+
+def busy_us(records: list[Record]) -> float:
+    """Return the durations of some records, added up, in microseconds."""
+    return round(sum(record.duration_us for record in records), 3)

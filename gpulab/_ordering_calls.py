@@ -8,6 +8,8 @@ from typing import Protocol
 
 import torch
 
+from gpulab.virtual.private import disable_dispatch
+
 Function = Callable[..., object]
 Device = torch.device | str | int | None
 
@@ -32,6 +34,9 @@ class Listener(Protocol):
 
     def host_reads(self, tensor: torch.Tensor, name: str) -> None:
         """Take note that the host reads the memory of ``tensor`` without an operator."""
+
+    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        """Take note that the memory of ``tensor`` is kept for ``stream``, once it is dropped."""
 
     def backward(self) -> AbstractContextManager[None]:
         """Return the block in which autograd launches and waits by itself."""
@@ -82,8 +87,18 @@ def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, st
             for name in ("numpy", "tolist")
         ),
     ]
+
+    def record_stream(tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        listener.is_kept(tensor, stream)
+        # A dispatch mode that was given a stream ended the process on a GPU (torch 2.11).
+        unseen = disable_dispatch()
+        keep(tensor, stream)
+        del unseen
+
+    keep = torch.Tensor.record_stream
     blocks = [(torch.autograd, name) for name in ("backward", "grad")]
     return [
+        (torch.Tensor, "record_stream", record_stream),
         *((owner, name, _followed(getattr(owner, name), then)) for owner, name, then in followers),
         *((owner, name, _inside(getattr(owner, name), listener)) for owner, name in blocks),
     ]

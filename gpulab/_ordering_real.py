@@ -1,12 +1,10 @@
 """Follow a program on a CUDA GPU from Python: what it launches, what waits, and what is freed."""
 
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -71,9 +69,6 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is un
         self.memories = Memories(checker)
         self._checker = checker
         self._numbers: dict[tuple[int, int], int] = {}
-        self._events: weakref.WeakKeyDictionary[torch.cuda.Event, Snapshot] = (
-            weakref.WeakKeyDictionary()
-        )
         self._backward: _Backward | None = None
         self._lock = threading.RLock()  # autograd's threads come here too
 
@@ -98,17 +93,23 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is un
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
         """Take note that ``event`` stands behind the work of ``stream``."""
         with self._lock:
-            self._events[event] = self._checker.record(self._key(stream))
+            # On the event itself: weak references to events ended the process (torch 2.11).
+            event.seen_by_gpulab = self, self._checker.record(self._key(stream))  # type: ignore[attr-defined] # our mark
+
+    def _seen(self, event: torch.cuda.Event) -> Snapshot | None:
+        """Return what an event stands for, if it was recorded in this block."""
+        watch, snapshot = getattr(event, "seen_by_gpulab", (None, None))
+        return snapshot if watch is self else None
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
         """Take note that later work of ``stream`` waits for ``event``."""
         with self._lock:
-            self._checker.stream_wait(self._key(stream), self._events.get(event))
+            self._checker.stream_wait(self._key(stream), self._seen(event))
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
         """Take note that the host has seen ``event`` done."""
         with self._lock:
-            self._checker.host_wait(self._events.get(event))
+            self._checker.host_wait(self._seen(event))
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
         """Take note that the host has seen ``stream`` idle."""
@@ -121,6 +122,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is un
         with self._lock:
             current: int = self.hardware.cuda.current_device()
             self._checker.host_wait_device(current if index is None else index)
+
+    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        """Take note that the memory of ``tensor`` is kept for ``stream``, once it is dropped."""
+        if self.hardware.holds(tensor):
+            with self._lock:
+                key = self.memories.see(tensor, (self.hardware.index_of(tensor), 0))
+                self.memories.tell(key, self._key(stream))
 
     def host_reads(self, tensor: torch.Tensor, name: str) -> None:
         """Take note that the host reads the memory of ``tensor`` without an operator."""
@@ -154,10 +162,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is un
         for tensor in call.made:
             if self.hardware.holds(tensor):
                 self.memories.see(tensor, stream)
-        if call.name == "record_stream":
-            key = self.memories.see(on_device[0], stream)
-            self.memories.tell(key, self._key(cast("torch.cuda.Stream", args[1])))
-        elif call.has_kernel:
+        if call.has_kernel:
             self._launched(call, stream)
 
     def _launched(self, call: Call, stream: StreamKey) -> None:

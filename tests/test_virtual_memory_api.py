@@ -13,6 +13,7 @@ from gpulab.virtual.features import memory
 from gpulab.virtual.private import C
 from gpulab.virtual.session import VirtualGpu
 
+KNOWS_POOLS = torch.__version__ >= "2.13"  # torch itself shows no statistics by pool before
 MB = 1 << 20
 GB = 1 << 30
 
@@ -100,8 +101,8 @@ def test_the_accelerators_functions_tell_the_same() -> None:
     with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
         inside = mb_tensor(30)
     only_cuda = set(torch.cuda.memory_stats()) ^ set(torch.accelerator.memory_stats())
-    assert len(only_cuda) == 12
-    assert {key.partition(".")[0] for key in only_cuda} == {"reserved_bytes_by_private_pools"}
+    shown = {"reserved_bytes_by_private_pools"} if KNOWS_POOLS else set()
+    assert {key.partition(".")[0] for key in only_cuda} == shown
     del x, inside
     torch.accelerator.empty_cache()
     assert torch.accelerator.memory_reserved() == 0
@@ -216,8 +217,11 @@ def test_a_pool_has_memory_of_its_own() -> None:
     assert [segment["address"] for segment in pool.snapshot()] == [address]
     assert pool.snapshot(include_traces=False)[0]["segment_pool_id"] == pool.id
     assert len(torch.cuda.memory_snapshot()) == 2
-    figures = torch.cuda.memory_stats_as_nested_dict()["reserved_bytes_by_private_pools"]
-    assert figures[pool.id]["all"]["current"] == 30 * MB
+    figures = torch.cuda.memory_stats_as_nested_dict()
+    assert ("reserved_bytes_by_private_pools" in figures) == KNOWS_POOLS
+    if KNOWS_POOLS:
+        by_pool = figures["reserved_bytes_by_private_pools"]
+        assert by_pool[pool.id]["all"]["current"] == 30 * MB
     del inside
     assert mb_tensor(30).data_ptr() not in (address, outside.data_ptr())
 

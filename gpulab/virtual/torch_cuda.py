@@ -26,6 +26,7 @@ from gpulab.virtual.features import (
     refused,
     saving,
     threads,
+    timers,
     uncompiled,
 )
 from gpulab.virtual.features.captures import GraphBase
@@ -78,7 +79,7 @@ def install(machine: Machine, undo: ExitStack) -> None:
         ("CUDAGraph", GraphBase, torch.cuda.graphs),
     ):
         _replace_class(module, name, base, undo)
-    for feature in (autocast, uncompiled, nvml):
+    for feature in (autocast, uncompiled, nvml, timers):
         for restore in feature.install(machine):
             undo.callback(restore)
 

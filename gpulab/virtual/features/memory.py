@@ -21,6 +21,9 @@ _IMPORTED = (
     *("_cuda_endAllocateToPool", "_cuda_releasePool"),
 )
 
+# Before 2.13 torch could not show statistics of which a pool is the name.
+_KNOWS_POOLS = torch.__version__ >= "2.13"
+
 
 class MemPool:
     """A pool of device memory that only requests inside ``torch.cuda.use_mem_pool`` use.
@@ -102,11 +105,14 @@ def _of(machine: Machine, index: int) -> Allocator:
 
 def _figures(machine: Machine) -> dict[str, Any]:
     def statistics(index: int) -> dict[str, Any]:
-        return _of(machine, index).usage.nested()
+        nested = _of(machine, index).usage.nested()
+        if not _KNOWS_POOLS:
+            del nested["reserved_bytes_by_private_pools"]
+        return nested
 
     def statistics_of_any(index: int) -> dict[str, Any]:
         nested = statistics(index)
-        del nested["reserved_bytes_by_private_pools"]  # only CUDA tells this
+        nested.pop("reserved_bytes_by_private_pools", None)  # only CUDA tells this
         return nested
 
     def reset_peak(index: int) -> None:
