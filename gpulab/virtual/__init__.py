@@ -20,7 +20,8 @@ def virtual_gpu(
 
     Inside the context the virtual clock stands behind ``time.perf_counter`` and its relatives,
     on the thread that entered. Every duration is computed from a model of the named GPU: it is
-    no measurement of one.
+    no measurement of one. The same seed gives the same random numbers here again, and neither
+    those of a CPU generator nor those of a real GPU.
 
     Parameters
     ----------
