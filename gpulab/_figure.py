@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpulab._markup import clean
+from gpulab._sources import virtual
 from gpulab.errors import InvalidOptionError
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _origin(item: object) -> tuple[str, str] | None:
 
 
 def _words(kind: str, device_name: str) -> str:
-    return f"virtual {device_name}" if kind == "virtual" else f"{kind} on {device_name}"
+    return virtual(device_name) if kind == "virtual" else f"{kind} on {device_name}"
 
 
 def frame_of(record: object) -> "pd.DataFrame":

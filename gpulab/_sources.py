@@ -1,5 +1,6 @@
 """Where a number comes from: measured here, recorded on a real GPU, or computed by a model."""
 
+from gpulab import gpus
 from gpulab.errors import UnknownNameError
 
 SOURCES = ("measured", "recorded", "virtual")
@@ -24,5 +25,13 @@ def place(device_name: str, source: str) -> str:
     'NVIDIA H200, measured'
     >>> place("NVIDIA H200", "virtual")
     'virtual NVIDIA H200'
+    >>> place("Tesla T4", "virtual")
+    'virtual Tesla T4, extrapolated'
     """
-    return f"virtual {device_name}" if source == "virtual" else f"{device_name}, {source}"
+    return virtual(device_name) if source == "virtual" else f"{device_name}, {source}"
+
+
+def virtual(device_name: str) -> str:
+    """Name a virtual GPU, and say so where none like it was recorded."""
+    note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
+    return f"virtual {device_name}{note}"

@@ -45,7 +45,12 @@ class Device:
     def __str__(self) -> str:
         warning = "" if self.virtual is None else ", so nothing here is measured on hardware"
         source = "real" if self.virtual is None else "virtual"
-        return f"{self.name}, {source}: {self.reason}{warning}"
+        basis = ", extrapolated from its data sheet" if self._is_extrapolated else ""
+        return f"{self.name}, {source}{basis}: {self.reason}{warning}"
+
+    @property
+    def _is_extrapolated(self) -> bool:
+        return self.virtual is not None and not self.virtual.spec.recorded
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{escape(self.name)}</strong>{escape(str(self)[len(self.name) :])}</p>"

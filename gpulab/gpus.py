@@ -100,6 +100,17 @@ def is_known(name: object) -> bool:
     return isinstance(name, str) and _key(name) in _table()
 
 
+def is_extrapolated(driver_name: str) -> bool:
+    """Tell whether a virtual GPU of this name is computed from a data sheet alone.
+
+    Examples
+    --------
+    >>> is_extrapolated("Tesla T4"), is_extrapolated("NVIDIA H200")
+    (True, False)
+    """
+    return any(spec.driver_name == driver_name and not spec.recorded for spec in _table().values())
+
+
 def names() -> tuple[str, ...]:
     """Return the short names of the known GPUs, sorted."""
     return tuple(sorted(spec.name for spec in _table().values()))

@@ -61,8 +61,8 @@ def test_a_named_gpu_is_virtual_even_beside_a_real_one(gpu: str) -> None:
     chosen = gpulab.use(gpu)
     assert chosen.source == "virtual"
     assert str(chosen) == (
-        "NVIDIA A100-SXM4-80GB, virtual: it was asked for by name, "
-        "so nothing here is measured on hardware"
+        "NVIDIA A100-SXM4-80GB, virtual, extrapolated from its data sheet: it was asked for by "
+        "name, so nothing here is measured on hardware"
     )
 
 
@@ -117,7 +117,9 @@ def test_current_sees_a_gpu_entered_by_hand() -> None:
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
         assert device.current().virtual is by_hand
-        assert str(device.current()).startswith("Tesla T4, virtual: its context was entered")
+        assert str(device.current()).startswith(
+            "Tesla T4, virtual, extrapolated from its data sheet: its context"
+        )
     assert device.current().name == "NVIDIA A100-SXM4-80GB"
 
 

@@ -25,8 +25,12 @@ class Multiprocessors:
 
     def add(self, task: Task, duration_ns: Callable[[], int]) -> None:
         """Start ``task`` as soon as a multiprocessor is free; its duration is asked for then."""
-        self._waiting.append((task, duration_ns))
-        self._share_out()
+        if self._running:
+            self._waiting.append((task, duration_ns))
+            self._share_out()
+        else:  # nothing to share, as in most programs most of the time
+            self._start(task, duration_ns)
+            self._plan_end(task)
 
     def _free(self) -> int:
         return self._n_sms - sum(task.n_granted_sms for task in self._running)
@@ -66,5 +70,6 @@ class Multiprocessors:
         if version != task.version:
             return
         self._running.remove(task)
-        self._share_out()
+        if self._running or self._waiting:
+            self._share_out()
         self._finished(task)  # last, because it runs payloads, which may be interrupted
