@@ -117,9 +117,8 @@ def test_current_sees_a_gpu_entered_by_hand() -> None:
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
         assert device.current().virtual is by_hand
-        assert str(device.current()).startswith(
-            "Tesla T4, virtual, extrapolated from its data sheet: its context"
-        )
+        said = str(device.current())
+        assert said.startswith("Tesla T4, virtual, extrapolated from its data sheet: its context")
     assert device.current().name == "NVIDIA A100-SXM4-80GB"
 
 

@@ -87,18 +87,29 @@ class Values:
     def view(self, layout: Layout, offset: int) -> torch.Tensor:
         """Return a CPU tensor over these bytes; ``offset`` counts elements."""
         first = self._offset_bytes // layout.dtype.itemsize + offset
-        empty = torch.empty(0, dtype=layout.dtype, device=_CPU)
-        return empty.set_(self._buffer.storage(), first, layout.sizes, layout.strides)
+        whole = self._buffer.as_type(layout.dtype)
+        return whole.as_strided(layout.sizes, layout.strides, first)
 
 
 class Buffer:
     """Host memory that stands for a segment of the device's, made when first written."""
 
-    __slots__ = ("_size_bytes", "_storage")
+    __slots__ = ("_by_type", "_size_bytes", "_storage")
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
         self._storage: torch.UntypedStorage | None = None
+        self._by_type: dict[torch.dtype, torch.Tensor] = {}
+
+    def as_type(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return all the bytes as a tensor of this type."""
+        whole = self._by_type.get(dtype)
+        if whole is None:
+            empty = torch.empty(0, dtype=dtype, device=_CPU)
+            n_elements = self._size_bytes // dtype.itemsize
+            whole = empty.set_(self.storage(), 0, (n_elements,), (1,))
+            self._by_type[dtype] = whole
+        return whole
 
     def storage(self) -> torch.UntypedStorage:
         """Return the bytes."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gpulab.virtual.core.extents import Extent
 from gpulab.virtual.core.machine import active
 from gpulab.virtual.private import (
     autocast_keys,
@@ -50,6 +51,7 @@ class VirtualTensor(torch.Tensor):
     layout_key: Layout
     storage_block: Storage
     offset: int
+    extent: Extent | None = None
     made_in_inference = False
 
     def is_inference(self) -> bool:
@@ -77,6 +79,7 @@ class VirtualTensor(torch.Tensor):
             self.layout_key = value.layout_key
             self.storage_block = value.storage_block
             self.offset = value.offset
+            self.extent = None
 
     data = property(get_data, become)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -41,7 +42,6 @@ from gpulab.virtual.streams import (
 )
 
 Undo = Callable[[], None]
-_MISSING = object()
 _CUDA_VERSION = "13.0"  # what the recorded H200 was driven with, as the cuDNN below
 _CUDNN: dict[str, Any] = {
     "is_acceptable": lambda _tensor: False,  # else C++ would look for the library itself
@@ -71,8 +71,7 @@ def install(machine: Machine, undo: ExitStack) -> None:
     """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
     for owner, names in _replacements(machine):
         undo.callback(_restorer(owner, names))
-        for name, value in names.items():
-            setattr(owner, name, value)
+        _put(owner, names)
     for name, base, module in (
         ("Stream", StreamBase, torch.cuda.streams),
         ("Event", EventBase, torch.cuda.streams),
@@ -102,16 +101,24 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _restorer(owner: Any, names: Iterable[str]) -> Undo:
     """Return what gives an object's names back as they are now."""
     members = vars(owner)
-    before = {name: members.get(name, _MISSING) for name in names}
+    before = {name: members[name] for name in names if name in members}
+    added = [name for name in names if name not in members]
 
     def restore() -> None:
-        for name, value in before.items():
-            if value is not _MISSING:
-                setattr(owner, name, value)
-            elif name in members:
+        _put(owner, before)
+        for name in added:
+            if name in members:
                 delattr(owner, name)
 
     return restore
+
+
+def _put(owner: Any, names: dict[str, Any]) -> None:
+    if isinstance(owner, ModuleType):
+        vars(owner).update(names)  # NVML alone has hundreds of names
+    else:
+        for name, value in names.items():
+            setattr(owner, name, value)
 
 
 def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
@@ -126,8 +133,7 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
             made["ExternalStream"] = external(made[name])
         for owner in (torch.cuda, module):
             undo.callback(_restorer(owner, made))
-            for each, value in made.items():
-                setattr(owner, each, value)
+            _put(owner, made)
     else:
         undo.callback(setattr, original, "__bases__", bases)
 

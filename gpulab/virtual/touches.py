@@ -16,8 +16,9 @@ from gpulab.virtual.tensor import VirtualTensor
 def device_touch(tensor: VirtualTensor, *, is_write: bool) -> Touch:
     """Return the bytes of a virtual tensor."""
     key = tensor.layout_key
-    bytes_touched = extent(key.sizes, key.strides, tensor.offset, key.dtype.itemsize)
-    return Touch(tensor.storage_block.identity, bytes_touched, is_write, key)
+    if tensor.extent is None:  # kept, because inputs are touched again and again
+        tensor.extent = extent(key.sizes, key.strides, tensor.offset, key.dtype.itemsize)
+    return Touch(tensor.storage_block.identity, tensor.extent, is_write, key)
 
 
 def device_touches(

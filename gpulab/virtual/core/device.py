@@ -145,9 +145,10 @@ class Device:
             traffic = self.cache.serve(demand.accesses)
             burst_ns = costs.duration_ns(work, traffic, self.spec)
             stretch = self.regime.stretch(work.arithmetic, now_ns)
-            task.load = heat.load_of(
-                work.arithmetic, work.flops, traffic.miss_bytes, burst_ns, self.spec
-            )
+            if work.flops or traffic.miss_bytes:  # else it draws next to nothing
+                task.load = heat.load_of(
+                    work.arithmetic, work.flops, traffic.miss_bytes, burst_ns, self.spec
+                )
             self.regime.start(now_ns, task.load)
             if stretch == 1:
                 return burst_ns
