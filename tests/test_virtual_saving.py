@@ -357,3 +357,14 @@ def test_torch_saves_as_before_after_the_context() -> None:
     with gpulab.virtual_gpu("H200"):
         assert torch.save is not before[0]
     assert (torch.save, torch.is_storage, torch.UntypedStorage.to) == before
+
+
+def test_what_was_made_in_inference_mode_is_saved_as_any_other() -> None:
+    """The file has nothing of the virtual GPU in it."""
+    file = io.BytesIO()
+    with gpulab.virtual_gpu("H200"):
+        with torch.inference_mode():
+            x = torch.ones(3, device="cuda") * 2
+        torch.save(x, file)
+    assert b"made_in_inference" not in file.getvalue()
+    assert torch.load(io.BytesIO(file.getvalue()), map_location="cpu").tolist() == [2.0] * 3

@@ -52,7 +52,7 @@ class VirtualTensor(torch.Tensor):
     storage_block: Storage
     offset: int
     extent: Extent | None = None
-    made_in_inference = False
+    made_in_inference: bool = False
 
     def is_inference(self) -> bool:
         """Tell whether it was made in inference mode."""
@@ -108,10 +108,6 @@ class VirtualTensor(torch.Tensor):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         super().__setitem__(_on_host(index), value)
-
-    def new_tensor(self, data: Any, **options: Any) -> torch.Tensor:  # type: ignore[override] # as torch
-        """Make a tensor of the same type on the same device."""
-        return torch.tensor(data, **{"dtype": self.dtype, "device": self.device, **options})
 
     def apply_(self, *_functions: Any) -> Any:
         """Refuse as PyTorch does."""

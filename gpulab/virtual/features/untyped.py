@@ -182,7 +182,6 @@ def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
 # Here and not in the class, because they need copies, and copies need the class.
 for _name, _method in {
     "untyped_storage": storage_of,
-    "storage_offset": lambda tensor: tensor.offset,
     "set_": _set,
 }.items():
     setattr(VirtualTensor, _name, _method)
