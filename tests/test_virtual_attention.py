@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from launched import kernels
 from torch import nn
 from torch.nn import functional
 
 import gpulab
-from gpulab.virtual.core.task import Kind
 from gpulab.virtual.session import VirtualGpu
 
 
@@ -17,15 +17,6 @@ def gpu() -> Iterator[VirtualGpu]:
     """Enter a virtual H200."""
     with gpulab.virtual_gpu("H200", first_use=False) as entered:
         yield entered
-
-
-def kernels(gpu: VirtualGpu) -> list[str]:
-    """Return the kernels since the last time."""
-    torch.cuda.synchronize()
-    device = gpu.machine.gpu.device
-    found = [item.name for item in device.records() if item.kind is Kind.KERNEL]
-    device.forget_records()
-    return found
 
 
 def inputs(*sizes: int, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
