@@ -72,3 +72,27 @@ class PortInUseError(GpulabError, OSError):
 
 class NotebookError(GpulabError, ValueError):
     """A lesson's source or its built notebook is not as it must be."""
+
+
+class NotCapturableError(GpulabError, RuntimeError):
+    """Work does something that a CUDA graph cannot hold."""
+
+
+class ClocksUnavailableError(GpulabError, RuntimeError):
+    """The clocks were asked for, and NVML is missing, forbidden, or knows no such GPU."""
+
+
+class ClockLockError(GpulabError, RuntimeError):
+    """The driver refused to lock the clock, or to give it free again."""
+
+
+class ProfilerBusyError(GpulabError, RuntimeError):
+    """Records of the device were asked for while another profiler collects them."""
+
+
+class ProfilerUnavailableError(GpulabError, RuntimeError):
+    """The driver gives no records of what the device does."""
+
+
+class FlushMemoryError(GpulabError, MemoryError):
+    """The GPU has no room for the buffer that empties its cache."""

@@ -1,0 +1,217 @@
+"""What readings say about the regime: exact verdicts on readings made by hand."""
+
+import pytest
+
+from gpulab.clocks import Reading, Regime, flag, summarize
+from gpulab.errors import InvalidOptionError
+
+TOP = 1980
+
+
+def at(sm_mhz: int | None, *reasons: str, top: int | None = TOP) -> Reading:
+    """Return a reading of a clock and its reasons."""
+    return Reading(0.0, sm_mhz=sm_mhz, reasons=reasons, max_sm_mhz=top)
+
+
+def of_clock(*clocks_mhz: int) -> list[Reading]:
+    """Return readings of clocks alone, as measuring code takes them between batches."""
+    return [Reading(0.0, sm_mhz=clock_mhz) for clock_mhz in clocks_mhz]
+
+
+def test_highest_clock_is_a_burst() -> None:
+    """The clock that short work has."""
+    assert summarize([at(1980), at(1965), None]) == Regime(
+        kind="burst",
+        why="the clock lay between 1965 and 1980 of 1980 MHz",
+        lowest_mhz=1965,
+        highest_mhz=1980,
+        max_sm_mhz=1980,
+        change=15 / 1980,
+    )
+
+
+def test_power_cap_settles_the_clock() -> None:
+    """The clock that long work has, with the readings at the edges of it in their place."""
+    readings = [at(1980), *[at(1440, "power cap")] * 3, at(1455, "power cap")]
+    assert summarize(readings) == Regime(
+        kind="settled",
+        why="the clock lay between 1440 and 1980 of 1980 MHz, held by the power cap",
+        lowest_mhz=1440,
+        highest_mhz=1980,
+        max_sm_mhz=1980,
+        reasons=("power cap",),
+        change=540 / 1980,
+        changed=True,
+    )
+
+
+def test_regime_of_the_recorded_h200() -> None:
+    """A watched product: the reason comes one reading after the clock has fallen."""
+    clocks_mhz = [1980, 1980, 1485, 1455, 1440, 1185, 1380, 1425, 1440]
+    reasons = [(), (), *[("power cap",)] * 7]
+    readings = [at(mhz, *why) for mhz, why in zip(clocks_mhz, reasons, strict=True)]
+    regime = summarize(readings)
+    assert str(regime) == (
+        "settled: the clock lay between 1185 and 1980 of 1980 MHz, held by the power cap"
+    )
+    assert flag(readings) == (True, True, True, *[False] * 2, True, True, False, False)
+
+
+def test_lingering_reason_does_not_settle_the_clock() -> None:
+    """The driver names the power cap for a while after the work before is done."""
+    regime = summarize([at(1965, "power cap"), at(1980), at(1980)])
+    assert (regime.kind, regime.reasons) == ("burst", ("power cap",))
+    assert regime.why == "the clock lay between 1965 and 1980 of 1980 MHz"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "hardware slowdown",
+        "thermal slowdown (software)",
+        "thermal slowdown (hardware)",
+        "power brake",
+    ],
+)
+def test_protection_is_throttling(reason: str) -> None:
+    """One reading of it is enough, and it comes before every other verdict."""
+    regime = summarize([at(1980, "power cap"), at(1980, reason), at(1980)])
+    assert regime.kind == "throttled"
+    assert regime.why == f"the clock stayed at 1980 of 1980 MHz; the driver reports: {reason}"
+    assert set(regime.reasons) == {"power cap", reason}
+
+
+def test_protection_without_a_clock_is_throttling() -> None:
+    """A driver that tells reasons and no clock says enough."""
+    assert summarize([at(None, "power brake", "power cap")]) == Regime(
+        kind="throttled",
+        why="the driver reports: power brake",
+        max_sm_mhz=1980,
+        reasons=("power cap", "power brake"),
+    )
+
+
+def test_idle_readings_are_left_out() -> None:
+    """A GPU that wakes for the work was not slow during the work."""
+    assert summarize([at(345, "idle"), at(1980), at(345, "idle")]) == Regime(
+        kind="burst",
+        why="the clock stayed at 1980 of 1980 MHz",
+        lowest_mhz=1980,
+        highest_mhz=1980,
+        max_sm_mhz=1980,
+    )
+
+
+def test_idle_alone_is_idle() -> None:
+    """Work that no reading has met cannot be judged."""
+    assert summarize([at(345, "idle")] * 2) == Regime("idle", "the GPU was idle at every reading")
+
+
+def test_locked_clock_is_settled() -> None:
+    """Below the highest, steady, and with no reason or that of a setting."""
+    assert str(summarize([at(1410)] * 3)) == (
+        "settled: the clock stayed at 1410 of 1980 MHz, and the driver gives no reason: "
+        "it may be locked"
+    )
+    assert str(summarize([at(1410, "applications clocks")])) == (
+        "settled: the clock stayed at 1410 of 1980 MHz; the driver reports: applications clocks"
+    )
+
+
+def test_moving_clock_without_a_reason_is_unknown() -> None:
+    """Neither at the top nor at rest: the readings cannot tell what went on."""
+    regime = summarize([at(1980), at(1605), at(1605)])
+    assert (regime.kind, regime.changed) == ("unknown", True)
+    assert regime.why == (
+        "the clock lay between 1605 and 1980 of 1980 MHz, and the driver gives no reason"
+    )
+
+
+def test_nothing_read_is_unknown() -> None:
+    """No reading, no clock, or no highest clock to compare with."""
+    assert (
+        summarize([]) == summarize([None]) == Regime("unknown", "there is no reading of the clock")
+    )
+    assert summarize([Reading(0.0)]) == Regime("unknown", "the clock was not read")
+    assert summarize(of_clock(1410)) == Regime(
+        kind="unknown",
+        why="the clock stayed at 1410 MHz; the highest possible one was not read",
+        lowest_mhz=1410,
+        highest_mhz=1410,
+    )
+
+
+def test_highest_clock_of_one_reading_serves_all() -> None:
+    """Only the readings before and after ask for it, when the GPU may be idle."""
+    assert summarize([at(345, "idle"), *of_clock(1980, 1965)]).kind == "burst"
+    assert summarize([*of_clock(1980, 1965), at(1980)]).kind == "burst"
+
+
+def test_power_cap_needs_no_highest_clock() -> None:
+    """The driver's word is enough."""
+    regime = summarize([at(1440, "power cap", top=None)])
+    assert (regime.kind, regime.max_sm_mhz) == ("settled", None)
+    assert regime.why == "the clock stayed at 1440 MHz, held by the power cap"
+
+
+@pytest.mark.parametrize(("tolerance", "changed"), [(0.01, True), (0.03, False), (0.05, False)])
+def test_tolerance_is_the_change_that_is_borne(*, tolerance: float, changed: bool) -> None:
+    """30 of 1980 MHz are 1.5 %."""
+    regime = summarize([at(1980), at(1950)], tolerance=tolerance)
+    assert (regime.changed, regime.change) == (changed, 30 / 1980)
+
+
+def test_clock_of_zero_is_no_error() -> None:
+    """A GPU that is off shows no clock."""
+    assert summarize([at(0, "power cap")]).change == 0.0
+
+
+def test_samples_at_another_clock_are_flagged() -> None:
+    """Each sample has its batch's reading, and the median sample says what is usual."""
+    readings = of_clock(1980, 1440, 1455, 1305)
+    assert flag(readings) == (True, False, False, True)
+    assert flag(readings, [1, 2, 0, 1]) == (True, False, False, True)
+    assert flag(readings, [5, 1, 1, 1]) == (*[False] * 5, True, True, True)
+
+
+def test_two_halves_are_not_flagged_both() -> None:
+    """The mean of two clocks is no clock that a sample was taken at."""
+    assert flag(of_clock(1440, 1980)) == (False, True)
+
+
+def test_samples_without_a_clock_are_not_flagged() -> None:
+    """Nothing is known of them."""
+    assert flag([None, *of_clock(1980, 1980)], [2, 1, 1]) == (False,) * 4
+    assert flag([None, Reading(0.0)]) == (False, False)
+    assert flag([]) == ()
+
+
+def test_slowed_samples_are_flagged() -> None:
+    """Heat at the same clock is another regime too, unless most samples had it."""
+    hot, cool = at(1980, "thermal slowdown (software)"), at(1980, "power cap")
+    assert flag([cool, hot, cool]) == (False, True, False)
+    assert flag([hot, hot, cool]) == (False, False, False)
+
+
+def test_tolerance_decides_what_is_flagged() -> None:
+    """1965 of 1980 MHz are within 1 % and not within half of one."""
+    readings = of_clock(1980, 1980, 1965)
+    assert flag(readings, tolerance=0.01) == (False, False, False)
+    assert flag(readings, tolerance=0.005) == (False, False, True)
+
+
+def test_sizes_must_fit_the_readings() -> None:
+    """A size too few would give samples the wrong clock."""
+    with pytest.raises(InvalidOptionError) as error:
+        flag(of_clock(1980, 1980), [3])
+    assert str(error.value) == "1 batch_sizes for 2 readings; give one size a reading"
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.5, float("nan")])
+def test_tolerance_is_a_share(tolerance: float) -> None:
+    """Both verdicts refuse another number alike."""
+    message = f"tolerance={tolerance}; it must lie between 0 and 1, for example 0.03"
+    for verdict in (summarize, flag):
+        with pytest.raises(InvalidOptionError) as error:
+            verdict([], tolerance=tolerance)
+        assert str(error.value) == message
