@@ -1,0 +1,285 @@
+"""What a pair of events reads beyond the kernel between them, found on the device in use."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import fmean, median_low
+from weakref import WeakKeyDictionary
+
+import torch
+
+from gpulab import device
+from gpulab._events import nothing
+from gpulab._floor_timer import load
+from gpulab.errors import (
+    NotModelledError,
+    ProfilerBusyError,
+    ProfilerUnavailableError,
+    UnknownNameError,
+)
+from gpulab.records import per_call
+from gpulab.replay import Replayed
+from gpulab.saturation import Saturated
+from gpulab.stats import median_interval
+from gpulab.virtual.session import VirtualGpu
+
+__all__ = ["METHODS", "Floor", "beside", "floor", "forget"]
+
+METHODS = ("auto", "profiler", "timer", "assumed")
+
+_N_READINGS = 100
+_N_BESIDE = 20
+_N_RECORDS = 30
+_N_ELEMENTS = 1_024
+_NS = 1e-9
+_TICK_S = 32 * _NS
+# What a record of the timer kernel holds besides the time from its first instruction to its last,
+# how long a record of the reference kernel is, and how much more the floor of a usual kernel is
+# than the reference's; all on an H200, from 14 kernels, hot and cold: see docs/floor.md.
+_AROUND_TIMER_S = 0.54e-6
+_ASSUMED_S = 0.91e-6
+_USUAL_S = 0.09e-6
+_RECORDED = (9, 0)  # the H200's compute capability
+# How far the floor of one kernel may lie from that of another: 52 of 56 readings of 14 kernels,
+# hot and cold, did on an H200. Products and reductions lie above the rest, by 0.2 to 0.5 µs.
+_BETWEEN_KERNELS_S = 0.4e-6
+# How far the two figures above may be wrong: from process to process on an H200, and on other
+# GPUs. The latter is a guess, as nobody has looked.
+_ERROR_S = {"profiler": 0.0, "timer": 0.1e-6, "assumed": 0.2e-6}
+_ERROR_ELSEWHERE_S = {"profiler": 0.0, "timer": 0.2e-6, "assumed": 0.5e-6}
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How much a pair of events reads too much.
+
+    Attributes
+    ----------
+    value_s
+        Seconds to subtract from the reading of a pair round kernels.
+    low_s, high_s
+        Its 95 % interval. The floors of single kernels differ, and lie within it.
+    method
+        How it was found: ``"profiler"``, ``"timer"``, ``"assumed"``, or ``"records"`` on a
+        virtual GPU.
+    device_name
+        As the driver reports it.
+    n_samples
+        Readings that it is the median of.
+    """
+
+    value_s: float
+    low_s: float
+    high_s: float
+    method: str
+    device_name: str
+    n_samples: int
+
+    def joined(self, later: "Floor") -> "Floor":
+        """Return the mean of this floor and one that was read later, and the wider interval."""
+        value_s = (self.value_s + later.value_s) / 2
+        aside_s = max(self.high_s - self.low_s, later.high_s - later.low_s) / 2
+        return replace(
+            self,
+            value_s=value_s,
+            low_s=value_s - aside_s,
+            high_s=value_s + aside_s,
+            n_samples=self.n_samples + later.n_samples,
+        )
+
+
+def floor(method: str = "auto", *, of: str = "launches") -> Floor:
+    """Return the floor of the device in use; it is looked for once per process and device.
+
+    A pair of events round one kernel reads the kernel and, before and after it, the way from
+    one to the next: on an H200 about 3 µs, whatever the kernel's length. Work of several
+    kernels has it once: the pauses between them are a part of the work. Copies between host and
+    device have a floor of their own, which is smaller; docs/floor.md has the figures.
+
+    Parameters
+    ----------
+    method
+        ``"profiler"``: readings of a small kernel, less its records. ``"timer"``: readings of
+        a kernel that takes its own time, less that time and what a record would add, which is
+        known of an H200. ``"assumed"``: readings of a small kernel, less what it takes on an
+        H200. ``"auto"``: the first of timer, profiler and assumed that works here, as using the
+        profiler makes all later launches slower. A virtual GPU has its records for all of them.
+    of
+        ``"launches"``: events round kernels launched one by one, with the host ahead.
+        ``"graph"``: events that are part of a CUDA graph.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method or no such kind of floor.
+    NotModelledError
+        If ``"timer"`` is asked for on a virtual GPU.
+    ProfilerBusyError, ProfilerUnavailableError
+        If ``"profiler"`` is asked for and gives nothing; ``"timer"`` raises the latter, too.
+    """
+    if method not in METHODS:
+        raise UnknownNameError("method to find the floor", method, METHODS)
+    if of not in _SAMPLERS:
+        raise UnknownNameError("kind of floor", of, _SAMPLERS)
+    with device.active() as in_use:
+        kept = _found if in_use.virtual is None else _found_virtual.setdefault(in_use.virtual, {})
+        key = (method, of, torch.cuda.current_device())
+        if key not in kept:
+            find = _measured if in_use.virtual is None else _of_model
+            kept[key] = find(method, of, in_use.name)
+        return kept[key]
+
+
+def beside(before: Work, *, of: str = "launches") -> Floor:
+    """Return the floor as it is at this moment, behind what goes ahead of each sample.
+
+    The floor drifts by 0.1 or 0.2 µs within a minute, and behind a flushed cache it is more than
+    behind a hot one, so a measurement reads it again, in the same state. The work whose duration
+    is known is found once per process and device.
+
+    Parameters
+    ----------
+    before
+        What goes ahead of each sample of the measurement.
+    of
+        ``"launches"`` or ``"graph"``, as in :func:`floor`.
+    """
+    with device.active() as in_use:
+        if in_use.virtual is not None:
+            return floor(of=of)
+        key = torch.cuda.current_device()
+        if key not in _known:
+            _known[key] = _first_that_works()
+        known = _known[key]
+        # Only a kernel that takes its own time is known to take it on a cold cache, too.
+        ahead = before if known.method == "timer" else nothing
+        return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_BESIDE))
+
+
+def forget() -> None:
+    """Forget all floors, so that the next question is answered by looking again."""
+    _found.clear()
+    _found_virtual.clear()
+    _known.clear()
+
+
+_Kept = dict[tuple[str, str, int], Floor]
+_found: _Kept = {}
+# With the virtual GPU its floors go, and leaving and entering it again changes nothing.
+_found_virtual: WeakKeyDictionary[VirtualGpu, _Kept] = WeakKeyDictionary()
+
+_SAMPLERS: dict[str, type[Saturated | Replayed]] = {"launches": Saturated, "graph": Replayed}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Work of which it is known how long the device takes, and from what."""
+
+    method: str
+    work: Work
+    duration_s: float
+
+
+_known: dict[int, _Known] = {}
+
+
+def _measured(method: str, of: str, _device_name: str) -> Floor:
+    known = _first_that_works() if method == "auto" else _WAYS[method]()
+    return _read(known, _SAMPLERS[of](known.work)(_N_READINGS))
+
+
+def _read(known: _Known, readings_s: list[float]) -> Floor:
+    """Return what events read of known work beyond its duration."""
+    low_s, high_s = median_interval(readings_s)
+    errors_s = _ERROR_S if torch.cuda.get_device_capability() == _RECORDED else _ERROR_ELSEWHERE_S
+    aside_s = _BETWEEN_KERNELS_S + errors_s[known.method]
+    return Floor(
+        value_s=_fine_median(readings_s) - known.duration_s,
+        low_s=low_s - known.duration_s - aside_s,
+        high_s=high_s - known.duration_s + aside_s,
+        method=known.method,
+        device_name=device.current().name,
+        n_samples=len(readings_s),
+    )
+
+
+def _first_that_works() -> _Known:
+    for way in (_by_timer, _by_profiler):
+        try:
+            return way()
+        except (ProfilerBusyError, ProfilerUnavailableError):
+            continue
+    return _by_assumption()
+
+
+def _by_profiler() -> _Known:
+    work = _reference()
+    calls = per_call(work, n_samples=_N_RECORDS)
+    whole_s = [call.busy_s for call in calls if not call.dropped and call.n_kernels == 1]
+    if not whole_s:
+        raise ProfilerUnavailableError(
+            f"the profiler lost the records of all {len(calls)} launches; "
+            'find the floor without it: floor("timer")'
+        )
+    return _Known("profiler", work, _fine_median(whole_s) - _USUAL_S)
+
+
+def _by_timer() -> _Known:
+    kernel = load()
+    if kernel is not None:
+        kernel()
+        own_ns = kernel.own_ns()
+        if own_ns is not None:
+            return _Known("timer", kernel, own_ns * _NS + _AROUND_TIMER_S)
+    raise ProfilerUnavailableError(
+        "this torch or this driver loads no kernel that reads the device's clock, or the clock "
+        'is too coarse; find the floor another way: floor("profiler") or floor("assumed")'
+    )
+
+
+def _by_assumption() -> _Known:
+    return _Known("assumed", _reference(), _ASSUMED_S - _USUAL_S)
+
+
+_WAYS: dict[str, Callable[[], _Known]] = {
+    "profiler": _by_profiler,
+    "timer": _by_timer,
+    "assumed": _by_assumption,
+}
+
+
+def _of_model(method: str, of: str, device_name: str) -> Floor:
+    """Return the model's floor, from the times of the events before torch rounds them."""
+    if method == "timer":
+        raise NotModelledError(
+            "the virtual GPU has no model of compiled kernels, and needs none to know its "
+            "floor; ask for floor()"
+        )
+    work = _reference()
+    (call,) = per_call(work, n_samples=1)
+    sampler = _SAMPLERS[of](work)
+    sampler(1)
+    start, end = sampler._pairs[0]
+    reading_ns = end.task.end_ns - start.task.end_ns  # type: ignore[attr-defined]  # the model's events
+    value_s = (reading_ns - call.records[0].duration_ns) * _NS
+    return Floor(value_s, value_s, value_s, "records", device_name, 1)
+
+
+def _reference() -> Work:
+    """Return a launch of a kernel like most: elementwise, and far too small to disturb a cache."""
+    ones = torch.ones(_N_ELEMENTS, dtype=torch.float32, device="cuda")
+    product = torch.ones_like(ones)
+
+    def launch() -> None:
+        torch.mul(ones, ones, out=product)
+
+    launch()  # the first launch of a kernel loads it
+    torch.cuda.synchronize()
+    return launch
+
+
+def _fine_median(values_s: list[float]) -> float:
+    """Return the median of values that are multiples of a tick, finer than the tick."""
+    middle_s = median_low(values_s)  # one of them, also where they fall into two groups
+    return fmean(value_s for value_s in values_s if abs(value_s - middle_s) <= 1.5 * _TICK_S)
