@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import MISSING, asdict, fields, is_dataclass
-from types import GenericAlias
+from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from gpulab.errors import SchemaVersionError
@@ -86,6 +86,10 @@ def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R
 
 def _value(kind: object, value: object, schema: str, where: str) -> object:
     """Return ``value`` as the field's annotation says, going down into records and tuples."""
+    declared = kind
+    if isinstance(kind, UnionType) and value is not None:
+        # A field is a record, a number or a text, or nothing; no field could be two of them.
+        (kind,) = (part for part in kind.__args__ if part is not NoneType)
     if isinstance(kind, GenericAlias) and isinstance(value, list | tuple):
         inner = kind.__args__[0]
         return tuple(_value(inner, part, schema, f"{where}[{i}]") for i, part in enumerate(value))
@@ -95,7 +99,7 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
     if kind is float and isinstance(value, int):
         return float(value)
     if isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
-        name = getattr(kind, "__name__", kind)
+        name = getattr(declared, "__name__", declared)
         raise SchemaVersionError(f"{_bad(schema)} {where}={value!r} is not of type {name}")
     return value
 

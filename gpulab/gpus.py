@@ -100,6 +100,18 @@ def is_known(name: object) -> bool:
     return isinstance(name, str) and _key(name) in _table()
 
 
+def by_driver_name(driver_name: str) -> GpuSpec | None:
+    """Return the figures of the GPU that the driver calls so, or None if the table has none.
+
+    Examples
+    --------
+    >>> by_driver_name("NVIDIA H200").name, by_driver_name("NVIDIA Nonesuch")
+    ('H200', None)
+    """
+    found = (spec for spec in _table().values() if spec.driver_name == driver_name)
+    return next(found, None)
+
+
 def is_extrapolated(driver_name: str) -> bool:
     """Tell whether a virtual GPU of this name is computed from a data sheet alone.
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager, suppress
 
 import torch
 
+from gpulab._events import collector_paused
 from gpulab.errors import StreamLeftOpenError
-from gpulab.timing import collector_paused
 
 __all__ = ["left_as_found", "watched"]
 

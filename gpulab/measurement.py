@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from gpulab._conditions import Conditions, Finding
 from gpulab._distribution import Distribution
 from gpulab._measurement_html import to_html
 from gpulab._schema import Saved
@@ -28,64 +29,6 @@ class _Printer(Protocol):
     """What is used of IPython's printer, which has no types of its own."""
 
     def text(self, text: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A doubt about a measurement, kept with it.
-
-    Attributes
-    ----------
-    code
-        Stable name of the situation, e.g. ``"too-few-samples"``.
-    message
-        What was seen, with its values.
-    advice
-        What to do about it.
-    """
-
-    code: str
-    message: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.message}; {self.advice}"
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """Where and when samples were taken.
-
-    They are what could be read, not all that matters: other programs on the machine, heat
-    and power are not among them.
-
-    Attributes
-    ----------
-    device_name
-        As the driver reports it, e.g. ``"NVIDIA H200"``.
-    torch_version, python_version, gpulab_version
-        Versions that ran.
-    cuda_version, driver_version
-        Of the toolkit and the driver; None where there is none.
-    cache
-        State of the device's cache before each sample: ``"hot"`` or ``"cold"``.
-    taken_at
-        Time at the end, ISO 8601, UTC.
-    clock_before_mhz, clock_after_mhz
-        Clock of the multiprocessors; None where it could not be read.
-    """
-
-    device_name: str
-    _: KW_ONLY
-    torch_version: str
-    python_version: str
-    gpulab_version: str
-    cuda_version: str | None
-    driver_version: str | None
-    cache: str
-    taken_at: str
-    clock_before_mhz: int | None = None
-    clock_after_mhz: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +57,11 @@ class Measurement(Saved):
         Name of the work, free text.
     stopped_by
         Why sampling ended, e.g. ``"n_samples"``, ``"precision"``, ``"interrupt"``.
+    floor_s, floor_error_s
+        What was subtracted from each timed interval because events read it of no work at all,
+        and how far that may be off; both 0 where nothing was subtracted.
+    flagged
+        Indices of samples that were taken in another regime of clocks than most.
 
     Raises
     ------
@@ -136,6 +84,9 @@ class Measurement(Saved):
     n_warmup: int = 0
     label: str = ""
     stopped_by: str = "n_samples"
+    floor_s: float = 0.0
+    floor_error_s: float = 0.0
+    flagged: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -170,10 +121,18 @@ class Measurement(Saved):
     def interval_s(self) -> tuple[float, float]:
         """95 % interval of the median, in seconds; see :func:`gpulab.stats.median_interval`.
 
-        With fewer than 6 samples it is (smallest, largest) and reaches less than 95 %. It is
-        not the range of the samples, and other conditions may give a median outside it.
+        The uncertainty of the floor that was subtracted is in it, as an independent error. With
+        fewer than 6 samples it is (smallest, largest) and reaches less than 95 %. It is not the
+        range of the samples, and other conditions may give a median outside it.
         """
-        return median_interval(self.samples_s, _CONFIDENCE)
+        low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
+        if not self.floor_error_s:
+            return low_s, high_s
+        centre_s, floor_error_s = self.median_s, self.floor_error_s / self.inner_loops
+        return (
+            max(0.0, centre_s - math.hypot(centre_s - low_s, floor_error_s)),
+            centre_s + math.hypot(high_s - centre_s, floor_error_s),
+        )
 
     @property
     def spread_s(self) -> float:
@@ -221,11 +180,26 @@ class Measurement(Saved):
         return f"{name}{format_estimate(self.median_s, *self.interval_s)} per call"
 
     def _remark(self) -> str:
-        warm = "warm" if self.n_warmup > 0 else "no warm-up"
-        return (
-            f"median, {self._interval_name()} of {self.n_samples}; {self.method}, {warm}; "
-            f"{place(self.conditions.device_name, self.source)}"
+        return "; ".join(
+            [
+                f"median, {self._interval_name()} of {self.n_samples}",
+                ", ".join(self._how()),
+                self._where(),
+            ]
         )
+
+    def _how(self) -> Iterator[str]:
+        yield self.method
+        yield f"{self.conditions.cache} cache"
+        if self.n_warmup == 0:
+            yield "no warm-up"
+        if self.floor_s:
+            yield f"floor {format_time(self.floor_s)} subtracted"
+
+    def _where(self) -> str:
+        clock_mhz = self.conditions.clock_after_mhz
+        clock = "" if clock_mhz is None else f" at {clock_mhz} MHz"
+        return f"{place(self.conditions.device_name, self.source)}{clock}"
 
     def _interval_name(self) -> str:
         return "range" if self.n_samples < _MIN_FOR_INTERVAL else "95 % interval"
@@ -240,9 +214,19 @@ class Measurement(Saved):
         yield "calls in each sample", str(self.inner_loops)
         yield "warm-up calls", str(self.n_warmup)
         yield "method, cache", f"{self.method}, {at.cache}"
+        if self.floor_s:
+            yield (
+                "floor subtracted",
+                f"{format_time(self.floor_s)}, known within {format_time(self.floor_error_s)}",
+            )
         yield "GPU, source", f"{at.device_name}, {self.source}"
-        yield "clock before", _mhz(at.clock_before_mhz)
-        yield "clock after", _mhz(at.clock_after_mhz)
+        yield "clock before, after", _both(at.clock_before_mhz, at.clock_after_mhz, "MHz")
+        yield "power before, after", _both(at.power_before_w, at.power_after_w, "W")
+        yield (
+            "temperature before, after",
+            _both(at.temperature_before_c, at.temperature_after_c, "°C"),
+        )
+        yield "regime", ", ".join([at.regime, *at.throttle_reasons])
         yield (
             "torch, CUDA, driver",
             ", ".join(
@@ -254,5 +238,9 @@ class Measurement(Saved):
         yield "taken at", at.taken_at
 
 
-def _mhz(clock_mhz: int | None) -> str:
-    return "not read" if clock_mhz is None else f"{clock_mhz} MHz"
+def _both(before: float | None, after: float | None, unit: str) -> str:
+    if before is None and after is None:
+        return "not read"
+    return ", ".join(
+        "not read" if value is None else f"{value:.0f} {unit}" for value in (before, after)
+    )

@@ -1,75 +1,48 @@
 """Warm up, take samples until the answer is precise enough, and say what to doubt.
 
-The rungs in :mod:`gpulab.timing` take the samples. This module decides how many, keeps
-what was taken when it is interrupted, and hands the process back as it found it.
+The rungs in :mod:`gpulab.timing` take the samples. This module puts the parts of a measurement
+together and hands the process back as it found it.
 """
 
-import inspect
-import operator
-import time
-from dataclasses import dataclass
-from numbers import Real
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Never
 
-from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
+import torch
 
-from gpulab import device, stats
-from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
-from gpulab.findings import Facts, examine
-from gpulab.guard import left_as_found, watched
+from gpulab import clocks, device, floor
+from gpulab._events import Work
+from gpulab._outcome import Outcome, least_time
+from gpulab._plan import Plan, make_plan, refuse_unknown
+from gpulab._sampling import Run, sample
+from gpulab.guard import left_as_found
 from gpulab.measurement import Measurement
-from gpulab.timing import Rung, Work, find_method
-from gpulab.warmup import warm_up
+from gpulab.saturation import Saturated
+from gpulab.timing import METHODS, Method
+from gpulab.warmup import WarmUp, warm_up
 
 __all__ = ["measure"]
 
-_N_FIRST = 10  # no precision is claimed before so many samples
-_CHUNK_S = 0.1  # what an interrupt may lose
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What was asked for, checked."""
-
-    work: Work
-    rung: Rung
-    n_samples: int | None
-    n_warmup: int | None
-    inner_loops: int
-    precision: float
-    max_time_s: float
-
-    def __post_init__(self) -> None:
-        _refuse_uncallable(self.work)
-        if self.n_samples is not None:
-            _refuse_below("n_samples", self.n_samples, 1)
-        if self.n_warmup is not None:
-            _refuse_below("n_warmup", self.n_warmup, 0)
-        _refuse_below("inner_loops", self.inner_loops, 1)
-        if not (isinstance(self.precision, Real) and 0 < self.precision < 1):
-            raise InvalidOptionError(
-                f"precision={self.precision!r}; it must lie between 0 and 1, e.g. 0.01 for 1 %"
-            )
-        if not (isinstance(self.max_time_s, Real) and self.max_time_s > 0):
-            raise InvalidOptionError(
-                f"max_time_s={self.max_time_s!r}; it must be more than 0 seconds"
-            )
-
-    def take(self, n_samples: int) -> list[float]:
-        """Take samples, in seconds per call."""
-        return self.rung(self.work, n_samples=n_samples, inner_loops=self.inner_loops)
+_RESOLUTION_S = 50e-9
+_N_COLD = 5  # samples that show whether a hot reading was the cache's
 
 
 def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
-    work: Work,
+    work: Callable[..., object],
     *,
-    method: str = "events",
+    method: str = "calibrated",
+    cache: str | None = None,
+    flush: str = "read",
+    setup: Work | None = None,
+    inputs: Sequence[Sequence[object]] | None = None,
     n_samples: int | None = None,
     n_warmup: int | None = None,
     inner_loops: int = 1,
     precision: float = 0.01,
     max_time_s: float = 1.0,
+    flops: float | None = None,
+    size_bytes: float | None = None,
     label: str = "",
     progress: bool = True,
     **unknown: Never,
@@ -80,26 +53,46 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     :data:`gpulab.timing.METHODS`, and read the findings. Its interval tells how far
     repeating the run here and now would move it, not how far it is from the truth.
 
+    The default, ``"calibrated"``, reads from the start of the first kernel to the end of the
+    last, so that the pauses between kernels count; launches by Python do not, as the host is
+    ahead of the GPU.
+
     Parameters
     ----------
     work
-        A function of no arguments that enqueues the work. It is called
-        ``n_warmup + n_samples * inner_loops`` times.
+        A function that enqueues the work; of no arguments, unless ``inputs`` are given. It is
+        called ``n_warmup + n_samples * inner_loops`` times, and again where the host was too
+        slow for a sample to count; ``"graph"`` calls it while it captures, and then replays.
     method
-        ``"naive"``, ``"synchronized"`` or ``"events"``.
+        A name of :data:`gpulab.timing.METHODS`.
+    cache
+        ``"cold"``: before each sample the L2 is filled with other data. ``"hot"``: it holds
+        what the call before left. None: as the method has it, cold for ``"calibrated"``.
+    flush
+        How a cold cache is made; a name of :data:`gpulab.flush.KINDS`.
+    setup
+        Called ahead of each sample and not timed, e.g. to restore an input that the work
+        changes in place. What it enqueues goes to the current stream.
+    inputs
+        Arguments for the work, one tuple for each call, in rotation: the way to keep inputs out
+        of the cache, or to vary data from call to call.
     n_samples
         How many samples to take. None: until the 95 % interval of the median lies within
-        ``precision`` (at least 10 samples) or ``max_time_s`` has passed.
+        ``precision``, one tick of the clock or half the error of the floor (at least 10
+        samples), or ``max_time_s`` has passed.
     n_warmup
         Calls before the first sample. None: until they are steady, at most 100 calls or
         ``max_time_s``, and one more. With 2 or more, the last one is made behind a sleep
         of the GPU, which shows whether the work waits inside its call.
     inner_loops
-        Calls inside each timed interval.
+        Calls inside each timed interval; with more than one the cache is hot.
     precision
         Half the width of the interval that is good enough, as a share of the median.
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is not given.
+    flops, size_bytes
+        Floating-point operations of one call, and the bytes that it must move at least. With
+        them a reading that no GPU of this kind can reach is told as such.
     label
         A name for the result.
     progress
@@ -113,20 +106,33 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     Raises
     ------
     NotCallableError
-        If ``work`` is not a plain function.
+        If ``work`` or ``setup`` is not a plain function.
     UnknownNameError
-        If the method or an option does not exist.
+        If the method, the flush or an option does not exist.
     InvalidOptionError
         If an option has a value that cannot be used.
+    NotCapturableError
+        If the method is ``"graph"`` and the work cannot be captured.
     StreamLeftOpenError
         If ``work`` returns with another current stream than it was given.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     record = gpulab.measure(lambda: a + a, label="addition")
+    >>> record.method, record.conditions.cache, record.stopped_by
+    ('calibrated', 'cold', 'precision')
     """
-    if unknown:
-        options = [name for name in inspect.signature(measure).parameters if name != "unknown"]
-        raise UnknownNameError("option", next(iter(unknown)), options[1:])
-    plan = _Plan(
-        work=work,
-        rung=find_method(method).function,
+    refuse_unknown(measure, unknown)
+    plan = make_plan(
+        work,
+        method=method,
+        cache=cache,
+        flush=flush,
+        setup=setup,
+        inputs=inputs,
         n_samples=n_samples,
         n_warmup=n_warmup,
         inner_loops=inner_loops,
@@ -135,110 +141,73 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     )
     with device.active():
         with left_as_found():
-            warm = warm_up(work, n_calls=n_warmup, max_time_s=max_time_s)
-            samples_s, stopped_by = _sample(plan, warm.call_s, progress=progress)
-        # Conditions come last: reading the driver takes time, and clocks sink while it does.
-        facts = Facts(samples_s, method, inner_loops, warm.synchronizes, warm.host_s)
-        return Measurement(
-            samples_s=samples_s,
-            method=method,
-            source=device.current().source,
-            conditions=device.conditions(),
-            findings=examine(facts),
-            inner_loops=inner_loops,
-            n_warmup=warm.n_calls,
-            label=label,
-            stopped_by=stopped_by,
-        )
+            outcome = _take(plan, progress=progress)
+        # The record comes last: reading the driver takes time, and clocks sink while it does.
+        return outcome.measurement(label=label, least_s=least_time(flops, size_bytes))
 
 
-def _refuse_uncallable(work: object) -> None:
-    cure = "pass a function: measure(lambda: a @ b)"
-    if isinstance(work, str):
-        raise NotCallableError(
-            f"work is the text {work!r}; {cure}. Statements as text are for the magic: "
-            f"%cudatime {work}"
-        )
-    if not callable(work):
-        raise NotCallableError(
-            f"work is of type {type(work).__name__} and cannot be called; {cure}"
-        )
-    if inspect.iscoroutinefunction(work) or inspect.isgeneratorfunction(work):
-        raise NotCallableError(
-            f"work is a coroutine or a generator function, and calling it runs nothing; {cure}"
-        )
+def _take(plan: Plan, *, progress: bool) -> Outcome:
+    # What needs memory of its own comes first: made later, it would take the block that the work
+    # frees after each call, and the allocator would have to ask the driver for another.
+    before_each = plan.before()
+    found = floor_for(plan.method, before_each)
+    warm = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
+    method = method_for(plan, warm)
+    take = plan.sampler(method, before_each)
+    before = clocks.try_read()
+    n_allocations = count_allocations()
+    run = sample(
+        plan,
+        take,
+        call_s=warm.call_s,
+        # Far below the floor's own error a narrower interval says nothing.
+        resolution_s=0.0 if found is None else _RESOLUTION_S,
+        progress=progress,
+        reads_clocks=before is not None,
+    )
+    n_allocations = count_allocations() - n_allocations
+    later = floor_for(method, before_each)
+    return Outcome(
+        plan=plan,
+        method=method,
+        warm=warm,
+        run=run,
+        before=before,
+        after=None if before is None else clocks.try_read(),
+        n_starved=getattr(take, "n_starved", 0),
+        n_dropped=getattr(take, "n_dropped", 0),
+        n_allocations=n_allocations,
+        cold_s=_cold_s(plan, method, run),
+        floor=found.joined(later) if found and later else None,  # the mean, as it drifts
+    )
 
 
-def _refuse_below(name: str, value: int, least: int) -> None:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise InvalidOptionError(f"{name}={value!r}; it must be a whole number") from None
-    if whole < least:
-        raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+def floor_for(method: Method, before: Work) -> floor.Floor | None:
+    """Return the floor that a method's samples hold just now, or None if it takes none off."""
+    return None if method.floor_of is None else floor.beside(before, of=method.floor_of)
 
 
-def _sample(plan: _Plan, call_s: float | None, *, progress: bool) -> tuple[tuple[float, ...], str]:
-    """Return the samples and why there are no more."""
-    samples_s: list[float] = []
-    sample_s = None if call_s is None else call_s * plan.inner_loops
-    start_s, elapsed_s = time.perf_counter(), 0.0
-    with _Bar(total=plan.n_samples, disable=not progress) as bar:
-        try:
-            while not (stopped_by := _reason_to_stop(plan, samples_s, elapsed_s)):
-                # Shown only where more is to come, so that the time limit makes no bar flash.
-                bar.update(len(samples_s) - bar.n)
-                n_next = _n_next(plan, len(samples_s), sample_s)
-                with watched(_while_sampling(len(samples_s), n_next)):
-                    samples_s += plan.take(n_next)
-                # Wall time, not the readings: draining and reading back take time as well.
-                elapsed_s = time.perf_counter() - start_s
-                sample_s = elapsed_s / len(samples_s)
-        except KeyboardInterrupt:
-            if not samples_s:
-                raise
-            stopped_by = "interrupt"
-    return tuple(samples_s), stopped_by
+def method_for(plan: Plan, warm: WarmUp) -> Method:
+    """Return the method to take samples by: no sleep gets the host ahead of work that waits."""
+    if warm.synchronizes and plan.method.prepared is Saturated:
+        return METHODS["events"]
+    return plan.method
 
 
-def _reason_to_stop(plan: _Plan, samples_s: list[float], elapsed_s: float) -> str:
-    """Return the name of the criterion that is met, or nothing."""
-    if plan.n_samples is not None:
-        return "n_samples" if len(samples_s) >= plan.n_samples else ""
-    if len(samples_s) >= _N_FIRST and _half_width(samples_s) <= plan.precision:
-        return "precision"
-    return "max_time" if samples_s and elapsed_s >= plan.max_time_s else ""
+def count_allocations() -> int:
+    """Return how often PyTorch has asked the driver for memory."""
+    return int(torch.cuda.memory_stats().get("num_device_alloc", 0))
 
 
-def _half_width(samples_s: list[float]) -> float:
-    """Return half the width of the median's interval, as a share of the median."""
-    low_s, high_s = stats.median_interval(samples_s)
-    return (high_s - low_s) / 2 / median(samples_s) if high_s > low_s else 0.0
-
-
-def _n_next(plan: _Plan, n_taken: int, sample_s: float | None) -> int:
-    """Return how many samples to take before looking again."""
-    # Chunks grow with the samples, so that sorting them all again stays cheap beside them.
-    if plan.n_samples is None:
-        n_wanted = max(_N_FIRST, n_taken // 4) if n_taken >= _N_FIRST else _N_FIRST - n_taken
-    else:
-        n_wanted = plan.n_samples - n_taken
-    n_in_time = int(_CHUNK_S / sample_s) if sample_s else 1
-    return max(1, min(n_wanted, n_in_time))
-
-
-def _while_sampling(n_taken: int, n_next: int) -> str:
-    if n_next == 1:
-        return f"while sample {n_taken + 1} was taken"
-    return f"while samples {n_taken + 1} to {n_taken + n_next} were taken"
-
-
-class _Bar(tqdm):  # type: ignore[misc]  # tqdm ships no types
-    """A bar in text that appears after a second and leaves no trace."""
-
-    monitor_interval = 0  # its watching thread would wake up inside timed intervals
-
-    def __init__(self, *, total: int | None, disable: bool) -> None:
-        super().__init__(
-            total=total, disable=disable, desc="measuring", unit=" samples", delay=1, leave=False
-        )
+def _cold_s(plan: Plan, method: Method, run: Run) -> float | None:
+    """Return what a cold call takes, where a hot reading could be the cache's."""
+    # A number of calls that was asked for is kept to, and an interrupt ends everything.
+    if plan.cache == "cold" or plan.n_samples is not None or run.stopped_by == "interrupt":
+        return None
+    if method.floor_of is None or plan.inner_loops > 1:
+        return None
+    cold_plan = replace(plan, cache="cold")
+    before = cold_plan.before()
+    cold = cold_plan.sampler(method, before)
+    found = floor.beside(before, of=method.floor_of)
+    return median(cold(_N_COLD)) - found.value_s

@@ -2,46 +2,49 @@
 
 A rung takes samples and nothing else. Warm-up, stopping and doubts belong to
 :func:`gpulab.measure`, so a new rung is one function, one line in ``METHODS`` and one
-exact test.
+exact test. The rungs that learn while they sample, or prepare something first, have modules of
+their own: :mod:`gpulab.saturation`, :mod:`gpulab.replay` and :mod:`gpulab.referee`.
 """
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
 import torch
 
+from gpulab._events import Pair, Work, collector_paused, elapsed_s, new_pairs, nothing
 from gpulab.errors import UnknownNameError
+from gpulab.referee import Referee, profiler, profiler_span
+from gpulab.replay import Replayed, graph
+from gpulab.saturation import Saturated, saturated
 
-__all__ = [
-    "METHODS",
-    "Method",
-    "Rung",
-    "Work",
-    "collector_paused",
-    "events",
-    "find_method",
-    "naive",
-    "new_event",
-    "synchronized",
-]
-
-Work = Callable[[], object]
+__all__ = ["METHODS", "Method", "Rung", "events", "find_method", "naive", "synchronized"]
 
 # About 1,000 launches may wait for the GPU before the next one blocks the host.
 _N_QUEUED = 800
 _N_PAIRS = 50
 
+Sampler = Callable[[int], list[float]]
+
 
 class Rung(Protocol):
     """What every timing method looks like."""
 
-    def __call__(self, work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
+    def __call__(
+        self, work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+    ) -> list[float]:
         """Return ``n_samples`` samples, in seconds per call of ``work``."""
+        ...
+
+
+class Prepared(Protocol):
+    """A rung that keeps something from one batch of samples to the next."""
+
+    def __call__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> Sampler:
+        """Return what takes samples: so many of them, in seconds per call."""
         ...
 
 
@@ -57,26 +60,37 @@ class Method:
         Takes the samples.
     summary
         One line on what it reads.
+    prepared
+        The same with a memory, for those who take samples in several batches; None where
+        ``function`` has nothing to remember.
+    clock
+        Whose clock it reads: ``"host"``, ``"events"`` or ``"records"`` of the driver.
+    cache
+        In which state a cache is that nobody asked for: ``"hot"`` or ``"cold"``.
+    floor_of
+        Which floor :func:`gpulab.measure` takes off its samples; see :func:`gpulab.floor.floor`.
+        None where it takes off none.
     """
 
     name: str
     function: Rung
     summary: str
+    prepared: Prepared | None = None
+    clock: str = "events"
+    cache: str = "hot"
+    floor_of: str | None = None
+
+    def sampler(self, work: Work, *, inner_loops: int, before: Work) -> Sampler:
+        """Return what takes so many samples of ``work``, in seconds per call."""
+        if self.prepared is not None:
+            return self.prepared(work, inner_loops=inner_loops, before=before)
+        take = partial(self.function, work, inner_loops=inner_loops, before=before)
+        return lambda n_samples: take(n_samples=n_samples)
 
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep Python's garbage collector out of the block, and leave it as it was."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def naive(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
+def naive(
+    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+) -> list[float]:
     """Time the call alone: a stopwatch round it that waits for nothing.
 
     The device is drained between the samples, outside of the interval, so that each
@@ -90,6 +104,8 @@ def naive(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
         Enqueues the work to be timed.
     n_samples, inner_loops
         Timed intervals, and calls of ``work`` inside each; both at least 1.
+    before
+        Called ahead of each sample and not timed: a cache flush, a setup.
 
     Returns
     -------
@@ -99,6 +115,7 @@ def naive(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
     samples_s = []
     with collector_paused():
         for _ in range(n_samples):
+            before()
             torch.cuda.synchronize()
             start_s = time.perf_counter()
             for _ in range(inner_loops):
@@ -108,7 +125,9 @@ def naive(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
     return samples_s
 
 
-def synchronized(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
+def synchronized(
+    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+) -> list[float]:
     """Time from an idle device to an idle device, on the host's clock.
 
     The number is what a program waits that needs the result at once: the launch, the
@@ -121,6 +140,8 @@ def synchronized(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[fl
         Enqueues the work to be timed.
     n_samples, inner_loops
         Timed intervals, and calls of ``work`` inside each; both at least 1.
+    before
+        Called ahead of each sample and not timed: a cache flush, a setup.
 
     Returns
     -------
@@ -130,6 +151,7 @@ def synchronized(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[fl
     samples_s = []
     with collector_paused():
         for _ in range(n_samples):
+            before()
             torch.cuda.synchronize()
             start_s = time.perf_counter()
             for _ in range(inner_loops):
@@ -139,7 +161,9 @@ def synchronized(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[fl
     return samples_s
 
 
-def events(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
+def events(
+    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+) -> list[float]:
     """Time on the device's own clock, between two markers in the current stream.
 
     Pairs are recorded back to back and read after one wait at the end of each batch, so
@@ -154,46 +178,30 @@ def events(work: Work, *, n_samples: int, inner_loops: int = 1) -> list[float]:
         Enqueues the work to be timed; should not wait for the GPU.
     n_samples, inner_loops
         Timed intervals, and calls of ``work`` inside each; both at least 1.
+    before
+        Called ahead of each sample and not timed: a cache flush, a setup.
 
     Returns
     -------
     list[float]
         ``n_samples`` samples, in seconds per call of ``work``.
     """
-    n_batch = max(1, min(n_samples, _N_PAIRS, _N_QUEUED // (inner_loops + 2)))
-    pairs = _event_pairs(n_batch)
+    n_batch = max(1, min(n_samples, _N_PAIRS, _N_QUEUED // (inner_loops + 3)))
+    pairs = new_pairs(n_batch)
     samples_s: list[float] = []
     with collector_paused():
         while len(samples_s) < n_samples:
             batch = pairs[: n_samples - len(samples_s)]
-            _record(work, batch, inner_loops)
+            _record(work, batch, inner_loops, before)
             torch.cuda.synchronize()
-            for start, end in batch:
-                elapsed_s = start.elapsed_time(end) * 1e-3  # CUDA answers in milliseconds
-                samples_s.append(elapsed_s / inner_loops)
+            samples_s += [elapsed_s(pair) / inner_loops for pair in batch]
     return samples_s
 
 
-def new_event() -> torch.cuda.Event:
-    """Return an event that keeps the time at which the device reaches it."""
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch's gap
-
-
-def _event_pairs(n_pairs: int) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
-    pairs = [(new_event(), new_event()) for _ in range(n_pairs)]
-    # The driver makes an event at its first record: outside of the intervals, then.
-    for start, end in pairs:
-        start.record()
-        end.record()
-    torch.cuda.synchronize()
-    return pairs
-
-
-def _record(
-    work: Work, pairs: list[tuple[torch.cuda.Event, torch.cuda.Event]], inner_loops: int
-) -> None:
+def _record(work: Work, pairs: list[Pair], inner_loops: int, before: Work) -> None:
     stream = torch.cuda.current_stream()  # looked up once, not between the markers
     for start, end in pairs:
+        before()
         start.record(stream)
         for _ in range(inner_loops):
             work()
@@ -204,9 +212,57 @@ METHODS: Mapping[str, Method] = MappingProxyType(
     {
         method.name: method
         for method in (
-            Method("naive", naive, "the host's clock, nothing waited for: the launch alone"),
-            Method("synchronized", synchronized, "the host's clock, from idle to idle device"),
+            Method(
+                "naive",
+                naive,
+                "the host's clock, nothing waited for: the launch alone",
+                clock="host",
+            ),
+            Method(
+                "synchronized",
+                synchronized,
+                "the host's clock, from idle to idle device",
+                clock="host",
+            ),
             Method("events", events, "the device's clock, between two events in the stream"),
+            Method(
+                "saturated",
+                saturated,
+                "events behind a sleep of the GPU, so that the host is ahead",
+                Saturated,
+                cache="cold",
+            ),
+            Method(
+                "calibrated",
+                saturated,
+                "the same, less what events read of no work at all: the time on the GPU",
+                Saturated,
+                cache="cold",
+                floor_of="launches",
+            ),
+            Method(
+                "graph",
+                graph,
+                "events inside a CUDA graph, less their floor: no launch by Python in between",
+                Replayed,
+                floor_of="graph",
+            ),
+            Method(
+                "profiler",
+                profiler,
+                "the driver's records, pauses left out: the referee for one kernel",
+                Referee,
+                clock="records",
+                cache="cold",
+            ),
+            Method(
+                "profiler-span",
+                profiler_span,
+                "the driver's records, from the first start to the last end",
+                partial(Referee, span=True),
+                clock="records",
+                cache="cold",
+            ),
         )
     }
 )

@@ -1,22 +1,26 @@
 """Call the work until it is steady, and learn on the way how it treats the host."""
 
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from statistics import median
 
 import torch
 
 from gpulab import stats
+from gpulab._events import Work, new_event
+from gpulab.errors import GpulabError
 from gpulab.guard import watched
-from gpulab.timing import Work, new_event
 
 __all__ = ["WarmUp", "warm_up"]
 
 _N_LEAST = 10  # fewer calls cannot tell a trend from noise
 _N_CAP = 100
 _N_LAST = 5
-_PROBE_S = 0.02
+_SLEEPS_S = (0.001, 0.02)
 _HOST_CAP_S = 0.5
+_SIDE_LEAST_S = 30e-6  # a wait for an idle device takes a few microseconds, now and then twenty
+_N_LOOKED_AT = 1 << 20
 _CYCLES_PER_S = 3e9  # above every GPU's clock, so that a sleep is never too short
 
 
@@ -34,19 +38,27 @@ class WarmUp:
         Seconds that one call, with the event behind it, keeps the host at least.
     synchronizes
         Whether the work waits for the GPU inside its call.
+    side_s
+        Seconds for which the device went on when the current stream was done; None if it did
+        not, or not for long enough to tell.
+    is_zero
+        Whether the result of the last call, if it is a tensor, is zero everywhere.
     """
 
     n_calls: int = 0
     call_s: float | None = None
     host_s: float | None = None
     synchronizes: bool | None = None
+    side_s: float | None = None
+    is_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call: seconds until it returned, and until the device was idle."""
+    """One call: seconds until it returned, until its stream was done, until the device was."""
 
     host_s: float
+    stream_s: float
     total_s: float
 
 
@@ -81,17 +93,50 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
         return WarmUp()
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     host_s = min(call.host_s for call in calls)
+    side_s = min(call.total_s - call.stream_s for call in calls)
+    seen = WarmUp(len(calls), call_s, host_s, side_s=side_s if side_s > _SIDE_LEAST_S else None)
     if not probe:
-        return WarmUp(len(calls), call_s, host_s)
+        return seen
+    # A number of calls that was asked for leaves no second try.
+    sleeps_s = _SLEEPS_S if n_calls is None else _SLEEPS_S[-1:]
     with watched(f"in warm-up call {len(calls) + 1}"):
-        synchronizes = waits(work, host_s)
-    return WarmUp(len(calls) + 1, call_s, host_s, synchronizes)
+        return _probed(work, seen, host_s, sleeps_s)
 
 
-def waits(work: Work, host_s: float) -> bool | None:
+def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]) -> WarmUp:
+    """Call once more behind a sleep of the GPU, and look at what the work does and returns.
+
+    A host that the system interrupts looks as if it waited, so a short sleep is believed only
+    when it says that the work does not wait.
+    """
+    results: list[object] = []
+    for sleep_s in sleeps_s:
+        synchronizes = waits(lambda: results.append(work()), host_s, sleep_s)
+        if not synchronizes:
+            break
+    return replace(
+        seen,
+        n_calls=seen.n_calls + len(results),
+        synchronizes=synchronizes,
+        is_zero=_is_zero(results.pop()),
+    )
+
+
+def _is_zero(result: object) -> bool:
+    """Tell whether a result is a tensor of zeros, as far as the first million elements show."""
+    if not isinstance(result, torch.Tensor) or not result.is_cuda or result.numel() == 0:
+        return False
+    if not result.is_contiguous():  # flattening it would copy all of it
+        return False
+    with suppress(RuntimeError, GpulabError):  # it cannot be tested, or it has no values
+        return not bool(result.detach().flatten()[:_N_LOOKED_AT].any().item())
+    return False
+
+
+def waits(work: Work, host_s: float, sleep_s: float = _SLEEPS_S[-1]) -> bool | None:
     """Tell whether a call returns only when what was queued before it is done.
 
-    The GPU is put to sleep for much longer than the call keeps the host. If it is awake when
+    The GPU is put to sleep for longer than the call keeps the host. If it is awake when
     the call returns, the call has waited: for the GPU, or for room in a full launch queue.
     A wait for another stream alone is not seen. None: a call that keeps the host for more
     than half a second is not examined.
@@ -102,7 +147,7 @@ def waits(work: Work, host_s: float) -> bool | None:
         return None
     asleep = new_event()
     # Twice the host's time allows for a slow call, the rest for an interruption by the system.
-    cycles = int((_PROBE_S + 2 * host_s) * _CYCLES_PER_S)
+    cycles = int((sleep_s + 2 * host_s) * _CYCLES_PER_S)
     torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # torch's gap
     asleep.record()
     work()
@@ -131,5 +176,7 @@ def _call(work: Work) -> _Call:
     work()
     behind.record(stream)
     launched_s = time.perf_counter()
+    behind.synchronize()
+    done_s = time.perf_counter()
     torch.cuda.synchronize()
-    return _Call(launched_s - start_s, time.perf_counter() - start_s)
+    return _Call(launched_s - start_s, done_s - start_s, time.perf_counter() - start_s)

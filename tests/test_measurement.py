@@ -65,21 +65,80 @@ TIMELINE = Timeline(
 
 
 def test_one_line_of_a_measured_result() -> None:
-    """The line holds estimate, interval, count, method, warm-up, device and source."""
+    """The line holds estimate, interval, count, method, cache, device and source."""
     assert str(TAKEN) == (
         "24.7 µs [24.6, 24.8] per call "
-        "(median, 95 % interval of 41; events, warm; NVIDIA H200, measured)"
+        "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
     )
+
+
+def test_line_tells_what_was_subtracted_and_the_clock() -> None:
+    """A calibrated reading says which floor it is less, and at which clock it was taken."""
+    record = replace(
+        TAKEN,
+        method="calibrated",
+        floor_s=3.1e-6,
+        conditions=replace(HERE, cache="cold", clock_after_mhz=1980),
+    )
+    assert str(record).endswith(
+        "calibrated, cold cache, floor 3.10 µs subtracted; NVIDIA H200, measured at 1980 MHz)"
+    )
+
+
+def test_interval_holds_the_floors_own_error() -> None:
+    """The half widths of median and floor are independent, so their squares add up."""
+    low_s, high_s = TAKEN.interval_s
+    low_both_s, high_both_s = replace(TAKEN, floor_error_s=0.3e-6).interval_s
+    assert TAKEN.median_s - low_both_s == pytest.approx(math.hypot(TAKEN.median_s - low_s, 0.3e-6))
+    assert high_both_s - TAKEN.median_s == pytest.approx(
+        math.hypot(high_s - TAKEN.median_s, 0.3e-6)
+    )
+    shared = replace(TAKEN, floor_error_s=0.3e-6, inner_loops=3)
+    assert shared.interval_s[0] == pytest.approx(
+        TAKEN.median_s - math.hypot(TAKEN.median_s - low_s, 0.1e-6)
+    )
+
+
+def test_interval_reaches_no_time_below_zero() -> None:
+    """A reading smaller than the error of its floor has zero as its lower end."""
+    assert replace(TAKEN, floor_error_s=1.0).interval_s[0] == 0.0
+
+
+def test_table_tells_floor_power_and_regime() -> None:
+    """What was subtracted, what the GPU drew and what held the clock down stand there."""
+    conditions = replace(
+        HERE,
+        clock_before_mhz=1980,
+        clock_after_mhz=1410,
+        power_before_w=120.4,
+        power_after_w=691.0,
+        temperature_after_c=59,
+        regime="throttled",
+        throttle_reasons=("power cap",),
+    )
+    record = replace(TAKEN, conditions=conditions, floor_s=3.1e-6, floor_error_s=20e-9)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "3.10 µs, known within 20.0 ns"
+    assert rows["clock before, after"] == "1980 MHz, 1410 MHz"
+    assert rows["power before, after"] == "120 W, 691 W"
+    assert rows["temperature before, after"] == "not read, 59 °C"
+    assert rows["regime"] == "throttled, power cap"
 
 
 @pytest.mark.parametrize(
     ("change", "remark"),
     [
-        ({"source": "virtual"}, "95 % interval of 41; events, warm; virtual NVIDIA H200"),
-        ({"source": "recorded"}, "95 % interval of 41; events, warm; NVIDIA H200, recorded"),
-        ({"n_warmup": 0}, "95 % interval of 41; events, no warm-up; NVIDIA H200, measured"),
-        ({"n_warmup": 1}, "95 % interval of 41; events, warm; NVIDIA H200, measured"),
-        ({"findings": (DRIFTING,)}, "95 % interval of 41; events, warm; NVIDIA H200, measured"),
+        ({"source": "virtual"}, "95 % interval of 41; events, hot cache; virtual NVIDIA H200"),
+        ({"source": "recorded"}, "95 % interval of 41; events, hot cache; NVIDIA H200, recorded"),
+        (
+            {"n_warmup": 0},
+            "95 % interval of 41; events, hot cache, no warm-up; NVIDIA H200, measured",
+        ),
+        ({"n_warmup": 1}, "95 % interval of 41; events, hot cache; NVIDIA H200, measured"),
+        (
+            {"findings": (DRIFTING,)},
+            "95 % interval of 41; events, hot cache; NVIDIA H200, measured",
+        ),
     ],
 )
 def test_remark_tells_how_the_number_came_about(change: dict[str, Any], remark: str) -> None:
@@ -94,7 +153,7 @@ def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
     """Below six samples there is no 95 % interval, and the line does not claim one."""
     few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
     assert str(few) == (
-        f"3.00 µs [3.00, 3.00] per call (median, {text}; events, warm; NVIDIA H200, measured)"
+        f"3.00 µs [3.00, 3.00] per call (median, {text}; events, hot cache; NVIDIA H200, measured)"
     )
 
 
@@ -403,8 +462,10 @@ def test_table_tells_the_conditions() -> None:
         "warm-up calls": "3",
         "method, cache": "events, hot",
         "GPU, source": "NVIDIA H200, measured",
-        "clock before": "1980 MHz",
-        "clock after": "not read",
+        "clock before, after": "1980 MHz, not read",
+        "power before, after": "not read",
+        "temperature before, after": "not read",
+        "regime": "unknown",
         "torch, CUDA, driver": "2.13.0, 13.0, none",
         "Python, gpulab": "3.11.9, 0.1.0",
         "taken at": "2026-11-20T12:00:00+00:00",

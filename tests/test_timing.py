@@ -7,9 +7,12 @@ import pytest
 import torch
 
 import gpulab
-from gpulab import timing
+from gpulab import _events, timing
 from gpulab.errors import UnknownNameError
 from gpulab.gpus import gpu
+from gpulab.referee import profiler, profiler_span
+from gpulab.replay import graph
+from gpulab.saturation import saturated
 from gpulab.timing import METHODS, events, find_method, naive, synchronized
 from gpulab.virtual.core.device import Gaps
 from gpulab.virtual.core.host import HostCosts
@@ -146,7 +149,7 @@ def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     """No event is made, and none recorded for the first time, between the samples."""
     made: list[torch.cuda.Event] = []
     first_records = []
-    new_event = timing.new_event
+    new_event = _events.new_event
 
     def counted() -> torch.cuda.Event:
         made.append(new_event())
@@ -155,7 +158,7 @@ def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
     def work() -> None:
         first_records.append(sum(event.cuda_event == 0 for event in made))
 
-    monkeypatch.setattr(timing, "new_event", counted)
+    monkeypatch.setattr(_events, "new_event", counted)
     events(work, n_samples=60)
     assert len(made) == 100
     assert first_records == [0] * 60
@@ -200,11 +203,16 @@ def test_number_of_calls(method: Callable[..., list[float]]) -> None:
 
 
 def test_registry_names_each_method() -> None:
-    """A method is found by the name that it carries; the three rungs are there."""
+    """A method is found by the name that it carries; all rungs are there."""
     assert {name: method.function for name, method in METHODS.items()} == {
         "naive": naive,
         "synchronized": synchronized,
         "events": events,
+        "saturated": saturated,
+        "calibrated": saturated,
+        "graph": graph,
+        "profiler": profiler,
+        "profiler-span": profiler_span,
     }
     assert all(find_method(name).name == name for name in METHODS)
 
@@ -214,5 +222,6 @@ def test_unknown_method() -> None:
     with pytest.raises(UnknownNameError) as error:
         find_method("event")
     assert str(error.value) == (
-        "unknown timing method 'event'; did you mean 'events'? Known: events, naive, synchronized"
+        "unknown timing method 'event'; did you mean 'events'? Known: calibrated, events, graph, "
+        "naive, profiler, profiler-span, saturated, synchronized"
     )
