@@ -6,6 +6,8 @@ from gpulab._lazy import loader
 from gpulab._version import __version__
 
 if TYPE_CHECKING:
+    from gpulab.climbing import ladder
+    from gpulab.comparing import compare
     from gpulab.device import doctor, use
     from gpulab.magic import load_ipython_extension, unload_ipython_extension
     from gpulab.measurement import Conditions, Finding, Measurement, Timeline
@@ -19,8 +21,10 @@ __all__ = [
     "Measurement",
     "Timeline",
     "__version__",
+    "compare",
     "doctor",
     "hazards",
+    "ladder",
     "load_ipython_extension",
     "measure",
     "unload_ipython_extension",
@@ -33,8 +37,10 @@ _HOMES = {
     "Finding": "gpulab.measurement",
     "Measurement": "gpulab.measurement",
     "Timeline": "gpulab.measurement",
+    "compare": "gpulab.comparing",
     "doctor": "gpulab.device",
     "hazards": "gpulab.ordering",
+    "ladder": "gpulab.climbing",
     "load_ipython_extension": "gpulab.magic",
     "measure": "gpulab.measuring",
     "unload_ipython_extension": "gpulab.magic",

@@ -28,6 +28,12 @@ class Options:
         Print nothing; return the measurement; store it under a name.
     method, backend
         How to time, and on which kind of GPU.
+    hot, cold, flush
+        State of the cache before each sample, and how a cold one is made.
+    climbs, draws_timeline
+        Time by every method; show a timeline of one call.
+    versus
+        Name of the measurement, or of the function, to compare with.
     n_warmup, precision, max_time_s
         As in :func:`gpulab.measure`.
     seed, stream
@@ -42,7 +48,13 @@ class Options:
     quiet: bool = False
     returns_result: bool = False
     save_as: str | None = None
-    method: str = "events"
+    method: str = "calibrated"
+    hot: bool = False
+    cold: bool = False
+    flush: str = "read"
+    climbs: bool = False
+    draws_timeline: bool = False
+    versus: str | None = None
     backend: str = "auto"
     n_warmup: int | None = None
     precision: float = 0.01
@@ -56,6 +68,19 @@ class Options:
             raise UsageError(
                 "-o and --run both want to be the cell's result; use -v NAME with --run"
             )
+        for first, second, both in (
+            ("--hot", "--cold", self.hot and self.cold),
+            ("--ladder", "--timeline", self.climbs and self.draws_timeline),
+            ("--ladder", "--vs", self.climbs and self.versus is not None),
+            ("--timeline", "--vs", self.draws_timeline and self.versus is not None),
+        ):
+            if both:
+                raise UsageError(f"{first} and {second} exclude each other; use one of them")
+
+    @property
+    def cache(self) -> str | None:
+        """State of the cache that was asked for; None leaves it to the method."""
+        return "hot" if self.hot else "cold" if self.cold else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +111,12 @@ _OPTIONS: dict[str, tuple[str, _Value]] = {
     "-v": ("save_as", _NAME),
     "--save": ("save_as", _NAME),
     "--method": ("method", _Value(str, bool, "the name of a timing method")),
+    "--hot": ("hot", _FLAG),
+    "--cold": ("cold", _FLAG),
+    "--flush": ("flush", _Value(str, bool, "the name of a flush")),
+    "--ladder": ("climbs", _FLAG),
+    "--timeline": ("draws_timeline", _FLAG),
+    "--vs": ("versus", _NAME),
     "--backend": ("backend", _Value(str, _BACKENDS.__contains__, "auto, cuda or virtual")),
     "--warmup": ("n_warmup", _Value(int, lambda n: n >= 0, "a whole number, 0 or more")),
     "--precision": (

@@ -1,7 +1,7 @@
 """The magic is a thin shell: parse, compile once, call ``measure``, print one line."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +14,18 @@ from IPython.core.magic import (
     needs_local_scope,
     no_var_expand,
 )
+from IPython.display import display
 from IPython.testing.skipdoctest import skip_doctest
 
-from gpulab._magic_compile import Shell, TimedCode, build_work, parse_cell, run_once
-from gpulab._magic_guard import explain, settings_kept, wait_for_earlier_work
+from gpulab._magic_compile import Shell, TimedCode, parse_cell, run_once
+from gpulab._magic_guard import explain
 from gpulab._magic_options import Options, parse_options
+from gpulab._magic_run import figures, seed, timed_result
 from gpulab.errors import NoGpuError, UnknownNameError
-from gpulab.units import ascii_units, format_estimate
+from gpulab.units import ascii_units
 
 if TYPE_CHECKING:
-    import torch
-
     from gpulab.device import Device
-    from gpulab.measurement import Measurement
 
 _NAME = "cudatime"
 
@@ -76,7 +75,15 @@ class CudaTimeMagics(Magics):
 
         and more:
 
-        --method NAME     naive, synchronized or events (default)
+        --method NAME     naive, synchronized, events, saturated, calibrated (default),
+                          graph, profiler or profiler-span
+        --hot             the cache holds what the call before left
+        --cold            the cache is flushed before each call (calibrated: the default)
+        --flush NAME      how a cold cache is made: read (default) or write
+        --ladder          time by every method, beside the driver's own records
+        --timeline        show what host and GPU did, call by call
+        --vs NAME         compare with the Measurement in this variable, or in turns with
+                          the function in it
         --warmup N        calls before the first sample (default: until steady)
         --precision X     stop when the 95 % interval of the median lies within this
                           share of it (default 0.01)
@@ -99,7 +106,7 @@ class CudaTimeMagics(Magics):
         if not code and cell is None:
             raise UsageError("nothing to time; write %cudatime STATEMENT, and see %cudatime?")
         setup, body = ("", code) if cell is None else (code, cell)
-        _check_method(options.method)
+        _check_names(options)
         try:
             timed = parse_cell(self._shell, setup, body, is_cell=cell is not None, line=line)
         except SyntaxError as error:
@@ -114,17 +121,19 @@ class CudaTimeMagics(Magics):
 
     def _time(self, timed: TimedCode, options: Options, scope: dict[str, object]) -> object:
         with _gpu(options) as gpu:
-            measurement = _measure(self._shell, timed, options, scope)
+            result, text = timed_result(self._shell, timed, options, scope)
             if options.save_as is not None:
-                self._shell.user_ns[options.save_as] = measurement
+                self._shell.user_ns[options.save_as] = result
             if not options.quiet:
                 self._introduce(gpu)
-                _print(_describe(measurement, options.n_digits))
+                _print(text)
+                for shown in figures(result):
+                    display(shown)  # type: ignore[no-untyped-call]  # IPython's gap
             if options.runs_after:
-                _seed(options.seed)
+                seed(options.seed)
                 value = run_once(self._shell, timed, scope)
                 return None if _is_silenced(timed.source) else value
-        return measurement if options.returns_result else None
+        return result if options.returns_result else None
 
     def _introduce(self, gpu: "Device") -> None:
         """Say once, and again after a change, why the GPU is not a real one."""
@@ -171,13 +180,16 @@ def _describe_owner(magic: Callable[..., object]) -> str:
     return f"{home.__module__}.{home.__qualname__}"
 
 
-def _check_method(name: str) -> None:
-    from gpulab.timing import find_method
+def _check_names(options: Options) -> None:
+    from gpulab.flush import KINDS
+    from gpulab.timing import METHODS
 
-    try:
-        find_method(name)
-    except UnknownNameError as error:
-        raise UsageError(f"--method {name}: {error}") from None
+    for option, kind, name, known in (
+        ("--method", "timing method", options.method, METHODS),
+        ("--flush", "flush", options.flush, KINDS),
+    ):
+        if name not in known:
+            raise UsageError(f"{option} {name}: {UnknownNameError(kind, name, known)}")
 
 
 @contextmanager
@@ -199,69 +211,6 @@ def _gpu(options: Options) -> Iterator["Device"]:
         elif options.runs_after and in_use.virtual is not None and not in_use.virtual.entered:
             device.use()  # the names that --run keeps need their GPU in the cells that follow
         yield stack.enter_context(device.active())
-
-
-def _measure(
-    shell: Shell, timed: TimedCode, options: Options, scope: dict[str, object]
-) -> "Measurement":
-    import torch
-
-    from gpulab.measuring import measure
-
-    # In a cell, and in a line outside of functions, the local scope is the namespace itself.
-    local_scope = {} if scope is shell.user_ns else scope
-    with settings_kept(shell):
-        wait_for_earlier_work()  # a stream of the user's may then read inputs of another one
-        stream = _find_stream(options.stream, shell.user_ns | dict(local_scope))
-        _seed(options.seed)
-        with torch.cuda.stream(stream):
-            work = build_work(shell, timed, local_scope)()
-            return measure(
-                work,
-                method=options.method,
-                n_samples=options.n_samples,
-                n_warmup=options.n_warmup,
-                inner_loops=options.inner_loops,
-                precision=options.precision,
-                max_time_s=options.max_time_s,
-                progress=False,  # the magic's output is one line
-            )
-
-
-def _seed(seed: int | None) -> None:
-    import torch
-
-    if seed is not None:
-        torch.manual_seed(seed)
-
-
-def _find_stream(name: str | None, variables: Mapping[str, object]) -> "torch.cuda.Stream | None":
-    """Return the user's stream; None, when none was named, means the current one."""
-    import torch
-
-    if name is None:
-        return None
-    cure = f"make it first: {name} = torch.cuda.Stream()"
-    if name not in variables:
-        raise UsageError(f"--stream {name}; there is no such variable; {cure}")
-    stream = variables[name]
-    if not isinstance(stream, torch.cuda.Stream):
-        raise UsageError(f"--stream {name}; it is of type {type(stream).__name__}; {cure}")
-    return stream
-
-
-def _describe(measurement: "Measurement", n_digits: int) -> str:
-    """Write the line and its notes, with as many digits as were asked for."""
-    # Only the estimate depends on the digits; the record writes the rest of its line itself.
-    low_s, high_s = measurement.interval_s
-    usual, wanted = (
-        format_estimate(measurement.median_s, low_s, high_s, digits) for digits in (3, n_digits)
-    )
-    line = str(measurement).replace(usual, wanted, 1)
-    notes = list(map(str, measurement.findings))
-    if measurement.stopped_by == "interrupt":
-        notes.insert(0, f"interrupted; these are the {measurement.n_samples} samples until then")
-    return "\n".join([line, *(f"  note: {note}" for note in notes)])
 
 
 def _is_silenced(source: str) -> bool:

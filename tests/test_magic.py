@@ -23,7 +23,8 @@ FOREIGN = (
 )
 LINE = re.compile(
     r"[\d.]+ [mµn]?s \[[\d.]+, [\d.]+\] per call "
-    r"\(median, 95 % interval of \d+; events, warm; virtual NVIDIA H200\)"
+    r"\(median, 95 % interval of \d+; calibrated, cold cache, floor 2.60 µs subtracted; "
+    r"virtual NVIDIA H200 at 1980 MHz\)"
 )
 
 
@@ -110,7 +111,8 @@ def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
             "--method event 1",
             (
                 "--method event: unknown timing method 'event'; did you mean 'events'? "
-                "Known: events, naive, synchronized"
+                "Known: calibrated, events, graph, naive, profiler, profiler-span, saturated, "
+                "synchronized"
             ),
         ),
         (
@@ -227,7 +229,7 @@ def test_virtual_gpu_can_be_asked_for(notebook: Notebook) -> None:
         "%cudatime --backend virtual torch.ones(3, device='cuda')",
         "print(gpulab.device.current(), torch.cuda.is_available())",
     )
-    assert "virtual NVIDIA H200)" in ran.out
+    assert "virtual NVIDIA H200 at 1980 MHz)" in ran.out
     assert after.out == "NVIDIA REAL, real: pretended False\n"
 
 
@@ -282,7 +284,7 @@ def test_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
         "      gpulab.Measurement.from_json(m.to_json()) == m, hasattr(m, '_repr_html_'))\n"
         "try:\n    m.method = 'x'\nexcept dataclasses.FrozenInstanceError:\n    print('frozen')",
     )
-    assert ran.out == "True True True events virtual NVIDIA H200 () True True\nfrozen\n"
+    assert ran.out == "True True True calibrated virtual NVIDIA H200 () True True\nfrozen\n"
 
 
 def test_console_without_micro_sign_gets_ascii(notebook: Notebook) -> None:
@@ -347,18 +349,94 @@ def test_another_gpu_is_explained_again(notebook: Notebook) -> None:
     assert ran.out.startswith("no CUDA GPU in use: NVIDIA A100")
 
 
-@pytest.mark.parametrize("method", ["naive", "synchronized", "events"])
+@pytest.mark.parametrize("method", ["naive", "synchronized", "profiler"])
 def test_numbers_are_those_of_the_plain_function(notebook: Notebook, method: str) -> None:
     """Magic and ``gpulab.measure`` agree in every sample, to the nanosecond."""
     ran = notebook.last(
         "def start():\n    gpulab.use('H200')\n    return torch.ones(512, 512, device='cuda')",
         f"a = start()\nmagic = %cudatime -o -q --method {method} a @ a",
         "a = start()\ntorch.cuda.synchronize()\n"
-        f"plain = gpulab.measure(lambda: a @ a, method={method!r}, progress=False)",
+        "def work():\n    a @ a\n"
+        f"plain = gpulab.measure(work, method={method!r}, progress=False)",
         "ns = [[round(s * 1e9) for s in m.samples_s] for m in (magic, plain)]\n"
         "print(ns[0] == ns[1], magic.findings == plain.findings)",
     )
     assert ran.out == "True True\n"
+
+
+def test_ladder_shows_every_rung(notebook: Notebook) -> None:
+    """A table in text with its head, and a figure below it; -o gives the record."""
+    ran = notebook.last(
+        "a = torch.ones(64, 64, device='cuda')", "%cudatime -o --ladder --max-time 0.1 a + a"
+    )
+    lines = ran.out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("rung "))
+    assert lines[head + 1].startswith("naive ")
+    assert lines[head + 7].startswith("calibrated ")
+    assert ran.result == "Ladder"
+
+
+def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
+    """--vs takes what --save kept, and says that it was taken at another time."""
+    ran = notebook.last(
+        "%cudatime -q --save base torch.cuda._sleep(100_000)",
+        "%cudatime --vs base torch.cuda._sleep(200_000)",
+    )
+    assert "it differs: 2.0" in ran.out
+    assert "times base, which was taken at another time" in ran.out
+
+
+def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
+    """--vs takes a function of no arguments as well."""
+    ran = notebook.last(
+        "def base():\n    torch.cuda._sleep(100_000)",
+        "%cudatime -o --vs base torch.cuda._sleep(200_000)",
+    )
+    assert "the cell takes longer: the cell / base = 2.000 [" in ran.out
+    assert ran.result == "Comparison"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "--vs nobody 1",
+            (
+                "--vs nobody; there is no such variable; store one first "
+                "(%%cudatime --save nobody), "
+                "or name a function of no arguments"
+            ),
+        ),
+        (
+            "--vs number 1",
+            (
+                "--vs number; it is of type int; store one first "
+                "(%%cudatime --save number), or name "
+                "a function of no arguments"
+            ),
+        ),
+        ("--flush wipe 1", "--flush wipe: unknown flush 'wipe'; did you mean 'write'? Known: "),
+    ],
+)
+def test_what_cannot_be_compared_or_flushed_is_refused(
+    notebook: Notebook, line: str, message: str
+) -> None:
+    """The message says what was given and what to do."""
+    ran = notebook.last("number = 3", f"%cudatime {line}")
+    assert ran.error == "UsageError"
+    assert ran.message is not None
+    assert ran.message.startswith(message)
+
+
+def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
+    """--hot is said in the line; a flush by writing leaves its note."""
+    ran = notebook.last(
+        "a = torch.ones(64, 64, device='cuda')",
+        "%cudatime --hot a + a\n%cudatime --cold --flush write a + a",
+    )
+    assert "calibrated, hot cache" in ran.out
+    assert "calibrated, cold cache" in ran.out
+    assert "note: the flush left up to half of the cache full of zeros" in ran.out
 
 
 def test_magic_can_be_called_by_name(notebook: Notebook) -> None:

@@ -6,7 +6,8 @@ from IPython.core.error import UsageError
 from gpulab._magic_options import Options, parse_options
 
 KNOWN = (
-    "Known: -n, -r, -p, -q, -o, -v, --save, --method, --backend, --warmup, --precision, "
+    "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --ladder, "
+    "--timeline, --vs, --backend, --warmup, --precision, "
     "--max-time, --seed, --stream, --run; code that begins with a minus goes after --"
 )
 
@@ -113,3 +114,22 @@ def test_setup_never_begins_with_a_minus() -> None:
     with pytest.raises(UsageError) as error:
         parse_options("-z", is_cell=True)
     assert str(error.value) == f"unknown option -z; {KNOWN}"
+
+
+@pytest.mark.parametrize(
+    ("line", "cache"), [("x", None), ("--hot x", "hot"), ("--cold x", "cold")]
+)
+def test_state_of_the_cache(line: str, cache: str | None) -> None:
+    """It is the method's, unless one of the two is asked for."""
+    assert parse_options(line, is_cell=True)[0].cache == cache
+
+
+@pytest.mark.parametrize(
+    "line", ["--hot --cold", "--ladder --timeline", "--ladder --vs a", "--timeline --vs a"]
+)
+def test_options_that_exclude_each_other(line: str) -> None:
+    """The message names both."""
+    first, second = (word for word in line.split() if word.startswith("--"))
+    with pytest.raises(UsageError) as error:
+        parse_options(line, is_cell=True)
+    assert str(error.value) == f"{first} and {second} exclude each other; use one of them"
