@@ -1,0 +1,187 @@
+"""From answers to figures: how far each tool is from the referee, over all cases."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+Record = dict[str, Any]
+
+_SHORT_US = 1000.0  # answers about work shorter than this have a goal for their wall time
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One answer of a tool beside the referee's.
+
+    Attributes
+    ----------
+    case
+        Name of the work.
+    us
+        The tool's answer, in microseconds.
+    referee_us
+        The referee's median: with the gaps between kernels, if the tool counts them.
+    clean_us
+        The same behind a flush that leaves no dirty lines.
+    n_records
+        Kernels, copies and fills that the work consists of.
+    low_us, high_us
+        The interval that the tool gives, or not a number where it gives none.
+    wall_s
+        What the answer took.
+    """
+
+    case: str
+    us: float
+    referee_us: float
+    clean_us: float
+    n_records: int
+    low_us: float
+    high_us: float
+    wall_s: float
+
+    @property
+    def error_us(self) -> float:
+        """Signed error in microseconds."""
+        return self.us - self.referee_us
+
+    @property
+    def error(self) -> float:
+        """Signed error as a share of the referee's time."""
+        return self.error_us / self.referee_us
+
+    @property
+    def clean_error(self) -> float:
+        """Signed error beside the same work on a cold cache without dirty lines."""
+        return self.us / self.clean_us - 1
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the tool gave an interval; one of no width is one."""
+        return not math.isnan(self.low_us)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds the referee's median."""
+        return self.low_us <= self.referee_us <= self.high_us
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one tool achieved.
+
+    Attributes
+    ----------
+    name, owner, state, interval
+        As of the tool.
+    points
+        Its answers.
+    failures
+        Cases that it did not answer, with the reason.
+    """
+
+    name: str
+    owner: str
+    state: str
+    interval: str
+    points: tuple[Point, ...]
+    failures: dict[str, str]
+
+    def only(self, *, single: bool) -> "Row":
+        """Return the row with the work of a single kernel or copy alone, or with the rest."""
+        chosen = tuple(point for point in self.points if (point.n_records == 1) is single)
+        return replace(self, points=chosen)
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether it times with a warm cache."""
+        return self.state == "hot"
+
+    @property
+    def median_error_us(self) -> float:
+        """Median of the absolute errors, in microseconds."""
+        return statistics.median(abs(point.error_us) for point in self.points)
+
+    @property
+    def median_error(self) -> float:
+        """Median of the absolute relative errors."""
+        return statistics.median(abs(point.error) for point in self.points)
+
+    @property
+    def mean_error(self) -> float:
+        """Mean of the absolute relative errors."""
+        return statistics.fmean(abs(point.error) for point in self.points)
+
+    @property
+    def bias_us(self) -> float:
+        """Median of the signed errors, in microseconds."""
+        return statistics.median(point.error_us for point in self.points)
+
+    @property
+    def clean_error(self) -> float:
+        """Mean of the absolute relative errors beside a clean cold cache."""
+        return statistics.fmean(abs(point.clean_error) for point in self.points)
+
+    @property
+    def worst(self) -> Point:
+        """The answer with the largest relative error."""
+        return max(self.points, key=lambda point: abs(point.error))
+
+    @property
+    def wall_s(self) -> float:
+        """Median wall time of an answer."""
+        return statistics.median(point.wall_s for point in self.points)
+
+    @property
+    def short_wall_s(self) -> float:
+        """Median wall time of an answer about work of less than 1 ms."""
+        return statistics.median(
+            point.wall_s for point in self.points if point.referee_us < _SHORT_US
+        )
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the answers whose interval holds the referee's median, if it has one."""
+        known = [point.holds for point in self.points if point.has_interval]
+        return sum(known) / len(known) if known else None
+
+
+def rows(results: Record) -> list[Row]:
+    """Return a row for each tool that answered, in the order of the file."""
+    made = [_row(name, tool, results["cases"]) for name, tool in results["tools"].items()]
+    return [row for row in made if row.points]
+
+
+def _row(name: str, tool: Record, cases: Iterable[Record]) -> Row:
+    points, failures = [], {}
+    for case in cases:
+        answer = case.get("answers", {}).get(name)
+        if answer is None:
+            continue
+        if "error" in answer:
+            failures[case["name"]] = answer["error"]
+        else:
+            points.append(_point(case, answer, tool))
+    return Row(name, tool["owner"], tool["state"], tool["interval"], tuple(points), failures)
+
+
+def _point(case: Record, answer: Record, tool: Record) -> Point:
+    _, span_us, _, busy_us = case["read_us"]
+    return Point(
+        case=case["name"],
+        us=answer["us"],
+        referee_us=answer["referee_us"],
+        clean_us=span_us if tool["counts_gaps"] else busy_us,
+        n_records=case["n_records"],
+        low_us=answer.get("low_us", math.nan),
+        high_us=answer.get("high_us", math.nan),
+        wall_s=answer["wall_s"],
+    )
+
+
+def range_us(results: Record) -> tuple[float, float]:
+    """Return the shortest and the longest work that was timed, in microseconds."""
+    times: Sequence[float] = [case["read_us"][1] for case in results["cases"] if "read_us" in case]
+    return min(times), max(times)
