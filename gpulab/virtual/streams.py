@@ -92,6 +92,8 @@ class EventBase:
 
     Attributes
     ----------
+    is_external
+        Whether a record that is captured belongs to the graph, and moves at each replay.
     task
         The mark that its last record put into a stream.
     snapshot
@@ -99,6 +101,7 @@ class EventBase:
     """
 
     enable_timing: bool
+    is_external: bool
     task: Task | None
     snapshot: Snapshot | None
 
@@ -110,6 +113,7 @@ class EventBase:
             )
         event: Any = object.__new__(cls)
         event.enable_timing = enable_timing
+        event.is_external = bool(flags.get("external"))
         event.task = None
         event.snapshot = None
         active().host.spend(active().host.costs.event_create_ns)
@@ -134,9 +138,18 @@ class EventBase:
                 f"Event device {self.task.stream.device.index} does not match recording "
                 f"stream's device {stream.device_index}."
             )
-        self.task = machine.mark(stream.core, machine.host.costs.event_record_ns)
+        task = machine.mark(stream.core, machine.host.costs.event_record_ns)
+        if self.is_external and machine.capture is not None and machine.capture.captured(task):
+            machine.capture.follow(task, self._record_again)
+            return
+        self.task = task
         if machine.hazards is not None:
             self.snapshot = machine.hazards.record(stream.core.key)
+
+    def _record_again(self, task: Task) -> None:
+        """Move to the mark of a graph that has just been launched."""
+        self.task = task
+        self.snapshot = None
 
     def wait(self, stream: Any) -> None:
         """Let later work in ``stream`` wait for the event; the host goes on."""

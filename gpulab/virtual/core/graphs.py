@@ -1,6 +1,6 @@
 """CUDA graphs: work that is written down while it is captured, and launched as one afterwards."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from gpulab.virtual.core.hazards import Touch
@@ -11,6 +11,8 @@ from gpulab.virtual.core.task import Gaps, Kind, Stream, Task
 GRAPH_GAPS = Gaps(mark_to_work_ns=1_300, work_to_mark_ns=1_400, work_to_work_ns=100)
 _LAUNCH_NS = 2_200
 _LAUNCH_PER_NODE_NS = 3
+
+Follower = Callable[[Task], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Capture:
         self.failure: str | None = None
         self._tails: dict[Stream, Task | None] = {origin: None}
         self._before: dict[Task, tuple[Task, ...]] = {}
+        self._followers: dict[Task, Follower] = {}
 
     def has(self, stream: Stream) -> bool:
         """Tell whether work on ``stream`` is captured."""
@@ -74,6 +77,10 @@ class Capture:
         self._tails[task.stream] = task
         self.nodes.append(Node(task, touches, site))
 
+    def follow(self, task: Task, follower: Follower) -> None:
+        """Let ``follower`` know, at every launch of the graph, which task stands for ``task``."""
+        self._followers[task] = follower
+
     def captured(self, task: Task | None) -> bool:
         """Tell whether ``task`` is part of the capture."""
         return task in self._before
@@ -91,15 +98,21 @@ class Capture:
 
     def graph(self) -> "Graph":
         """Return what was captured as a graph."""
-        return Graph(self.nodes, self._before)
+        return Graph(self.nodes, self._before, self._followers)
 
 
 class Graph:
     """Captured work with its order, ready to be launched again and again."""
 
-    def __init__(self, nodes: Sequence[Node], before: dict[Task, tuple[Task, ...]]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        before: dict[Task, tuple[Task, ...]],
+        followers: dict[Task, Follower],
+    ) -> None:
         self.nodes = tuple(nodes)
         self._before = before
+        self._followers = followers
         self._own: dict[Stream, Stream] = {}
         followed = {other for others in before.values() for other in others}
         self._leaves = [node.task for node in nodes if node.task not in followed]
@@ -110,12 +123,15 @@ class Graph:
         The work starts when ``stream`` reaches the launch, and the stream goes on when all of it
         is done.
         """
+        # All nodes take one place in the launch queue, and the host one call.
         host_ns = _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
         root = host.launch(Task(Kind.MARK, stream, name="graph"), host_ns)
         made: dict[Task, Task] = {}
         for node in self.nodes:
             made[node.task] = self._again(node.task, root, made)
             host.submit(made[node.task])
+        for task, follower in self._followers.items():
+            follower(made[task])
         ends = [made[leaf] for leaf in self._leaves]
         host.submit(Task(Kind.MARK, stream, name="graph", waits_for=ends, takes_room=False))
         return [(node, made[node.task]) for node in self.nodes]
