@@ -5,7 +5,6 @@ milliseconds of the machine that runs it, not virtual time.
 """
 
 import gc
-import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -16,19 +15,20 @@ from torch import nn
 import gpulab
 
 now_ns = time.monotonic_ns  # stays real: the virtual GPU leaves it to the system
-N_OPERATIONS = 2_000
+# Short rounds, and the least of many: on a shared machine most others are interrupted.
+N_CALLS, N_ROUNDS = 500, 60
 
 
-def real_us(work: Callable[[], object], n_calls: int = N_OPERATIONS, n_rounds: int = 5) -> float:
-    """Return the median real time of a call in microseconds, its share of the wait included."""
+def real_us(work: Callable[[], object]) -> float:
+    """Return the least real time of a call in microseconds, its share of the wait included."""
     readings = []
-    for _ in range(n_rounds):
+    for _ in range(N_ROUNDS):
         start_ns = now_ns()
-        for _ in range(n_calls):
+        for _ in range(N_CALLS):
             work()
         torch.cuda.synchronize()
-        readings.append((now_ns() - start_ns) / n_calls / 1_000)
-    return statistics.median(readings)
+        readings.append((now_ns() - start_ns) / N_CALLS / 1_000)
+    return min(readings)
 
 
 def small_operation(*, values: bool, hazards: bool = False) -> float:
@@ -65,15 +65,15 @@ def growth_kib() -> float:
 
 
 def entering_ms() -> float:
-    """Return the cost of entering and leaving, after the first time."""
+    """Return the least cost of entering and leaving, after the first time."""
     gpu = gpulab.virtual_gpu("H200")
     readings = []
-    for _ in range(21):
+    for _ in range(101):
         start_ns = now_ns()
         with gpu:
             pass
         readings.append((now_ns() - start_ns) / 1e6)
-    return statistics.median(readings[1:])
+    return min(readings[1:])
 
 
 def training_step_ms() -> float:
@@ -81,12 +81,12 @@ def training_step_ms() -> float:
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         step = _training_step()
         readings = []
-        for _ in range(8):
+        for _ in range(12):
             start_ns = now_ns()
             step()
             torch.cuda.synchronize()
             readings.append((now_ns() - start_ns) / 1e6)
-    return statistics.median(readings[2:])
+    return min(readings[2:])
 
 
 class _Block(nn.Module):

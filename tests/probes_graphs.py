@@ -1,5 +1,8 @@
 """Probes of CUDA graphs: capture, replay, pools, training steps, random numbers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from probes_table import Gives, Probe, Raises
 from torch import nn
@@ -168,10 +171,29 @@ def _events_round_a_replay() -> bool:
     return 0.005 < start.elapsed_time(end) < 1
 
 
+@contextmanager
+def _ended_afterwards() -> Iterator[tuple[int, int]]:
+    """Give a memory pool for a capture that fails, and end afterwards what is left of that.
+
+    PyTorch itself goes on as if capturing: its allocator fills the pool, the capture's stream
+    is the current one, and random numbers are refused until another capture succeeds.
+    """
+    before, pool = torch.cuda.current_stream(), torch.cuda.graph_pool_handle()
+    try:
+        yield pool
+    finally:
+        if torch.cuda.current_stream() != before:
+            torch.cuda.set_stream(before)
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+            torch._C._cuda_releasePool(torch.cuda.current_device(), pool)
+            with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                torch.ones(1, device="cuda")
+
+
 def _in_capture(work: object) -> object:
     def run() -> object:
         x = torch.ones(4, device="cuda")
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        with _ended_afterwards() as pool, torch.cuda.graph(torch.cuda.CUDAGraph(), pool=pool):
             return work(x)
 
     return run
@@ -179,13 +201,14 @@ def _in_capture(work: object) -> object:
 
 def _works_after_a_failed_capture() -> list[object]:
     x = torch.ones(2, device="cuda")
-    try:
-        with torch.cuda.graph(torch.cuda.CUDAGraph()):
-            x.sum().item()
-    except RuntimeError:
-        pass
-    torch.cuda.synchronize()
-    return [torch.cuda.is_current_stream_capturing(), (x + 1).tolist()]
+    with _ended_afterwards() as pool:
+        try:
+            with torch.cuda.graph(torch.cuda.CUDAGraph(), pool=pool):
+                x.sum().item()
+        except RuntimeError:
+            pass
+        torch.cuda.synchronize()
+        return [torch.cuda.is_current_stream_capturing(), (x + 1).tolist()]
 
 
 def _reset() -> list[object]:

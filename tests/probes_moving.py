@@ -155,6 +155,16 @@ def _activations_are_held() -> list[bool]:
     return [with_graph >= 4 * x.nbytes, torch.cuda.memory_allocated() - before == y.nbytes]
 
 
+def _without_memory() -> list[object]:
+    before = torch.cuda.memory_allocated()
+    with torch.device("meta"):
+        layer = nn.Linear(2, 1)
+    made = [layer.weight.is_meta, torch.cuda.memory_allocated() - before]
+    layer.to_empty(device="cuda")
+    layer.load_state_dict({"weight": torch.ones(1, 2), "bias": torch.ones(1)})
+    return [*made, layer.weight.device.type, layer(torch.ones(1, 2, device="cuda")).tolist()]
+
+
 FAMILIES: dict[str, list[Probe]] = {
     "moving": [
         *same(
@@ -195,6 +205,13 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives(
             "no copy without need",
             lambda: (x := torch.ones(2, device="cuda")).to("cuda") is x.cuda() is x,
+        ),
+        Gives("a model without memory", _without_memory, [True, 0, "cuda", [[3.0]]]),
+        Raises(
+            "copying what has no memory",
+            lambda: torch.empty(2, device="meta").to("cuda"),
+            NotImplementedError,
+            r"Cannot copy out of meta tensor; no data!.*",
         ),
         Raises(
             "a large array by accident",

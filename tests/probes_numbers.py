@@ -117,6 +117,21 @@ FAMILIES: dict[str, list[Probe]] = {
             r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)",
         ),
         Raises(
+            "batches that do not fit",
+            lambda: torch.ones(2, 2, 3, device="cuda").bmm(torch.ones(2, 2, 3, device="cuda")),
+            RuntimeError,
+            r"Expected size for first two dimensions of batch2 tensor to be: \[2, 3\] but got: .*",
+        ),
+        Raises(
+            "a convolution of two types",
+            lambda: torch.conv1d(
+                torch.ones(1, 1, 4, device="cuda").half(), torch.ones(1, 1, 2, device="cuda")
+            ),
+            RuntimeError,
+            r"Input type \(torch\.cuda\.HalfTensor\) and weight type \(torch\.cuda\.FloatTensor\) "
+            r"should be the same",
+        ),
+        Raises(
             "types that do not fit",
             lambda: torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda").half(),
             RuntimeError,

@@ -4,6 +4,7 @@ import time
 
 import torch
 from probes_table import Gives, Probe
+from torch.autograd.function import FunctionCtx
 
 _SLEEP_CYCLES = 2_000_000  # about a millisecond
 
@@ -135,12 +136,48 @@ def _host_goes_on() -> list[bool]:
     return [launched_s < 0.005, time.perf_counter() - start_s > 0.01]
 
 
+class _Noting(torch.autograd.Function):
+    """Doubles; on the way back it notes the current stream, and is slow."""
+
+    @staticmethod
+    def forward(context: FunctionCtx, x: torch.Tensor, seen: list[object]) -> torch.Tensor:
+        context.seen = seen
+        return x * 2
+
+    @staticmethod
+    def backward(context: FunctionCtx, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        context.seen.append(torch.cuda.current_stream())
+        torch.cuda._sleep(_SLEEP_CYCLES)
+        return gradients[0] * 2, None
+
+
+def _backward_where_forward_was() -> list[object]:
+    side, seen = torch.cuda.Stream(), []
+    x = torch.ones(3, device="cuda", requires_grad=True)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = _Noting.apply(x, seen)
+    torch.cuda.current_stream().wait_stream(side)
+    z = y * 3
+    y.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
+    z.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
+    z.sum().backward()
+    gradient = (x.grad + 0).tolist()
+    where = ["side" if stream == side else "default" for stream in seen]
+    return [where, gradient, torch.cuda.current_stream() == side]
+
+
 FAMILIES: dict[str, list[Probe]] = {
     "streams": [
         Gives("current and default", _defaults, [True, True, 0, "cuda:0", True]),
         Gives("torch.cuda.stream", _side_stream, [False, False, True, True, True]),
         Gives("with stream", _with_stream, [True, False]),
         Gives("set_stream", _set_stream, [True, True]),
+        Gives(
+            "backward where forward was",
+            _backward_where_forward_was,
+            [["default", "side", "side"], [6.0] * 3, False],
+        ),
         Gives("query and synchronize", _queries, [True, False, True]),
         Gives("wait_stream", _waits_for_stream, [11.0] * 4),
         Gives("wait_event", _waits_for_event, [10.0] * 2),

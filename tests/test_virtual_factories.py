@@ -149,3 +149,43 @@ def test_default_devices_work_after_the_context() -> None:
         torch.ones(1)
     with torch.device("meta"):
         assert torch.ones(1).device == torch.device("meta")
+
+
+ON_META: dict[str, Callable[[], torch.Tensor]] = {
+    "named": lambda: torch.ones(3, device="meta"),
+    "by its device": lambda: torch.empty(3, device=torch.device("meta")),
+    "like a tensor of the GPU": lambda: torch.zeros_like(
+        torch.ones(3, device="cuda"), device="meta"
+    ),
+    "from numbers": lambda: torch.tensor([1.0, 2.0], device="meta"),
+    "moved from the host": lambda: torch.ones(3).to("meta"),
+    "moved from the GPU": lambda: torch.ones(3, device="cuda").to("meta"),
+    "parameters": lambda: torch.nn.Linear(2, 2, device="meta").weight,
+    "what is computed with it": lambda: torch.ones(3, device="meta") * 2 + 1,
+}
+
+
+@pytest.mark.parametrize("name", ON_META)
+def test_what_is_asked_for_on_meta_is_on_meta(name: str) -> None:
+    """A program's own meta tensors are PyTorch's, and take no memory of the virtual GPU."""
+    with gpulab.virtual_gpu("H200") as gpu:
+        made = ON_META[name]()
+        assert made.is_meta
+        assert made.device.type == "meta"
+        torch.cuda.synchronize()
+        assert gpu.machine.gpu.memory.allocated_bytes == 0
+
+
+def test_a_default_of_meta_leaves_tensors_like_others_where_those_are() -> None:
+    """``with torch.device("meta")`` is for what says nothing of its device, as in PyTorch."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(3, device="cuda")
+        with torch.device("meta"):
+            assert (torch.ones(3).is_meta, torch.zeros_like(x).is_cuda) == (True, True)
+
+
+def test_what_has_no_data_cannot_be_copied_to_the_gpu() -> None:
+    """PyTorch's own words say so."""
+    with gpulab.virtual_gpu("H200"), pytest.raises(NotImplementedError) as raised:
+        torch.ones(3, device="meta").to("cuda")
+    assert str(raised.value) == "Cannot copy out of meta tensor; no data!"

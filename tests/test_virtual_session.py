@@ -5,7 +5,7 @@ import threading
 import time
 import timeit
 from collections.abc import Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -18,6 +18,8 @@ from gpulab.virtual.values import unseen
 OWNERS: list[Any] = [
     *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
     *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
+    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
+    *(torch.nn.DataParallel, torch.nn.parallel, torch.distributed, torch.export),
     *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
     *(time, timeit, threading, threading.Thread),
 ]
@@ -74,6 +76,9 @@ def test_leaving_gives_everything_back(*, fails: bool) -> None:
     after = everything()
     assert sorted(after.keys() ^ before.keys()) == []
     assert [key for key, value in after.items() if value is not before[key]] == []
+    # What the first entry added and did not take away again was there both times.
+    made = {key: value for key, value in after.items() if type(value) in {FunctionType, type}}
+    assert [key for key, value in made.items() if value.__module__.startswith("gpulab.")] == []
 
 
 def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +147,7 @@ def test_two_programs_take_turns() -> None:
     for gpu, value in zip(gpus, (1.0, 2.0), strict=True):
         with gpu:
             held.append(torch.full((3,), value, device="cuda"))
+            torch.cuda.synchronize()
             time.sleep(value)
             times_s.append(gpu.now_s)
     for gpu, x, value, time_s in zip(gpus, held, (1.0, 2.0), times_s, strict=True):

@@ -134,7 +134,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     machine.order(there, here, cost_ns)
     touches = []
     if _is_watched():
-        touches = list(device_touches([source], [target]))
+        touches = device_touches([source], [target])
     _launch(task, touches, waits=False)
     machine.order(here, there, cost_ns)
 

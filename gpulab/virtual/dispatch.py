@@ -9,14 +9,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.virtual import copies
 from gpulab.virtual.core.machine import Gpu, active
-from gpulab.virtual.features import generators
+from gpulab.virtual.features import generators, untyped
 from gpulab.virtual.launching import Call, carry_out, mark_known
 from gpulab.virtual.operators import operator_of
 from gpulab.virtual.places import check_host_tensors, gpu_of
 from gpulab.virtual.plans import ALLOCATING, plan_for
 from gpulab.virtual.pricing.kernels import tf32_allowed
 from gpulab.virtual.private import autograd_node
-from gpulab.virtual.reshaping import as_strided, set_to
+from gpulab.virtual.reshaping import as_strided
 from gpulab.virtual.sequences import host_result
 from gpulab.virtual.storage import Storage, layout_of
 from gpulab.virtual.tensor import VirtualTensor, set_dispatch, wrap
@@ -49,7 +49,7 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out one operation on the virtual machine."""
-    handler = _HANDLERS.get(func)
+    handler = _HANDLERS.get(id(func))  # PyTorch hashes an operator in Python
     if handler is not None:
         return handler(func, args, kwargs)
     return _plain(func, args, kwargs)
@@ -96,6 +96,8 @@ def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class _Key:
     """Builds the key of a call, and collects its tensors on the way."""
 
+    __slots__ = ("host_tensors", "tensors")
+
     def __init__(self, tensors: list[VirtualTensor]) -> None:
         self.tensors = tensors
         self.host_tensors: list[torch.Tensor] = []
@@ -109,7 +111,7 @@ class _Key:
         if kind is float:
             return float  # else an optimizer's changing step size would be a new plan each time
         if kind is list or kind is tuple:
-            return tuple(self.of(item) for item in value)
+            return tuple([self.of(item) for item in value])  # quicker than from a generator
         if isinstance(value, torch.Tensor):
             if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
                 return str(kind)
@@ -221,6 +223,10 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
         return bool(aten.isclose(*args, **kwargs).all().item())
 
 
+def _set(_func: Any, args: Any, kwargs: Any) -> Any:
+    return untyped.set_to(*args, **kwargs)
+
+
 def _on_virtual(handler: Handler) -> Handler:
     """Have a handler run for virtual tensors only."""
 
@@ -235,20 +241,20 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 
-_HANDLERS: dict[Any, Handler] = {
+_BY_OPERATOR: dict[Any, Handler] = {
     aten._pack_padded_sequence.default: _on_virtual(_packed),
     aten._pad_packed_sequence.default: _on_virtual(_packed),
     aten._conj.default: _on_virtual(_resolved),
     aten._neg_view.default: _on_virtual(_resolved),
     aten.as_strided.default: _on_virtual(as_strided),
-    aten.set_.default: _on_virtual(set_to),
-    aten.set_.source_Tensor: _on_virtual(set_to),
-    aten.set_.source_Storage: _on_virtual(set_to),
-    aten.set_.source_Storage_storage_offset: _on_virtual(set_to),
+    aten.set_.default: _on_virtual(_set),
+    aten.set_.source_Tensor: _on_virtual(_set),
+    aten.set_.source_Tensor_storage_offset: _on_virtual(_set),
     aten.allclose.default: _on_virtual(_all_close),
     aten.copy_.default: _copy,
     aten._to_copy.default: _to_copy,
     aten._local_scalar_dense.default: _item,
     aten.lift_fresh.default: _lift,
 }
+_HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}
 set_dispatch(dispatch)

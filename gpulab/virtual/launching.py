@@ -1,6 +1,6 @@
 """Carries out one planned call: its results get memory, and its kernel is launched."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -67,7 +67,7 @@ def _make(item: New | View | Same | Plain, machine: Machine, call: Call, *, know
         return wrap(key, Storage(machine, call.gpu, key.span_bytes, known=known))
     if isinstance(item, View):
         first = call.tensors[0]
-        return wrap(item.layout, first.storage_block, first.offset + item.offset)
+        return wrap(item.layout, first.storage_block, first.offset + item.offset, like=first)
     return item.value if isinstance(item, Plain) else call.tensors[item.index]
 
 
@@ -75,17 +75,19 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     machine: Machine, plan: Plan, work: Work, call: Call, results: list[Any], *, known: bool
 ) -> None:
     tensors = call.tensors
-    made = [item for item, by in zip(results, plan.results, strict=True) if type(by) is New]
     read = [tensors[i] for i in plan.reads]
-    written = made
+    written = made = [results[i] for i in plan.made]
     if plan.writes:
         changed = [tensors[i] for i in plan.writes]
         for tensor in changed:
             mark_known(machine, tensor, known=known)
         written = changed + made
+    # Looked at here, because a warm machine should not even ask.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)
-    accesses = _accesses(read, is_write=False) + _accesses(written, is_write=True)
+    accesses = [_access(tensor, is_write=False) for tensor in read]
+    accesses += [_access(tensor, is_write=True) for tensor in written]
+    # One call of PyTorch may launch several kernels; they come one after another in the stream.
     for step in work.before:
         _launch_step(machine, call, step, accesses)
     task = Task(
@@ -103,7 +105,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     machine.launch(task, work.launch_ns, touches)
 
 
-def _launch_step(machine: Machine, call: Call, work: Work, accesses: tuple[Access, ...]) -> None:
+def _launch_step(machine: Machine, call: Call, work: Work, accesses: Sequence[Access]) -> None:
     """Launch a kernel that prepares for the last one of the call, which leaves the values."""
     demand = Priced(work, work.part_of(accesses))
     name = work.name or call.operator.name
@@ -134,10 +136,5 @@ def mark_known(machine: Machine, tensor: VirtualTensor, *, known: bool) -> None:
         values.known = copies.known_by_size(machine, key)
 
 
-def _accesses(tensors: list[VirtualTensor], *, is_write: bool) -> tuple[Access, ...]:
-    return tuple(
-        [
-            Access(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)
-            for tensor in tensors
-        ]
-    )
+def _access(tensor: VirtualTensor, *, is_write: bool) -> Access:
+    return Access(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)

@@ -37,15 +37,17 @@ class Operator:
     is_index: bool
 
 
-_known: dict[Any, Operator] = {}
+# By identity, because PyTorch hashes an operator in Python; each is kept here with its record, so
+# that no other can have its identity.
+_known: dict[int, Operator] = {}
 
 
 def operator_of(func: Any) -> Operator:
     """Return what is known of an operator."""
-    found = _known.get(func)
+    found = _known.get(id(func))
     if found is None:
         name = operator_name(func)
-        found = _known[func] = Operator(
+        found = _known[id(func)] = Operator(
             func,
             name,
             is_composite=is_composite(func),

@@ -51,18 +51,22 @@ def gpu_of(tensors: list[VirtualTensor], device: Any, func: Any, args: tuple[Any
     if not tensors or (device is not None and device.type == "cuda"):
         is_named = device is not None and device.type == "cuda"
         return machine.gpus[index_of(device, machine)] if is_named else machine.gpu
-    gpu = tensors[0].storage_block.gpu
-    for tensor in tensors:
-        other = tensor.storage_block.gpu
-        if other is gpu:
-            continue
-        if tensor.storage_block.machine is not tensors[0].storage_block.machine:
-            break
-        if tensor.dim():
-            raise RuntimeError(mixed_devices(func, args))
-    if any(tensor.storage_block.machine is not machine for tensor in tensors):
-        raise VirtualGpuError(
-            f"a tensor of another virtual GPU ({gpu.spec.name}) is used; move it with .cpu() "
-            "while that one is entered, and to this one after"
-        )
-    return gpu
+    first = tensors[0].storage_block
+    elsewhere = [tensor for tensor in tensors if tensor.storage_block.gpu is not first.gpu]
+    if elsewhere or first.machine is not machine:
+        _refuse_far_apart(tensors, elsewhere, func, args)
+    return first.gpu
+
+
+def _refuse_far_apart(
+    tensors: list[VirtualTensor], elsewhere: list[VirtualTensor], func: Any, args: tuple[Any, ...]
+) -> None:
+    machine = active()
+    for storage in [tensor.storage_block for tensor in tensors]:
+        if storage.machine is not machine:
+            raise VirtualGpuError(
+                f"a tensor of another virtual GPU ({storage.gpu.spec.name}) is used; move it with "
+                ".cpu() while that one is entered, and to this one after"
+            )
+    if any(tensor.dim() for tensor in elsewhere):  # a single number may come from anywhere
+        raise RuntimeError(mixed_devices(func, args))

@@ -98,12 +98,15 @@ class Plan:
         Indices of the argument tensors that are read and changed.
     reshaped
         The arguments that get another layout.
+    made
+        Indices of the results that get memory of their own.
     container
         ``list`` or ``tuple`` if the operator returns several results, else None.
     """
 
     effect: Effect
     results: tuple[New | View | Same | Plain, ...]
+    made: tuple[int, ...]
     container: type | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -124,6 +127,7 @@ def plan_for(
     """Return the plan known under ``key``, or work it out."""
     plan = _plans.get(key)
     if plan is None:
+        # All at once: to know which were used last would cost more than to make them again.
         if len(_plans) >= _N_PLANS_KEPT:
             _plans.clear()
         plan = _plans[key] = _work_out(func, args, kwargs, tensors)
@@ -139,6 +143,7 @@ def _work_out(
     trial = try_out(func, args, kwargs)
     stand_ins, out = trial.stand_ins, trial.out
     is_several = isinstance(out, (list, tuple))
+    # Backwards, so that of a tensor that is given twice the first place counts.
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
     is_view = _returns_view(func)
     outs = list(out) if is_several else [out]
@@ -160,7 +165,8 @@ def _work_out(
     if effect is Effect.KERNEL:
         work = work_of(func, trial.args, trial.kwargs, out, layouts)
     container = type(out) if is_several else None
-    return Plan(effect, results, container, reads, writes, reshaped, work)
+    made = tuple(i for i, item in enumerate(results) if isinstance(item, New))
+    return Plan(effect, results, made, container, reads, writes, reshaped, work)
 
 
 def _reshaped(
@@ -226,6 +232,7 @@ def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> t
 def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
     if func in ALLOCATING:
         return Effect.ALLOCATION
+    # What changes a tensor's shape alone, as t_() does, launches nothing.
     if torch.Tag.inplace_view in func.tags:
         return Effect.VIEW
     if not writes and all(isinstance(item, (View, Same)) for item in results):

@@ -9,6 +9,7 @@ from gpulab.virtual.storage import Layout
 
 # Where the two matrices of a product stand among the arguments.
 _FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
+_OF_MATRICES = {"mm", "addmm"}  # of others the stand-ins say it in CUDA's words
 _TYPE_NAMES = {
     torch.float16: "c10::Half",
     torch.bfloat16: "c10::BFloat16",
@@ -23,6 +24,7 @@ def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
     """Return what PyTorch says when the tensors of a call are on several devices."""
     found = [
         (argument.name, tensor.device)
+        # Tensors of one number may lie on the host, so PyTorch names none of those.
         for argument, given in zip(func._schema.arguments, args, strict=False)
         for tensor in (given if isinstance(given, (list, tuple)) else (given,))
         if isinstance(tensor, torch.Tensor) and tensor.dim()
@@ -56,14 +58,18 @@ def check_written(layout: Layout) -> None:
 
 
 def check_call(func: Any, args: tuple[Any, ...]) -> None:
-    """Refuse products of matrices that do not fit.
+    """Refuse products of matrices that do not fit, and convolutions of two types.
 
     Raises
     ------
     RuntimeError
         As PyTorch does on a CUDA GPU.
     """
-    places = _FACTORS.get(operator_name(func))
+    name = operator_name(func)
+    if name == "convolution" and args[0].dtype != args[1].dtype:
+        types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
+        raise RuntimeError(f"{types} should be the same")
+    places = _FACTORS.get(name)
     if places is None:
         return
     first, second = (args[place] for place in places)
@@ -72,6 +78,7 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
         raise RuntimeError(
             "expected mat1 and mat2 to have the same dtype, but got: {} != {}".format(*names)
         )
-    if first.dim() == second.dim() == 2 and first.shape[1] != second.shape[0]:  # noqa: PLR2004 # matrices
+    fits = first.dim() != second.dim() or first.shape[-1] == second.shape[-2]
+    if name in _OF_MATRICES and not fits:
         shapes = ("x".join(map(str, item.shape)) for item in (first, second))
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied ({} and {})".format(*shapes))

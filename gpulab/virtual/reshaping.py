@@ -1,8 +1,7 @@
-"""Operations that change what a tensor is instead of what it holds: set_, resize_, as_strided."""
+"""Operations that change what a tensor is instead of what it holds: resize_, as_strided."""
 
 from typing import Any
 
-from gpulab.errors import NotModelledError
 from gpulab.virtual.copies import known_by_size
 from gpulab.virtual.core.machine import active
 from gpulab.virtual.core.task import Fixed, Kind, Task
@@ -20,7 +19,7 @@ def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
     end_bytes = offset * tensor.dtype.itemsize + change.layout.span_bytes
     if end_bytes > storage.values.size_bytes:
         storage = _grown(tensor, end_bytes, known=known_by_size(active(), change.layout))
-    tensor.become(wrap(change.layout, storage, offset))
+    tensor.become(wrap(change.layout, storage, offset, like=tensor))
 
 
 def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
@@ -32,6 +31,7 @@ def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
     if tensor.layout_key.n_elements:
         new = reference(wrap(tensor.layout_key, storage, tensor.offset))
 
+        # In the order of the stream, as what is still being written must be taken along.
         def move(_seed: int) -> None:
             new.view().copy_(old.view())
 
@@ -45,28 +45,14 @@ def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
 def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
     """Return a view that counts from the beginning of the storage."""
     tensor, sizes, strides = args[:3]
+    # Unlike other views it counts from the beginning of the storage, whatever the tensor's offset.
     given = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
     offset = tensor.offset if given is None else given
     view = layout(tuple(sizes), tuple(strides), tensor.dtype)
     _require_room(tensor, view, offset)
     machine = active()
     machine.host.spend(machine.host.costs.view_ns)
-    return wrap(view, tensor.storage_block, offset)
-
-
-def set_to(func: Any, args: Any, _kwargs: Any) -> Any:
-    """Make the first tensor one with the second: the same memory and shape."""
-    if len(args) == 1:
-        empty = layout((0,), (1,), args[0].dtype)
-        args[0].become(wrap(empty, args[0].storage_block))
-    elif len(args) == 2 and isinstance(args[1], VirtualTensor):  # noqa: PLR2004 # itself and the other
-        other = args[1]
-        args[0].become(wrap(other.layout_key, other.storage_block, other.offset))
-    else:
-        raise NotModelledError(
-            f"the virtual GPU has no model of {func} with a storage; give set_() a tensor"
-        )
-    return args[0]
+    return wrap(view, tensor.storage_block, offset, like=tensor)
 
 
 def _require_room(tensor: VirtualTensor, view: Layout, offset: int) -> None:

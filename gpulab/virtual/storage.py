@@ -77,18 +77,27 @@ class Values:
         Whether the bytes are computed at all; if not, the tensor has shape and cost only.
     """
 
-    __slots__ = ("_buffer", "_offset_bytes", "known", "size_bytes")
+    __slots__ = ("_buffer", "_offset_bytes", "_viewed", "known", "size_bytes")
 
     def __init__(self, block: Block, size_bytes: int, *, known: bool) -> None:
         self.size_bytes = size_bytes
         self.known = known
         self._buffer, self._offset_bytes = _buffer_of(block)
+        self._viewed: tuple[Layout, int, torch.Tensor] | None = None
 
     def view(self, layout: Layout, offset: int) -> torch.Tensor:
-        """Return a CPU tensor over these bytes; ``offset`` counts elements."""
+        """Return a CPU tensor over these bytes; ``offset`` counts elements.
+
+        It may be one that was returned before, so its shape must be left as it is.
+        """
+        viewed = self._viewed
+        if viewed is not None and viewed[0] is layout and viewed[1] == offset:
+            return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
         whole = self._buffer.as_type(layout.dtype)
-        return whole.as_strided(layout.sizes, layout.strides, first)
+        made = whole.as_strided(layout.sizes, layout.strides, first)
+        self._viewed = layout, offset, made  # most memory is only ever seen as one tensor
+        return made
 
 
 class Buffer:
@@ -105,9 +114,11 @@ class Buffer:
         """Return all the bytes as a tensor of this type."""
         whole = self._by_type.get(dtype)
         if whole is None:
-            empty = torch.empty(0, dtype=dtype, device=_CPU)
             n_elements = self._size_bytes // dtype.itemsize
-            whole = empty.set_(self.storage(), 0, (n_elements,), (1,))
+            with torch.inference_mode(False):  # noqa: FBT003 # torch's signature
+                # One that was made in inference mode could not be written outside it.
+                empty = torch.empty(0, dtype=dtype, device=_CPU)
+                whole = empty.set_(self.storage(), 0, (n_elements,), (1,))
             self._by_type[dtype] = whole
         return whole
 
@@ -147,36 +158,40 @@ class Storage:
 
     __slots__ = (
         *("__weakref__", "address", "block", "gpu"),
-        *("identity", "machine", "streams", "values"),
+        *("identity", "machine", "place", "streams", "values"),
     )
 
     def __init__(self, machine: Machine, gpu: Gpu, size_bytes: int, *, known: bool) -> None:
         self.machine = machine
         self.gpu = gpu
         self.identity = next(_identities)
-        self.streams: set[Stream] = set()
+        self.streams: tuple[Stream, ...] = ()
         try:
             self.block = machine.allocate(gpu, size_bytes)
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address
         self.values = Values(self.block, size_bytes, known=known)
+        self.place: Place | None = None
         if machine.hazards is not None:
-            machine.hazards.allocate(self.identity, self._place())
+            machine.hazards.allocate(self.identity, self._placed())
 
     def record_stream(self, stream: Stream) -> None:
         """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
         self.gpu.memory.record_stream(self.block, stream.number)
-        self.streams.add(stream)
+        self.streams = (*self.streams, stream)
 
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # Without a block the allocation had failed; at exit the modules are gone already.
         if hasattr(self, "block") and not _at_exit():
             if self.machine.hazards is not None:
                 keys = [stream.key for stream in self.streams]
-                self.machine.hazards.free(self.identity, self._place(), keys)
+                self.machine.hazards.free(self.identity, self._placed(), keys)
             self.gpu.memory.release(self.block)
 
-    def _place(self) -> Place:
-        block = self.block
-        return Place((self.gpu.index, block.stream), block.address, block.size_bytes)
+    def _placed(self) -> Place:
+        if self.place is None:
+            block = self.block
+            stream = (self.gpu.index, block.stream)
+            self.place = Place(stream, self.address, block.size_bytes)
+        return self.place

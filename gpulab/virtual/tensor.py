@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gpulab.virtual.core.extents import Extent
 from gpulab.virtual.core.machine import active
+from gpulab.virtual.core.uses import Touch
 from gpulab.virtual.private import (
     autocast_keys,
     disabled_torch_function,
@@ -47,16 +47,12 @@ class VirtualTensor(torch.Tensor):
     cheap; ``has_values`` tells.
     """
 
+    # Else each call of Python would pass here first, and results would be of this class by type.
     __torch_function__ = disabled_torch_function
     layout_key: Layout
     storage_block: Storage
     offset: int
-    extent: Extent | None = None
-    made_in_inference: bool = False
-
-    def is_inference(self) -> bool:
-        """Tell whether it was made in inference mode."""
-        return self.made_in_inference
+    read_touch: Touch | None = None
 
     @property
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
@@ -79,7 +75,7 @@ class VirtualTensor(torch.Tensor):
             self.layout_key = value.layout_key
             self.storage_block = value.storage_block
             self.offset = value.offset
-            self.extent = None
+            self.read_touch = None
 
     data = property(get_data, become)
 
@@ -158,6 +154,7 @@ class VirtualTensor(torch.Tensor):
         return format(self.item(), spec) if self.dim() == 0 else repr(self)
 
     def __deepcopy__(self, memo: dict[int, object]) -> torch.Tensor:
+        # PyTorch's own way copies the storage, which holds nothing in its C++ layer.
         copied = self.detach().clone().requires_grad_(self.requires_grad)
         if getattr(self, "_is_param", False):
             copied._is_param = True
@@ -185,14 +182,17 @@ def _on_host(index: Any) -> Any:
     return index
 
 
-def wrap(layout: Layout, storage: Storage, offset: int = 0) -> VirtualTensor:
-    """Make a tensor of ``layout`` over ``storage``, ``offset`` elements in."""
-    if torch.is_inference_mode_enabled():
-        # A wrapper made in inference mode cannot be changed outside it.
-        with torch.inference_mode(False):  # noqa: FBT003 # torch's signature
-            made = wrap(layout, storage, offset)
-        made.made_in_inference = True
-        return made
+def wrap(
+    layout: Layout, storage: Storage, offset: int = 0, *, like: VirtualTensor | None = None
+) -> VirtualTensor:
+    """Make a tensor of ``layout`` over ``storage``, ``offset`` elements in.
+
+    It is an inference tensor if ``like`` is one, as views of that are; without ``like``, if it is
+    made in inference mode. The rest is PyTorch's: what may be changed, or saved for backward.
+    """
+    if like is not None and like.is_inference() != torch.is_inference_mode_enabled():
+        with torch.inference_mode(like.is_inference()):
+            return wrap(layout, storage, offset)
     tensor: VirtualTensor = make_wrapper_subclass(
         VirtualTensor,
         layout.sizes,

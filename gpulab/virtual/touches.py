@@ -15,28 +15,30 @@ from gpulab.virtual.tensor import VirtualTensor
 
 def device_touch(tensor: VirtualTensor, *, is_write: bool) -> Touch:
     """Return the bytes of a virtual tensor."""
+    if not is_write and tensor.read_touch is not None:
+        return tensor.read_touch
     key = tensor.layout_key
-    if tensor.extent is None:  # kept, because inputs are touched again and again
-        tensor.extent = extent(key.sizes, key.strides, tensor.offset, key.dtype.itemsize)
-    return Touch(tensor.storage_block.identity, tensor.extent, is_write, key)
+    bytes_touched = extent(key.sizes, key.strides, tensor.offset, key.dtype.itemsize)
+    touch = Touch(tensor.storage_block.identity, bytes_touched, is_write, key)
+    if not is_write:
+        tensor.read_touch = touch  # inputs are read again and again
+    return touch
 
 
-def device_touches(
-    read: Sequence[VirtualTensor], written: Sequence[VirtualTensor]
-) -> tuple[Touch, ...]:
+def device_touches(read: Sequence[VirtualTensor], written: Sequence[VirtualTensor]) -> list[Touch]:
     """Return the bytes that a kernel reads and those that it writes.
 
     What is changed in place counts as written: that is in conflict with whatever reading is.
     """
     changed = {id(tensor) for tensor in written}
-    return (
-        *(device_touch(tensor, is_write=False) for tensor in read if id(tensor) not in changed),
-        *(device_touch(tensor, is_write=True) for tensor in written),
-    )
+    touches = [device_touch(item, is_write=False) for item in read if id(item) not in changed]
+    touches += [device_touch(item, is_write=True) for item in written]
+    return touches
 
 
 def host_touch(tensor: torch.Tensor, *, is_write: bool) -> Touch:
     """Return the bytes of a host tensor."""
+    # The address of the storage names host memory, as several tensors may share it.
     key = layout_of(tensor)
     offset = int(tensor.storage_offset())
     bytes_touched = extent(key.sizes, key.strides, offset, key.dtype.itemsize)

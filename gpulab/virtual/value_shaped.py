@@ -25,6 +25,7 @@ def run_value_shaped(
     for tensor in tensors:
         copies.require_values(tensor)
     machine.note_hidden_wait()
+    # On hardware too the host must know the size of the result before it can ask for its memory.
     machine.wait_for_stream(gpu.stream)
     out = func(*_elements(args), **_elements(kwargs))
     if isinstance(out, torch.Tensor):

@@ -136,9 +136,7 @@ class Allocator:
         if not block.size_bytes:
             return
         block.is_allocated = False
-        kind = block.segment.arena.kind
-        self.usage.allocation.current[kind] -= 1
-        self.usage.allocated_bytes.current[kind] -= block.size_bytes
+        self.usage.release(block.segment.arena.kind, block.size_bytes)
         if not block.used_on:
             self._take_back((block,))
         elif self.pools.is_routing:
@@ -184,8 +182,7 @@ class Allocator:
         if arena.splits(block.size_bytes - size_bytes):
             block = self._split(block, size_bytes)
         elif block.previous is not None or block.next is not None:
-            self.usage.inactive_split.current[kind] -= 1
-            self.usage.inactive_split_bytes.current[kind] -= block.size_bytes
+            self.usage.split(kind, -1, -block.size_bytes)
         block.is_allocated = True
         block.requested_bytes = requested_bytes
         self.usage.hand_out(kind, block.size_bytes, requested_bytes)
@@ -193,11 +190,10 @@ class Allocator:
 
     def _split(self, block: Block, size_bytes: int) -> Block:
         arena = block.segment.arena
-        if block.is_split:
-            self.usage.inactive_split_bytes.current[arena.kind] -= size_bytes
+        if block.previous is not None or block.next is not None:
+            self.usage.split(arena.kind, 0, -size_bytes)
         else:
-            self.usage.inactive_split.add(arena.kind, 1)
-            self.usage.inactive_split_bytes.add(arena.kind, block.size_bytes - size_bytes)
+            self.usage.split(arena.kind, 1, block.size_bytes - size_bytes)
         front = block.cut(size_bytes)
         arena.add(block)
         return front
@@ -206,26 +202,18 @@ class Allocator:
         for block in blocks:
             arena = block.segment.arena
             self.usage.take_back(arena.kind, block.size_bytes, block.requested_bytes)
-            n_split, split_bytes = self._merge(block)
+            n_split = split_bytes = 0  # by how much the free parts of segments change
+            for neighbour in (block.previous, block.next):
+                if neighbour is not None and neighbour.is_free:
+                    n_split -= 1
+                    split_bytes -= neighbour.size_bytes
+                    arena.remove(neighbour)
+                    block.absorb(neighbour)
             arena.add(block)
             if block.previous is not None or block.next is not None:
                 n_split, split_bytes = n_split + 1, split_bytes + block.size_bytes
             if split_bytes:
-                self.usage.inactive_split.change(arena.kind, n_split)
-                self.usage.inactive_split_bytes.change(arena.kind, split_bytes)
-
-    @staticmethod
-    def _merge(block: Block) -> tuple[int, int]:
-        """Return by how many parts of segments, and their bytes, the free ones change."""
-        arena = block.segment.arena
-        n_split = split_bytes = 0
-        for neighbour in (block.previous, block.next):
-            if neighbour is not None and neighbour.is_free:
-                arena.remove(neighbour)
-                block.absorb(neighbour)
-                n_split -= 1
-                split_bytes -= neighbour.size_bytes
-        return n_split, split_bytes
+                self.usage.split(arena.kind, n_split, split_bytes)
 
     def _from_device(self, arena: Arena, size_bytes: int) -> Block:
         wanted_bytes = segment_bytes(size_bytes)

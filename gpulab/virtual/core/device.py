@@ -1,6 +1,7 @@
 """The device side of the virtual GPU: streams, engines, the cache, and when each task runs."""
 
 from collections import deque
+from functools import partial
 from typing import Any, NamedTuple
 
 from gpulab.gpus import GpuSpec
@@ -63,7 +64,9 @@ class Device:
         self._copying: dict[Kind, deque[Task]] = {
             kind: deque() for kind in (Kind.COPY_IN, Kind.COPY_OUT, Kind.COPY_PEER)
         }
-        self._sms = Multiprocessors(self.engine, spec.n_sms, self._retire)
+        self._sms = Multiprocessors(
+            self.engine, spec.n_sms, begin=self._begin_kernel, finished=self._retire
+        )
         self.add_stream()
 
     def add_stream(self, gaps: Gaps | None = None) -> Stream:
@@ -113,7 +116,8 @@ class Device:
                 return
         ready_ns = _ready_ns(stream, task)
         if ready_ns > self.engine.now_ns:
-            self.engine.at(ready_ns, lambda: self.resume(stream))
+            # Nothing can come before it in its stream, nor hold it up, once it is this far.
+            self.engine.at(ready_ns, partial(self._start, task))
             return
         self._start(task)
 
@@ -124,7 +128,7 @@ class Device:
             self._retire(task)
         elif task.kind is Kind.KERNEL:
             task.n_wanted_sms = self._n_sms(task.demand)
-            self._sms.add(task, lambda: self._begin_kernel(task))
+            self._sms.add(task)
         else:
             queue = self._copying[task.kind]
             queue.append(task)
@@ -166,6 +170,7 @@ class Device:
 
     def _end_copy(self, task: Task) -> None:
         queue = self._copying[task.kind]
+        # Each direction has one engine, which takes copies in the order of their arrival.
         queue.popleft()
         if queue:
             self._start_copy(queue[0])

@@ -109,8 +109,9 @@ class Host:
     def launch(self, task: Task, host_ns: int) -> Task:
         """Spend ``host_ns`` on the call, waiting first if the launch queue is full."""
         self.start_context()
-        self._wait_for_room(task.stream.device)
-        self.spend(host_ns)
+        if task.stream.device.n_pending >= self.costs.queue_depth:
+            self._wait_for_room(task.stream.device)
+        self.now_ns += host_ns
         self.submit(task)
         return task
 
@@ -155,13 +156,12 @@ class Host:
         return 0 if task is None else task.stream.device.finish(task)
 
     def _wait_until(self, end_ns: int, call_ns: int) -> None:
+        # Waking up takes time only if the host has slept.
         is_idle = end_ns <= self.now_ns
         self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
         self.catch_up()
 
     def _wait_for_room(self, device: Owner) -> None:
-        if device.n_pending < self.costs.queue_depth:
-            return
         self.catch_up()
         if device.n_pending >= self.costs.queue_depth:
             self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))

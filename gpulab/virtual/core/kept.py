@@ -60,6 +60,7 @@ class KeptBack:
         """Keep a block until the work submitted by now to the streams that use it is done."""
         streams = block.used_on or set()
         block.used_on = None
+        # A set has no order, and two runs of a program must not differ.
         for stream in sorted(streams):
             queue = self._queues.setdefault(stream, deque())
             queue.append((self._hooks.mark(stream), block))

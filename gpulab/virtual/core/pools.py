@@ -28,6 +28,7 @@ class Pools:
             If nobody holds that private pool.
         """
         key = (pool, size_bytes <= SMALL_BYTES, stream)
+        # Asked for at every allocation, and made once.
         return self._arenas.get(key) or self._new_arena(*key)
 
     def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:

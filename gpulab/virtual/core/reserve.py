@@ -59,7 +59,7 @@ class Reserve:
         """Take a segment of this size from the device, and return the block that fills it."""
         hooks.on_malloc(size_bytes)
         segment = Segment(arena, self._next_address, size_bytes)
-        block = segment.first = Block(segment, 0, size_bytes)
+        block = segment.first = Block(segment, segment.address, size_bytes)
         self._next_address += size_bytes
         self.segments.add(segment)
         self.n_allocations += 1

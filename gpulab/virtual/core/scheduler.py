@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from gpulab.virtual.core.engine import Engine
 from gpulab.virtual.core.task import Task
@@ -16,20 +17,28 @@ class Multiprocessors:
     small kernels overlap and two large ones take turns.
     """
 
-    def __init__(self, engine: Engine, n_sms: int, finished: Callable[[Task], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        n_sms: int,
+        *,
+        begin: Callable[[Task], int],
+        finished: Callable[[Task], None],
+    ) -> None:
         self._engine = engine
         self._n_sms = n_sms
+        self._begin = begin
         self._finished = finished
         self._running: list[Task] = []
-        self._waiting: deque[tuple[Task, Callable[[], int]]] = deque()
+        self._waiting: deque[Task] = deque()
 
-    def add(self, task: Task, duration_ns: Callable[[], int]) -> None:
+    def add(self, task: Task) -> None:
         """Start ``task`` as soon as a multiprocessor is free; its duration is asked for then."""
         if self._running:
-            self._waiting.append((task, duration_ns))
+            self._waiting.append(task)
             self._share_out()
         else:  # nothing to share, as in most programs most of the time
-            self._start(task, duration_ns)
+            self._start(task, self._n_sms)
             self._plan_end(task)
 
     def _free(self) -> int:
@@ -37,18 +46,18 @@ class Multiprocessors:
 
     def _share_out(self) -> None:
         self._account()
+        # Who runs is served first: blocks of a running kernel come before those of a waiting one.
         for task in self._running:
             task.n_granted_sms += min(self._free(), task.n_wanted_sms - task.n_granted_sms)
         while self._waiting and self._free() and len(self._running) < N_CONCURRENT_KERNELS:
-            self._start(*self._waiting.popleft())
+            self._start(self._waiting.popleft(), self._free())
         for task in self._running:
             self._plan_end(task)
 
-    def _start(self, task: Task, duration_ns: Callable[[], int]) -> None:
-        now_ns = self._engine.now_ns
-        task.start_ns = task.updated_ns = now_ns
-        task.remaining_ns = duration_ns()
-        task.n_granted_sms = min(task.n_wanted_sms, self._free())
+    def _start(self, task: Task, n_free: int) -> None:
+        task.start_ns = task.updated_ns = self._engine.now_ns
+        task.remaining_ns = self._begin(task)
+        task.n_granted_sms = min(task.n_wanted_sms, n_free)
         self._running.append(task)
 
     def _account(self) -> None:
@@ -62,9 +71,9 @@ class Multiprocessors:
     def _plan_end(self, task: Task) -> None:
         # A version makes the end that was planned with an older share a no-op.
         task.version += 1
-        version = task.version
         needed_ns = -(-task.remaining_ns * task.n_wanted_sms // task.n_granted_sms)
-        self._engine.at(self._engine.now_ns + needed_ns, lambda: self._end(task, version))
+        end = partial(self._end, task, task.version)
+        self._engine.at(self._engine.now_ns + needed_ns, end)
 
     def _end(self, task: Task, version: int) -> None:
         if version != task.version:

@@ -143,7 +143,7 @@ class Block:
 
     Attributes
     ----------
-    segment, offset_bytes, size_bytes
+    segment, address, size_bytes
         Where it lies and how large it is.
     requested_bytes
         What was asked for, before rounding up.
@@ -157,13 +157,13 @@ class Block:
     """
 
     __slots__ = (
-        *("is_allocated", "is_free", "n_waits", "next", "offset_bytes", "previous"),
+        *("address", "is_allocated", "is_free", "n_waits", "next", "previous"),
         *("requested_bytes", "segment", "size_bytes", "used_on"),
     )
 
-    def __init__(self, segment: Segment, offset_bytes: int, size_bytes: int) -> None:
+    def __init__(self, segment: Segment, address: int, size_bytes: int) -> None:
         self.segment = segment
-        self.offset_bytes = offset_bytes
+        self.address = address
         self.size_bytes = size_bytes
         self.requested_bytes = self.n_waits = 0
         self.is_allocated = self.is_free = False
@@ -172,9 +172,9 @@ class Block:
         self.next: Block | None = None
 
     @property
-    def address(self) -> int:
-        """Where it begins on the device."""
-        return self.segment.address + self.offset_bytes
+    def offset_bytes(self) -> int:
+        """Where it begins in its segment."""
+        return self.address - self.segment.address
 
     @property
     def stream(self) -> int:
@@ -194,14 +194,14 @@ class Block:
 
     def cut(self, size_bytes: int) -> "Block":
         """Return a new block of the first ``size_bytes``; this one keeps the rest."""
-        front = Block(self.segment, self.offset_bytes, size_bytes)
+        front = Block(self.segment, self.address, size_bytes)
         front.previous, front.next = self.previous, self
         if self.previous is None:
             self.segment.first = front
         else:
             self.previous.next = front
         self.previous = front
-        self.offset_bytes += size_bytes
+        self.address += size_bytes
         self.size_bytes -= size_bytes
         return front
 
@@ -209,7 +209,7 @@ class Block:
         """Take over the place of the block before or behind this one."""
         self.size_bytes += neighbour.size_bytes
         if neighbour is self.previous:
-            self.offset_bytes = neighbour.offset_bytes
+            self.address = neighbour.address
             self.previous = neighbour.previous
             if self.previous is None:
                 self.segment.first = self

@@ -130,6 +130,17 @@ class Usage:
         self.active_bytes.add(kind, size_bytes)
         self.requested_bytes.add(kind, requested_bytes)
 
+    def release(self, kind: int, size_bytes: int) -> None:
+        """Count a block that its owner gave up, though others may still use it."""
+        self.allocation.current[kind] -= 1
+        self.allocated_bytes.current[kind] -= size_bytes
+
+    def split(self, kind: int, n_parts: int, size_bytes: int) -> None:
+        """Count free parts of segments that came, or went if negative, and their bytes."""
+        if n_parts:
+            self.inactive_split.change(kind, n_parts)
+        self.inactive_split_bytes.change(kind, size_bytes)
+
     def take_back(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
         """Count a block that nothing uses any more."""
         self.active.current[kind] -= 1

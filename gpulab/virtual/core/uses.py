@@ -125,6 +125,7 @@ class FreedBlocks:
         for use in uses:
             use.owner = block.stream
         self._put(block, uses)
+        # Seldom, so that freeing stays as quick as it is where nothing is kept.
         if len(self._kept) >= self._n_swept_at:
             self._sweep(host)
 

@@ -69,7 +69,7 @@ def _cast(item: torch.Tensor) -> torch.Tensor:
 
 
 def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """Give every head of the query its own keys and values, without copying them."""
+    """Give every head of the query its own keys and values."""
     n_heads, n_queries = item.size(1), query.size(1)
     if n_heads == n_queries or not n_heads or n_queries % n_heads:
         return item
@@ -95,5 +95,6 @@ def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor 
     """Return the mask as what is added to the products: 0, or minus infinity for False."""
     if mask is None or mask.dtype is not torch.bool:
         return mask
+    # The operator for CPUs adds its mask, where CUDA takes one that says True and False.
     zero = torch.zeros((), dtype=query.dtype, device=query.device)
     return zero.masked_fill(~mask, float("-inf"))

@@ -56,6 +56,7 @@ class GraphBase:
             )
         machine.require_no_capture()
         self.pool_id = pool if pool is not None else (next(_pools), 0)
+        # The pool serves the streams that take part, those that join later too.
         capture = Capture(stream, self.pool_id)
         streams = machine.gpu.device.streams
         machine.gpu.memory.pools.route(self.pool_id, lambda number: capture.has(streams[number]))
@@ -79,6 +80,7 @@ class GraphBase:
             failure = "capturing stream has unjoined work"
         elif failure is not None:
             failure = "operation failed due to a previous error during capture"
+        # PyTorch's own graph is of no use then either, and keeps its memory.
         if failure is not None:
             self.reset()
             raise machine.cuda_error(f"CUDA error: {failure}")

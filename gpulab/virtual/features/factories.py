@@ -33,7 +33,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _target(machine: Machine, device: Any) -> torch.device | None:
     """Return where a new tensor shall be, with its index; None stands for the host's default."""
     if device is None:
-        device = _default_device()
+        device = default_device()
     if device is None:
         return None
     if isinstance(device, int):
@@ -42,7 +42,7 @@ def _target(machine: Machine, device: Any) -> torch.device | None:
     return cuda_device(index_of(named, machine)) if named.type == "cuda" else named
 
 
-def _default_device() -> torch.device | None:
+def default_device() -> torch.device | None:
     """Return the device of ``set_default_device`` or ``with torch.device(...)``."""
     devices = [mode.device for mode in function_modes() if isinstance(mode, DeviceContext)]
     return devices[-1] if devices else None
@@ -73,6 +73,7 @@ def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
 
 def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     """Make a host tensor of numbers, some of which may be virtual tensors of one element."""
+    # Most data are plain numbers; looking for tensors in them first would take longer.
     try:
         made: torch.Tensor = original(data, dtype=dtype, device="cpu")
     except (RuntimeError, TypeError):

@@ -59,6 +59,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         return _grouped(lists)
 
     functions = {"dropout": dropout, "rms_norm": rms_norm}
+    # Both modules look for the name in themselves.
     types = {"_foreach_supported_types": [torch.Tensor, torch.nn.Parameter, VirtualTensor]}
     return [
         (torch, functions),

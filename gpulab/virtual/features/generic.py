@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from gpulab.virtual import current_streams
 from gpulab.virtual.core.machine import Machine, active
 from gpulab.virtual.core.task import Stream as CoreStream
 from gpulab.virtual.private import C
@@ -136,7 +137,7 @@ def make_current(stream: StreamBase) -> None:
     """Make a stream current, and its GPU too."""
     machine = active()
     machine.current = stream.core.device.index
-    machine.gpu.stream = stream.core
+    current_streams.make_current(machine.gpu, stream.core)
 
 
 class Entering:
@@ -157,7 +158,7 @@ class Entering:
         """Make current again what was before."""
         machine = active()
         before, core = vars(stream)["_left"].pop()
-        machine.gpus[stream.core.device.index].stream = core
+        current_streams.make_current(machine.gpus[stream.core.device.index], core)
         machine.current = before
 
 

@@ -1,7 +1,7 @@
 """Methods of torch.Tensor, and functions that make tensors, which must know of the virtual GPU."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -9,11 +9,13 @@ import torch
 from gpulab.virtual import copies
 from gpulab.virtual.core.machine import Machine, is_owner
 from gpulab.virtual.core.sites import user_site
+from gpulab.virtual.features.factories import default_device
 from gpulab.virtual.features.refused import require_dense
-from gpulab.virtual.private import device_constructors, parse_to
+from gpulab.virtual.private import device_constructors, disable_dispatch, parse_to
 from gpulab.virtual.streams import index_of
 from gpulab.virtual.tensor import VirtualTensor, cuda_device
 from gpulab.virtual.touches import host_touch
+from gpulab.virtual.trials import META
 
 # Where C++ reads a bare number as a device, it asks for an accelerator that it was built with.
 _FACTORIES = (
@@ -21,6 +23,7 @@ _FACTORIES = (
     *("linspace", "logspace", "eye", "empty_strided", "empty_like", "zeros_like", "ones_like"),
     *("full_like", "rand_like", "randn_like", "randint_like"),
 )
+_NO_DATA = "Cannot copy out of meta tensor; no data!"
 
 # PyTorch collects its own factories at the first use, and must not find those below instead.
 device_constructors()
@@ -28,7 +31,7 @@ device_constructors()
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return what to put in the place of which names of torch."""
-    factories = {name: _with_number(machine, getattr(torch, name)) for name in _FACTORIES}
+    factories = {name: _factory(machine, name, getattr(torch, name)) for name in _FACTORIES}
     return [
         (torch.Tensor, {**_moves(machine), **_host_access(machine)}),
         (torch.nn.Module, {"_apply": _in_place(torch.nn.Module._apply)}),
@@ -81,9 +84,13 @@ def _moves(machine: Machine) -> dict[str, Any]:
 
     def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         device, options = _parse_to(machine, args, kwargs)
+        if device is not None and device.type == "meta":
+            return _without_data(self, options["dtype"])
         if device is None or device.type != "cuda":
             return original(self, *args, **kwargs)
         require_dense(self)
+        if self.is_meta:
+            raise NotImplementedError(_NO_DATA)
         dtype = options.pop("dtype") or self.dtype
         index = index_of(device, machine)
         if not isinstance(self, VirtualTensor):
@@ -172,11 +179,34 @@ def _host_access(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _with_number(machine: Machine, original: Any) -> Any:
+def _factory(machine: Machine, name: str, original: Any) -> Any:
+    follows_default = not name.endswith("_like")
+
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
-        if type(kwargs.get("device")) is int:
-            kwargs["device"] = _numbered(machine, kwargs["device"])
+        device = kwargs.get("device")
+        if type(device) is int:
+            kwargs["device"] = _numbered(machine, device)
+        elif device is None and follows_default:
+            device = default_device()
+        if isinstance(device, (str, torch.device)) and torch.device(device).type == "meta":
+            return _undispatched(lambda: original(*args, **kwargs))
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
 
     return make
+
+
+def _without_data(source: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """Return what the program itself asks to have on the device ``meta``."""
+    sizes, strides = source.size(), source.stride()
+    make = partial(torch.empty_strided, sizes, strides, dtype=dtype or source.dtype, device=META)
+    return _undispatched(make)
+
+
+def _undispatched(make: Callable[[], torch.Tensor]) -> torch.Tensor:
+    # Further down, meta is what PyTorch's C++ layer takes the virtual GPU for.
+    guard = disable_dispatch()
+    try:
+        return make()
+    finally:
+        del guard

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -131,6 +131,7 @@ def _find(name: str) -> tuple[Any, str, Any]:
     return owner, last, getattr(owner, last, None)
 
 
+@cache  # the same at every entry
 def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)

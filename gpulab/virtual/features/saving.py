@@ -101,7 +101,7 @@ def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
     own = {*VirtualTensor.__annotations__, "_is_param"}
     state = {name: value for name, value in vars(tensor).items() if name not in own}
     if getattr(tensor, "_is_param", False):
-        data = wrap(tensor.layout_key, tensor.storage_block, tensor.offset)
+        data = wrap(tensor.layout_key, tensor.storage_block, tensor.offset, like=tensor)
         parts: tuple[Any, ...] = (data, tensor.requires_grad, OrderedDict())
         if state:
             return rebuild_parameter_with_state, (*parts, state)

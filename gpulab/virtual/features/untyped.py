@@ -97,7 +97,7 @@ class VirtualStorage(torch.UntypedStorage):
             whole = layout((n_elements,), (1,), place.dtype)
             values = self.block.values
             values.known = values.known and copies.known_by_size(active(), whole)
-        tensor.data = wrap(place, self.block, offset)
+        tensor.become(wrap(place, self.block, offset, like=tensor))
 
     def _write_file(self, *args: Any) -> None:
         self.cpu()._write_file(*args)
@@ -147,7 +147,7 @@ def storage_of(tensor: VirtualTensor) -> VirtualStorage:
     return _storages.get(block.identity) or VirtualStorage(block)
 
 
-def _set(
+def set_to(
     tensor: VirtualTensor,
     source: Any = None,
     storage_offset: int = 0,
@@ -156,13 +156,14 @@ def _set(
 ) -> VirtualTensor:
     """Make a tensor a view of other memory, as ``Tensor.set_`` does."""
     machine = active()
-    if isinstance(source, VirtualTensor):
-        tensor.data = wrap(source.layout_key, source.storage_block, source.offset)
+    if isinstance(source, VirtualTensor) and size is None:
+        whole = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
+        tensor.become(whole)
         return tensor
     if source is None:
         gpu = tensor.storage_block.gpu
         source, size = VirtualStorage(Storage(machine, gpu, 0, known=True)), (0,)
-    storage = source.untyped()
+    storage = source.untyped_storage() if isinstance(source, torch.Tensor) else source.untyped()
     if not isinstance(storage, VirtualStorage):
         raise RuntimeError(  # noqa: TRY004 # as PyTorch
             f'Attempted to set the storage of a tensor on device "{tensor.device}" to a storage '
@@ -182,6 +183,6 @@ def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
 # Here and not in the class, because they need copies, and copies need the class.
 for _name, _method in {
     "untyped_storage": storage_of,
-    "set_": _set,
+    "set_": set_to,  # C++ would take the storage for the host memory that it is to it
 }.items():
     setattr(VirtualTensor, _name, _method)
