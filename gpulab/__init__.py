@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpulab.measurement import Conditions, Finding, Measurement, Timeline
     from gpulab.measuring import measure
     from gpulab.ordering import hazards
+    from gpulab.tracing import timeline
     from gpulab.virtual import virtual_gpu
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ladder",
     "load_ipython_extension",
     "measure",
+    "timeline",
     "unload_ipython_extension",
     "use",
     "virtual_gpu",
@@ -43,6 +45,7 @@ _HOMES = {
     "ladder": "gpulab.climbing",
     "load_ipython_extension": "gpulab.magic",
     "measure": "gpulab.measuring",
+    "timeline": "gpulab.tracing",
     "unload_ipython_extension": "gpulab.magic",
     "use": "gpulab.device",
     "virtual_gpu": "gpulab.virtual",

@@ -1,70 +1,33 @@
-"""A timeline as frozen records: what ran when, on which lane, and where that is known from."""
+"""A timeline as a frozen record: what ran when, on which lane, and where that is known from."""
 
-import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar
+import importlib
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpulab._schema import Saved
-from gpulab._sources import check_source
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab._sources import check_source, place
+from gpulab._span import SPAN_KINDS, Series, Span
+from gpulab._timeline_links import queue_depth
+from gpulab._timeline_summary import Summary, summarize
+from gpulab._timeline_trace import trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SPAN_KINDS = ("host", "launch", "kernel", "copy", "event", "wait")
-_COLUMNS = ("kind", "name", "lane", "start_s", "end_s", "stream")
+__all__ = ["SPAN_KINDS", "Series", "Span", "Timeline"]
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Something that had a start and an end.
-
-    Attributes
-    ----------
-    kind
-        One of ``"host"``, ``"launch"``, ``"kernel"``, ``"copy"``, ``"event"``, ``"wait"``.
-    name
-        Of the kernel, the copy, the call.
-    lane
-        Row of the timeline that it belongs to, e.g. ``"host"`` or ``"stream 7"``.
-    start_s, end_s
-        Seconds from the start of the timeline; equal for something without duration.
-    stream
-        Number of the stream; None on the host.
-
-    Raises
-    ------
-    UnknownNameError
-        If the kind is not one of the six.
-    InvalidOptionError
-        If a time is not finite, or the end lies before the start.
-    """
-
-    kind: str
-    name: str
-    lane: str
-    start_s: float
-    end_s: float
-    stream: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in SPAN_KINDS:
-            raise UnknownNameError("span kind", self.kind, SPAN_KINDS)
-        if not -math.inf < self.start_s <= self.end_s < math.inf:
-            raise InvalidOptionError(
-                f"start_s={self.start_s}, end_s={self.end_s}; "
-                "both must be finite seconds, and the end not before the start"
-            )
-
-    @property
-    def duration_s(self) -> float:
-        """Seconds from start to end, waiting inside included."""
-        return self.end_s - self.start_s
+# The pictures are made of records and so know them; the record knows only where they are made.
+_PICTURES = "gpulab.timeline_view"
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline(Saved):
     """Spans of one run, on all its lanes.
+
+    In a notebook it shows itself: as a picture to zoom and pan where widgets run, else as a
+    static one.
 
     Attributes
     ----------
@@ -74,6 +37,10 @@ class Timeline(Saved):
         ``"measured"``, ``"recorded"`` or ``"virtual"``.
     device_name
         As the driver reports it, e.g. ``"NVIDIA H200"``.
+    memory
+        Bytes in use on each device, as PyTorch's allocator counts them.
+    n_missing
+        Launches whose records the profiler lost; more ran than the spans say.
 
     Raises
     ------
@@ -86,6 +53,8 @@ class Timeline(Saved):
     spans: tuple[Span, ...]
     source: str
     device_name: str
+    memory: tuple[Series, ...] = ()
+    n_missing: int = 0
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -97,17 +66,73 @@ class Timeline(Saved):
             return 0.0
         return max(span.end_s for span in self.spans) - min(span.start_s for span in self.spans)
 
+    @property
+    def place(self) -> str:
+        """The device with the source, e.g. ``"virtual NVIDIA H200"``."""
+        return place(self.device_name, self.source)
+
+    @property
+    def queue_depth(self) -> tuple[Series, ...]:
+        """How many launches each device had before it or in work; computed from the spans."""
+        return queue_depth(self.spans)
+
+    def summary(self) -> Summary:
+        """Say how busy each device was, what overlapped, and why it stood still.
+
+        Shares are of the time from the first start to the last end. *Busy* is a device while at
+        least one kernel or copy runs on it, which says nothing of how much of the chip is in
+        use; *idle* is the rest. *Overlap* is the time in which at least two streams have work
+        running, as a share of the busy time. A gap's cause is what was released last before the
+        device went on; see :class:`gpulab._timeline_gaps.Gap`.
+        """
+        return summarize(self.spans, self.place, self.n_missing)
+
+    def to_chrome_trace(self, path: str | Path) -> Path:
+        """Write a file that Perfetto (ui.perfetto.dev) and ``chrome://tracing`` open.
+
+        Parameters
+        ----------
+        path
+            Where to write it, usually with the ending ``.json``; a file there is replaced.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        series = (*self.queue_depth, *self.memory)
+        content = trace(self.spans, series, self.place, self.device_name)
+        path = Path(path)
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row a span.
 
         Columns are the fields of :class:`Span` and ``duration_s``, ``source`` and
-        ``device_name``.
+        ``device_name``. Whole numbers that are not known are missing values.
         """
         import pandas as pd
 
-        table = pd.DataFrame([asdict(span) for span in self.spans], columns=list(_COLUMNS))
-        return table.assign(
-            duration_s=[span.duration_s for span in self.spans],
-            source=self.source,
-            device_name=self.device_name,
+        names = [field.name for field in fields(Span)]
+        # By columns: a dict a span would take most of a minute for a million of them.
+        columns = {name: [getattr(span, name) for span in self.spans] for name in names}
+        whole = dict.fromkeys(
+            ("stream", "device", "correlation", "waits_for", "size_bytes"), "Int64"
         )
+        return (
+            pd.DataFrame(columns)
+            .astype(whole)
+            .assign(
+                duration_s=[span.duration_s for span in self.spans],
+                source=self.source,
+                device_name=self.device_name,
+            )
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        bundle: dict[str, Any] = importlib.import_module(_PICTURES).bundle(self)
+        return bundle

@@ -5,15 +5,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab._axes import COLOURS, Look, as_list, finish, log_axis, looks, name_of, need, unit_of
+from gpulab._axes import COLOURS, as_list, finish, log_axis, looks, name_of, need, unit_of
 from gpulab._figure import Figure, frame_of, provenance, render
 from gpulab.errors import InvalidOptionError
-from gpulab.measurement import SPAN_KINDS, Measurement, Span, Timeline
+from gpulab.measurement import Measurement
+from gpulab.timeline_figure import timeline
 from gpulab.units import format_estimate
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+__all__ = [
+    "call_times",
+    "compare_methods",
+    "distribution",
+    "draw",
+    "predicted_against_measured",
+    "samples",
+    "scaling",
+    "timeline",
+]
 
 _ONE_LINE_TITLE = 56
 _THIN, _CHARACTER = 0.01, 0.012  # shares of the width of the axes
@@ -221,59 +233,6 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.grid(visible=True, alpha=0.3)
     return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
-
-
-def timeline(record: Timeline, ax: "Axes") -> "Axes":
-    """Draw what host and streams did, one lane each, against time in microseconds.
-
-    Time starts at the first span. A wait on a stream is no work: it keeps nobody busy.
-    """
-    if not record.spans:
-        raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
-    kinds = dict(zip(SPAN_KINDS, looks(), strict=False))
-    lanes = sorted(dict.fromkeys(span.lane for span in record.spans), key="host".__ne__)
-    begin_s = min(span.start_s for span in record.spans)
-    length_s = (max(span.end_s for span in record.spans) - begin_s) or 1e-6  # one moment
-    for kind in dict.fromkeys(span.kind for span in record.spans):
-        ax.bar(
-            0,
-            0,
-            0,
-            color=kinds[kind].colour,
-            hatch=kinds[kind].hatch,
-            edgecolor="white",
-            label=kind,
-        )
-    for span in record.spans:
-        place = (begin_s, length_s, lanes.index(span.lane))
-        _bar(ax, span, kinds[span.kind], place)
-    ax.set_yticks(range(len(lanes)), lanes)
-    ax.set_ylim(len(lanes) - 0.5, -0.5)
-    ax.set_xlim(-0.01e6 * length_s, 1.01e6 * length_s)
-    ax.xaxis.set_major_formatter("{x:,.6g}")
-    finish(ax, "Timeline", "time (µs)", "", legend=False)
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return ax
-
-
-def _bar(ax: "Axes", span: Span, look: Look, place: tuple[float, float, int]) -> None:
-    """Draw one span, with its name where there is room for it."""
-    begin_s, length_s, row = place
-    start_us, width_us = (span.start_s - begin_s) * 1e6, (span.end_s - span.start_s) * 1e6
-    share = width_us * 1e-6 / length_s
-    ax.broken_barh(
-        [(start_us, width_us)],
-        (row - 0.35, 0.7),
-        facecolor=look.colour,
-        hatch=look.hatch,
-        edgecolor="white",
-        # A white edge would hide a bar that is hardly wider than the edge.
-        linewidth=1.0 if share > _THIN else 0.0,
-    )
-    if share > _CHARACTER * len(span.name):
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-        middle = (start_us + width_us / 2, row)
-        ax.text(*middle, span.name, ha="center", va="center", fontsize="small", bbox=box)
 
 
 def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":

@@ -23,27 +23,56 @@ ROWS = [
     ["virtual core"],
     ["virtual"],
     ["device", "clocks"],
+    ["records"],
     ["timing"],
-    ["findings", "warmup", "timeline", "ordering"],
+    ["floor"],
+    ["findings", "warmup", "ordering"],
+    ["timeline"],
     ["measuring"],
-    ["plots", "exercises", "magic"],
+    ["comparing"],
+    ["climbing", "workloads"],
+    ["plots"],
+    ["exercises", "magic"],
     ["lessons"],
     ["cli"],
 ]
 FAMILIES = {
     "version": ["_lazy", "_version"],
     "measurement": [
-        *["_distribution", "_markup", "_measurement_html", "_schema", "_sources", "_spans"],
-        "measurement",
+        *["_conditions", "_distribution", "_markup", "_measurement_html", "_schema", "_sources"],
+        *["_span", "_spans", "_timeline_gaps", "_timeline_layout", "_timeline_links"],
+        *["_timeline_summary", "_timeline_trace", "measurement"],
     ],
     "device": ["device", "_doctor"],
-    "timing": ["timing", "guard"],
+    "clocks": [
+        *["clocks", "_clocks_lock", "_clocks_nvml", "_clocks_reading", "_clocks_regime"],
+        "_clocks_watchdog",
+    ],
+    "records": [
+        *["records", "_records_kineto", "_records_record", "_records_stderr"],
+        "_records_virtual",
+    ],
+    "floor": ["floor", "_floor_timer"],
+    "timing": ["timing", "_events", "flush", "guard", "referee", "replay", "saturation"],
+    "findings": ["findings", "_doubts_run", "_doubts_samples", "_facts"],
     "ordering": [
         *["_ordering_calls", "_ordering_memory", "_ordering_operators", "_ordering_real"],
         "ordering",
     ],
-    "plots": ["plots", "_axes", "_figure"],
-    "magic": ["magic", "_magic_compile", "_magic_guard", "_magic_options"],
+    "timeline": [
+        *["recorder", "tracing", "_timeline_memory", "_timeline_notes", "_timeline_records"],
+        *["_timeline_streams", "_timeline_watch"],
+    ],
+    "workloads": [
+        *["workloads", "_workloads_problem", "_workloads_products", "_workloads_elementwise"],
+        *["_workloads_rows", "_workloads_indexed"],
+    ],
+    "measuring": ["measuring", "_outcome", "_plan", "_progress", "_sampling"],
+    "plots": [
+        *["plots", "_axes", "_figure", "_ladder_plot", "timeline_figure", "timeline_view"],
+        "_timeline_drawing",
+    ],
+    "magic": ["magic", "_magic_compile", "_magic_guard", "_magic_options", "_magic_run"],
     "lessons": ["lessons", "_notebook_build"],
 }
 # Torch-free and clock-free, so that the model of the GPU is arithmetic and nothing else.

@@ -498,7 +498,8 @@ def test_timeline_lasts_from_first_start_to_last_end() -> None:
 def test_timeline_frame_has_one_row_a_span() -> None:
     """The columns are there even when no span is."""
     columns = [
-        *["kind", "name", "lane", "start_s", "end_s", "stream"],
+        *["kind", "name", "lane", "start_s", "end_s", "stream", "device", "engine"],
+        *["correlation", "waits_for", "size_bytes"],
         *["duration_s", "source", "device_name"],
     ]
     frame = TIMELINE.to_frame()

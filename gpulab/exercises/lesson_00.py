@@ -46,8 +46,9 @@ SOURCES = Exercise(
         "On a machine without a GPU, a number is either computed now or was kept from elsewhere.",
     ),
     choices={
-        "a": "`%cudatime` on your laptop; its line ends with `virtual NVIDIA H200)`",
-        "b": "`%cudatime` on another machine; its line ends with `Tesla T4, measured)`",
+        "a": "`%cudatime` on your laptop; its line ends with `virtual NVIDIA H200 at 1980 MHz)`",
+        "b": "`%cudatime` on another machine; its line ends with "
+        "`Tesla T4, measured at 1590 MHz)`",
         "c": "a plot seen on your laptop, which has no GPU; its title ends with "
         "`(recorded on NVIDIA H200)`",
         "d": "`start.elapsed_time(end)` in unmodified PyTorch code, on a laptop without a GPU",
@@ -58,7 +59,7 @@ READ_THE_LINE = Exercise(
     "00.read-the-line",
     "A cell printed this line. What does [24.8, 25.0] say?\n\n"
     "    24.9 µs [24.8, 25.0] per call (median, 95 % interval of 41;\n"
-    "    events, warm; NVIDIA H200, measured)",
+    "    events, hot cache; NVIDIA H200, measured)",
     Choice(
         right="c",
         why="The interval is about the median: if the 41 samples were taken again and again in "

@@ -152,9 +152,10 @@ matmul_guess.compare(matmul)
 # | the first number | the time of one call: the median of all samples |
 # | the two in brackets | the 95 % interval of this median, in the same unit |
 # | `of N` | how many samples were taken |
-# | `events` | the method, that is, who held the stopwatch (lessons 01 to 03) |
-# | `warm` | some calls were made before the first sample, and not counted (lesson 04) |
-# | the end | the GPU, and the source of the number |
+# | `calibrated` | the method, that is, who held the stopwatch (lessons 01 to 03) |
+# | `cold cache` | before each sample the cache of the GPU was filled with something else |
+# | `floor ... subtracted` | what it would read of no work at all was taken off (lesson 03) |
+# | the end | the GPU, the source of the number, and the clock at which it ran |
 #
 # Lines below it that begin with `note:` say what there is to doubt. Take them seriously.
 #

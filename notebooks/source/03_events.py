@@ -26,7 +26,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.timeline import Recorder
+from gpulab.recorder import Recorder
 from gpulab.units import format_time
 
 draw_timeline = partial(plots.draw, plots.timeline, ax_size=(8, 2.4))
@@ -72,11 +72,11 @@ start.elapsed_time(end)
 # second marker was reached and asked for the distance. The answer is in **milliseconds**, a unit
 # of its own in a world of seconds: convert it on the line where you read it.
 #
-# One reading can be off by chance. `gpulab.measure` takes many (its method is events, unless you
-# name another) and gives the median:
+# One reading can be off by chance. `gpulab.measure` takes many and gives the median. Here it must
+# be told to use plain events: by itself it does more, which the end of this lesson explains.
 
 # %%
-pair = gpulab.measure(lambda: a @ a, label="a pair of events")
+pair = gpulab.measure(lambda: a @ a, method="events", label="a pair of events")
 pair
 
 # %%
@@ -643,6 +643,10 @@ waits[["synchronize", "processor time"]].map(format_time)
 # - A pair sees its own stream only.
 # - A pair reads more than the kernel by a constant of some microseconds. It can be taken off.
 # - Only `synchronize` keeps the host.
+#
+# `gpulab.measure` and `%%cudatime` do all of this when you name no method: head start, pairs, one
+# wait, and the constant taken off. They call it *calibrated*; and they empty the GPU's cache
+# before each sample, which is lesson 06.
 #
 # Still open: why everything ran three times first. That is lesson 04.
 

@@ -17,7 +17,7 @@ _DENSE = "use a dense tensor, or a sparse one on the CPU"
 _MEMORY = "read torch.cuda.memory_stats() or memory_summary(), or use a CUDA GPU"
 _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
-_PROFILER = "see gpulab.timeline.Recorder, or use a CUDA GPU"
+_PROFILER = "see gpulab.timeline(work), or use a CUDA GPU"
 _PROCESSES = "send a copy on the CPU, as tensor.cpu()"
 _ONE_PROCESS = 'give each device its work from one process, or name the backend "gloo" for the CPU'
 

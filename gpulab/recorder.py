@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from gpulab import device
+from gpulab._events import new_event
 from gpulab.measurement import Span, Timeline
-from gpulab.timing import new_event
 
 __all__ = ["Recorder"]
 

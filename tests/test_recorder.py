@@ -8,7 +8,7 @@ import torch
 import gpulab
 from gpulab.gpus import gpu
 from gpulab.measurement import Span
-from gpulab.timeline import Recorder
+from gpulab.recorder import Recorder
 from gpulab.virtual.core.device import Gaps
 from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.session import VirtualGpu

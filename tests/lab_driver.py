@@ -1,0 +1,94 @@
+"""A real JupyterLab in a real browser, for the tests that use one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpulab.lessons import usable_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium")
+RUN_TIMEOUT_MS = 180_000
+# JupyterLab draws only the cells in view; the test wants to see them all
+ALL_CELLS = {"windowingMode": "none"}
+SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start `gpulab lab` in an empty folder, and return its address with the token."""
+    folder = tmp_path_factory.mktemp("learner")
+    settings = folder / "settings"
+    (settings / SETTINGS).parent.mkdir(parents=True)
+    (settings / SETTINGS).write_text(json.dumps(ALL_CELLS))
+    environment = os.environ | {
+        "CUDA_VISIBLE_DEVICES": "",
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"]
+    with subprocess.Popen(
+        [*command, "--port", str(usable_port())],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        lines = iter(server.stdout.readline, "")
+        yield next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
+        server.terminate()
+
+
+@contextmanager
+def chromium() -> Iterator["Page"]:
+    """Open an empty page in headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser.new_page(viewport={"width": 1280, "height": 1000})
+        browser.close()
+
+
+def open_notebook(page: "Page", url: str) -> "Locator":
+    """Open a notebook and wait until its cells are there."""
+    page.goto(url)
+    notebook = page.locator(".jp-NotebookPanel:visible .jp-Notebook")
+    notebook.locator(".jp-CodeCell").first.wait_for(timeout=RUN_TIMEOUT_MS)
+    return notebook
+
+
+def run_all(page: "Page") -> None:
+    """Run every cell from the menu, and wait until all have a number."""
+    idle = page.get_by_text("Python 3 (ipykernel) | Idle")
+    idle.wait_for(timeout=RUN_TIMEOUT_MS)  # before the kernel is there, running does nothing
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.wait_for_function(
+        """() => {
+            const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
+            const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
+            const shown = prompts.map(prompt => prompt.textContent);
+            return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
+        }""",
+        timeout=RUN_TIMEOUT_MS,
+    )
+    idle.wait_for()
