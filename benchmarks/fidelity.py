@@ -32,7 +32,7 @@ from fidelity_readings import (
     provenance,
     sm_clock_mhz,
 )
-from fidelity_workload import FIT, HELD_OUT, UNSEEN, Workload
+from fidelity_workload import EARLIER, FIT, HELD_OUT, UNSEEN, Workload
 from fidelity_workloads import catalogue
 
 SCHEMA = 1
@@ -190,7 +190,7 @@ def main() -> None:
     compare.add_argument("--write", type=Path, help="make a page in Markdown")
     for command in (record, compare):
         command.add_argument("--only", default="", help="names that contain this")
-        roles = (FIT, HELD_OUT, UNSEEN)
+        roles = (FIT, HELD_OUT, UNSEEN, EARLIER)
         command.add_argument("--role", default="", choices=roles, help="workloads of this alone")
     given = parser.parse_args()
     if given.command == "record":

@@ -57,7 +57,8 @@ def embedding(dtype: torch.dtype, n: int, columns: int) -> Work:
     return lambda: functional.embedding(index, table)
 
 
-def _convolution(dtype: torch.dtype, shape: dict[str, Any]) -> tuple[Tensor, Tensor, Work]:
+def convolution(dtype: torch.dtype, shape: dict[str, Any]) -> tuple[Tensor, Tensor, Work]:
+    """Return images, weights, and the call that convolves them."""
     groups, kernel, stride = shape.get("groups", 1), shape["kernel"], shape.get("stride", 1)
     x = normal(dtype, shape["batch"], shape["channels"], shape["size"], shape["size"])
     weight = normal(dtype, shape["filters"], shape["channels"] // groups, kernel, kernel)
@@ -71,12 +72,12 @@ def _convolution(dtype: torch.dtype, shape: dict[str, Any]) -> tuple[Tensor, Ten
 
 def conv(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # numbers, and one name
     """Convolve images; ``float32`` uses TF32 in cuDNN, as PyTorch does unless told not to."""
-    return _convolution(dtype, shape)[2]
+    return convolution(dtype, shape)[2]
 
 
 def conv_backward(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # as in conv
     """Convolve images, and go back to the images and the weights."""
-    x, weight, call = _convolution(dtype, shape)
+    x, weight, call = convolution(dtype, shape)
     return forward_and_backward(call, x, weight)
 
 
@@ -102,9 +103,10 @@ def images(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) ->
     return lambda: call(x)
 
 
-def _attention(
+def attending(
     dtype: torch.dtype, op: str, shape: dict[str, int]
 ) -> tuple[list[Tensor], Callable[[], Tensor]]:
+    """Return queries, keys and values, and the call that attends."""
     q, k, v = inputs = [normal(dtype, *shape.values()) for _ in range(3)]
     causal = op.startswith("causal")
     call = functional.scaled_dot_product_attention
@@ -113,12 +115,12 @@ def _attention(
 
 def attention(dtype: torch.dtype, op: str, **shape: int) -> Work:
     """Attend, by the kernel that PyTorch chooses; batch, heads, length and dim."""
-    return _attention(dtype, op, shape)[1]
+    return attending(dtype, op, shape)[1]
 
 
 def attention_backward(dtype: torch.dtype, op: str, **shape: int) -> Work:
     """Attend, and go back to queries, keys and values."""
-    inputs, call = _attention(dtype, op, shape)
+    inputs, call = attending(dtype, op, shape)
     return forward_and_backward(call, *inputs)
 
 

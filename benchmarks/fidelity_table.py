@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fidelity_workload import FIT, HELD_OUT, UNSEEN
+from fidelity_workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
-_ROLES = (UNSEEN, HELD_OUT, FIT)
+_ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
 GOAL_MEDIAN, GOAL_P90 = 0.10, 0.25
 
 Recording = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from fidelity_operators import Work
 
-FIT, HELD_OUT, UNSEEN = "fit", "held out", "unseen"
+FIT, HELD_OUT, UNSEEN, EARLIER = "fit", "held out", "unseen", "earlier draw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Workload:
     ----------
     role
         ``FIT`` if constants may be fitted to it, ``HELD_OUT`` if it only judges, ``UNSEEN`` if
-        nobody looked at its errors before the model was final.
+        nobody looked at its errors before the model was final, ``EARLIER`` if it was unseen by an
+        earlier model and nothing was fitted to it since.
     dtype
         A name of torch, or ``"tf32"`` for float32 with TF32 matrix products allowed.
     parameters

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+from fidelity_dense import dense
 from fidelity_listed import listed
-from fidelity_unseen import unseen
-from fidelity_workload import Workload
+from fidelity_unseen import EARLIER_SEED, SEED, unseen
+from fidelity_workload import EARLIER, UNSEEN, Workload
 
 
 def catalogue() -> list[Workload]:
@@ -16,7 +17,9 @@ def catalogue() -> list[Workload]:
         If two have the same name.
     """
     by_hand = list(listed())
-    found = [*by_hand, *unseen(by_hand)]
+    earlier = list(unseen(by_hand, EARLIER, EARLIER_SEED))
+    found = [*by_hand, *earlier]
+    found += unseen([*found, *dense()], UNSEEN, SEED)
     counts = Counter(workload.name for workload in found)
     twice = [name for name, n in counts.items() if n > 1]
     if twice:

@@ -80,7 +80,7 @@ def test_rows_off_16_bytes_take_older_kernels() -> None:
     """A product whose rows begin anywhere takes several times as long."""
     aligned = schedule(Product(1, 4096, 4096, 4096), "float16", H200)
     other = schedule(Product(1, 4096, 4096, 4096, is_aligned=False), "float16", H200)
-    assert other.total_ns > 5 * aligned.total_ns
+    assert other.total_ns > 4 * aligned.total_ns
 
 
 def test_few_blocks_are_limited_by_what_one_moves() -> None:

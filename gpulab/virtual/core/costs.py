@@ -1,7 +1,7 @@
 """What a piece of GPU work costs: its kernels' duration, and the host time to launch them.
 
-The constants were fitted to one NVIDIA H200; other GPUs take the same efficiencies on top of
-their data sheets, which is an extrapolation.
+The constants were fitted to one NVIDIA H200, and so were the corrections by size; other GPUs take
+the same efficiencies on top of their data sheets, which is an extrapolation.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from gpulab.gpus import GpuSpec
 from gpulab.virtual.core.cache import Access, Traffic
 from gpulab.virtual.core.families import FAMILIES, Family
 from gpulab.virtual.core.products import Product, Schedule, schedule
+from gpulab.virtual.core.surfaces import Place, correction
 
 _NS = 1e9
 
@@ -56,6 +57,8 @@ class Work:
         What it is called in records, if not like the operator.
     before
         Kernels of the same call that run first.
+    place
+        Where the call lies among those whose times were measured, or None.
     """
 
     family: str
@@ -72,6 +75,7 @@ class Work:
     host_ns: int | None = None
     name: str = ""
     before: tuple["Work", ...] = ()
+    place: Place | None = None
 
     @property
     def launch_ns(self) -> int:
@@ -102,6 +106,8 @@ class _Price:
     hit_byte_ns: float
     miss_byte_ns: float
     scratch_bytes: int
+    hot: float
+    cold: float
 
 
 # Prices by identity, as a record's hash takes longer than the sum; the objects are kept with them.
@@ -119,14 +125,18 @@ def duration_ns(work: Work, traffic: Traffic, spec: GpuSpec, stretch: float = 1.
     ``stretch`` is how much longer its arithmetic takes than at the boost clock.
 
     A roofline with measured ceilings: the slower of arithmetic and memory, on top of a floor.
+    Where calls of the kind were measured, it is multiplied by how far off it was near these sizes.
     It is a model's figure and says nothing about a particular kernel's code.
     """
     price = _price_of(work, spec)
-    miss_bytes = traffic.miss_bytes + price.scratch_bytes
+    miss_bytes = traffic.miss_bytes + traffic.late_bytes + price.scratch_bytes
     memory_ns = traffic.hit_bytes * price.hit_byte_ns + miss_bytes * price.miss_byte_ns
     busy_ns = max(price.arithmetic_ns * stretch + price.waves_ns, memory_ns)
     latency_ns = price.first_miss_ns if miss_bytes else 0
-    return round(price.fixed_ns + latency_ns + busy_ns)
+    touched_bytes = traffic.hit_bytes + traffic.miss_bytes
+    cold_share = traffic.miss_bytes / touched_bytes if touched_bytes else 0.0
+    factor = price.hot + (price.cold - price.hot) * cold_share
+    return round((price.fixed_ns + latency_ns + busy_ns) * factor)
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
@@ -159,6 +169,7 @@ def _price(work: Work, spec: GpuSpec) -> _Price:
     if family.rate:
         n_used = min(spec.n_sms, work.n_rows or spec.n_sms)
         issue_ns = work.n_elements / (family.rate * n_used * clocks_per_ns)
+    factors = correction(work.place)
     return _Price(
         n_sms=min(spec.n_sms, max(1, arithmetic.n_tiles)),
         fixed_ns=_floor_ns(work, family)
@@ -171,6 +182,8 @@ def _price(work: Work, spec: GpuSpec) -> _Price:
         hit_byte_ns=1 / l2_bytes_per_ns,
         miss_byte_ns=1 / memory_bytes_per_ns,
         scratch_bytes=work.scratch_bytes,
+        hot=factors.hot,
+        cold=factors.cold,
     )
 
 

@@ -60,7 +60,7 @@ _GEMM = {
     "float64": _DOUBLE,
     "float32": _SINGLE,
 }
-_UNALIGNED = (Tile(128, 128, 0.085),)
+_UNALIGNED = (Tile(128, 128, 0.2), Tile(64, 64, 0.085), Tile(32, 32, 0.08))
 _CONV_HALF = (Tile(128, 128, 0.70), Tile(256, 64, 0.52))
 _CONV = {
     "float16": _CONV_HALF,
@@ -135,7 +135,10 @@ def schedule(product: Product, arithmetic: str, spec: GpuSpec) -> Schedule:
     ways += [
         _way(product, tile, n_splits, arithmetic, spec)
         for tile in tiles
-        if tile.m * tile.n <= _LARGEST_SPLIT or len(tiles) == 1 or product.kind == "weights"
+        if tile.m * tile.n <= _LARGEST_SPLIT
+        or len(tiles) == 1
+        or tiles is _UNALIGNED
+        or product.kind == "weights"
         for n_splits in _splits(product, tile, arithmetic, spec)
     ]
     return min(ways, key=lambda way: way.total_ns)

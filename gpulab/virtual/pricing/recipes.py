@@ -5,12 +5,15 @@ An operator that is not named here is taken for one kernel over its elements.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil, prod
 
 from gpulab.virtual.core.costs import Work
 from gpulab.virtual.pricing.calls import Call
 from gpulab.virtual.pricing.layer_recipes import LAYERS, foreach
+from gpulab.virtual.pricing.places import place_of
 from gpulab.virtual.pricing.product_recipes import PRODUCTS
+from gpulab.virtual.pricing.reductions import quickest, takes_last
 from gpulab.virtual.storage import Layout
 
 Recipe = Callable[[Call], Work]
@@ -26,7 +29,11 @@ def work_of(call: Call) -> Work:
     recipe = _RECIPES.get(call.name)
     if recipe is None and call.name.startswith("_foreach"):
         recipe = foreach
-    return (recipe or _elementwise)(call)
+    work = (recipe or _elementwise)(call)
+    place = place_of(call, work.family)
+    # What was measured is the whole call, so all of its kernels take the same correction.
+    before = tuple(replace(step, place=place) for step in work.before)
+    return replace(work, before=before, place=place)
 
 
 def _elementwise(call: Call) -> Work:
@@ -53,14 +60,7 @@ def _elementwise_family(call: Call) -> str:
 
 def _is_strided(item: Layout, result: Layout) -> bool:
     """Tell whether neighbours in the result are not neighbours in what is read."""
-    return _quickest(item) != _quickest(result) and len(item.sizes) == len(result.sizes)
-
-
-def _quickest(item: Layout) -> int:
-    """Return the dimension in which neighbours lie side by side."""
-    steps = zip(item.sizes, item.strides, strict=True)
-    found = [(step, place) for place, (n, step) in enumerate(steps) if n > 1 and step]
-    return min(found)[1] if found else 0
+    return quickest(item) != quickest(result) and len(item.sizes) == len(result.sizes)
 
 
 def _is_repeated(item: Layout, result: Layout) -> bool:
@@ -83,29 +83,13 @@ def _reduction(call: Call) -> Work:
     if not call.reads:
         return _elementwise(call)
     source = max(call.reads, key=lambda item: item.n_elements)
-    family = "reduction" if _takes_last(call, source) else "first axis"
+    family = "reduction" if takes_last(call, source) else "first axis"
     length = call.n_in // max(1, call.n_out)
     is_shared = call.n_in >= _SMALLEST_SHARED and (
         family == "first axis" or call.n_out < call.n_in // _SMALLEST_SHARED
     )
     before = (call.step("memset", name="memset"),) if is_shared and length > 1 else ()
     return call.work(family, n_elements=call.n_in, before=before)
-
-
-def _takes_last(call: Call, source: Layout) -> bool:
-    """Tell whether the reduced dimensions include that in which neighbours lie."""
-    dims = _dims(call, source)
-    return not dims or _quickest(source) in dims
-
-
-def _dims(call: Call, source: Layout) -> list[int]:
-    position = 2 if call.name == "linalg_vector_norm" else 1
-    given = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
-    if isinstance(given, bool) or given is None:
-        return []
-    items = given if isinstance(given, (list, tuple)) else [given]
-    n_dims = max(1, len(source.sizes))
-    return [item % n_dims for item in items if isinstance(item, int)]
 
 
 def _length(call: Call) -> int:

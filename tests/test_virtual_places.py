@@ -1,0 +1,98 @@
+"""Where calls lie on the surfaces, and how reductions are launched."""
+
+import pytest
+import torch
+
+from gpulab.virtual.pricing.calls import Call
+from gpulab.virtual.pricing.coordinates import alignment, log
+from gpulab.virtual.pricing.places import place_of
+from gpulab.virtual.pricing.reductions import launch_of
+from gpulab.virtual.storage import Layout, layout
+
+
+def dense(*sizes: int, dtype: torch.dtype = torch.float32) -> Layout:
+    """Return the layout of a contiguous tensor."""
+    example = torch.empty(sizes, device="meta")
+    return layout(tuple(sizes), example.stride(), dtype)
+
+
+def call(name: str, reads: list[Layout], write: Layout, *args: object) -> Call:
+    """Return a call in single precision."""
+    return Call(name, args, {}, reads, [write], "float32", 0, is_in_place=False)
+
+
+def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
+    """24 bytes hold 8, 7 bytes one; 16 is the most that a load can use, and 0 fits all."""
+    assert [alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
+    assert log(8) == 3.0
+    assert log(0) == 0.0
+
+
+def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
+    """By name, by prefix, by arithmetic, and else by the family of the last kernel."""
+    x = dense(64, 64)
+    assert place_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
+    found = {
+        ("mm", "gemm"): "single product",
+        ("add", "elementwise"): "elementwise",
+        ("_foreach_add", "foreach"): "foreach",
+        ("sum", "reduction"): "reduction",
+    }
+    for (name, family), surface in found.items():
+        place = place_of(call(name, [x, x], x), family)
+        assert place is not None
+        assert place.surface == surface
+
+
+def test_what_nothing_measured_is_like_has_no_place() -> None:
+    """A family without a surface, and a call that writes nothing."""
+    x = dense(64)
+    assert place_of(call("renorm", [x], x), "other") is None
+    nothing = Call("add", (), {}, [x], [], "float32", 0, is_in_place=False)
+    assert place_of(nothing, "elementwise") is None
+
+
+def test_a_depthwise_convolution_is_apart() -> None:
+    """Its kernels are not those of a product."""
+    x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
+    given = call("convolution", [x, weight], x, x, weight, None, [1, 1])
+    place = place_of(given, "depthwise")
+    assert place is not None
+    assert place.surface == "depthwise"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dim", "expected"),
+    [
+        # All of 2**20: loads of four, 512 threads a block, blocks share the one result.
+        ((1 << 20,), [], (1, 1 << 20, 1, 128, 16, 512, True)),
+        # All of 160: loads of four leave work for 32 threads.
+        ((160,), [], (1, 160, 1, 1, 5, 32, True)),
+        # Few long columns: the threads of a block share each, though there are many threads.
+        ((512, 8), [0], (8, 512, 1, 1, 8, 2, False)),
+        # Rows of 4,096: a warp for each.
+        ((1024, 4096), [1], (1024, 4096, 64, 1, 128, 32, True)),
+        # Longer ones: a block for each, across its warps.
+        ((16, 65_536), [1], (16, 65_536, 16, 1, 128, 32, True)),
+        # Short rows: a warp for each, several in a block.
+        ((4096, 32), [1], (4096, 32, 256, 1, 1, 32, True)),
+        # Columns: four results a thread.
+        ((64, 4096), [0], (4096, 64, 32, 1, 16, 32, False)),
+    ],
+)
+def test_a_reduction_is_launched_by_its_sizes(
+    sizes: tuple[int, ...], dim: list[int], expected: tuple[int, ...]
+) -> None:
+    """Results, length, blocks, blocks a result, elements a thread, width, direction."""
+    source = dense(*sizes)
+    out = dense(*[n for i, n in enumerate(sizes) if i not in (dim or range(len(sizes)))])
+    found = launch_of(call("sum", [source], out, None, dim), source)
+    assert (
+        found.n_results,
+        found.length,
+        found.n_blocks,
+        found.n_sharing,
+        found.n_per_thread,
+        found.width,
+        found.is_along,
+    ) == expected
