@@ -19,7 +19,12 @@ from gpulab.virtual.tensor import VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
-_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"}
+# Products of halves take CPUs a hundred times longer than those of float32; and backward passes of
+# norms have statistics in float32 on a GPU, which CPUs refuse to mix with halves.
+_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
+    "native_layer_norm_backward",
+    "native_batch_norm_backward",
+}
 
 Payload = Callable[[int], None]
 
@@ -100,7 +105,7 @@ class Late:
                 target.view().copy_(value)
 
     def _call(self) -> Any:
-        """Call it; products of half precision in float32, which CPUs do 100 times faster."""
+        """Call it; some operators of half precision in float32."""
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
         if self._operator.name in _WIDENED and "out" not in kwargs:
