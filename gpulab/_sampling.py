@@ -47,7 +47,8 @@ class Run:
             self.readings.pop()
 
 
-def sample(  # noqa: PLR0913  # all but two are keyword-only
+def sample(  # noqa: PLR0913  # all but three are keyword-only
+    run: Run,
     plan: Plan,
     take: Sampler,
     *,
@@ -55,11 +56,13 @@ def sample(  # noqa: PLR0913  # all but two are keyword-only
     resolution_s: float,
     progress: bool,
     reads_clocks: bool,
-) -> Run:
+) -> None:
     """Take the samples of a plan.
 
     Parameters
     ----------
+    run
+        Where they are put, batch by batch, so that an error of the work loses no earlier one.
     plan
         What was asked for.
     take
@@ -78,7 +81,6 @@ def sample(  # noqa: PLR0913  # all but two are keyword-only
     KeyboardInterrupt
         If it comes before the first batch is there; later ones end the run.
     """
-    run = Run()
     sample_s = None if call_s is None else call_s * plan.inner_loops
     start_s, elapsed_s = time.perf_counter(), 0.0
     with Bar(total=plan.n_samples, desc="measuring", unit=" samples", disable=not progress) as bar:
@@ -87,7 +89,7 @@ def sample(  # noqa: PLR0913  # all but two are keyword-only
                 # Shown only where more is to come, so that the time limit makes no bar flash.
                 bar.update(len(run.samples_s) - bar.n)
                 n_next = _n_next(plan, len(run.samples_s), sample_s)
-                with watched(_while_sampling(len(run.samples_s), n_next)):
+                with watched(*_told(len(run.samples_s), n_next)):
                     batch_s = take(n_next)
                 run.add(batch_s, clocks.try_read(parts=clocks.QUICK) if reads_clocks else None)
                 # Wall time, not the readings: draining and reading back take time as well.
@@ -98,7 +100,6 @@ def sample(  # noqa: PLR0913  # all but two are keyword-only
                 raise
             reason = "interrupt"
     run.stopped_by = reason
-    return run
 
 
 def _reason_to_stop(
@@ -132,7 +133,12 @@ def _n_next(plan: Plan, n_taken: int, sample_s: float | None) -> int:
     return max(1, min(n_wanted, n_in_time))
 
 
-def _while_sampling(n_taken: int, n_next: int) -> str:
+def _told(n_taken: int, n_next: int) -> tuple[str, str]:
+    """Say, for an error of the work, when it came and what was kept."""
+    when = f"while samples {n_taken + 1} to {n_taken + n_next} were taken"
     if n_next == 1:
-        return f"while sample {n_taken + 1} was taken"
-    return f"while samples {n_taken + 1} to {n_taken + n_next} were taken"
+        when = f"while sample {n_taken + 1} was taken"
+    if n_taken == 0:
+        return when, "nothing was measured"
+    are = f"the {n_taken} samples before are" if n_taken > 1 else "the sample before is"
+    return when, f"{are} kept in its attribute `partial`"

@@ -5,6 +5,7 @@ together and hands the process back as it found it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from statistics import median
 from typing import Never
@@ -114,7 +115,11 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     NotCapturableError
         If the method is ``"graph"`` and the work cannot be captured.
     StreamLeftOpenError
-        If ``work`` returns with another current stream than it was given.
+        If ``work`` returns with another current stream or device than it was given.
+
+    What the work itself raises is raised on, with a note that says when it came. If samples
+    were taken before, they are in the error's attribute ``partial``, a Measurement that was
+    stopped by ``"error"``.
 
     Examples
     --------
@@ -139,14 +144,15 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         precision=precision,
         max_time_s=max_time_s,
     )
+    least_s = least_time(flops, size_bytes)
     with device.active():
         with left_as_found():
-            outcome = _take(plan, progress=progress)
+            outcome = _take(plan, label=label, progress=progress)
         # The record comes last: reading the driver takes time, and clocks sink while it does.
-        return outcome.measurement(label=label, least_s=least_time(flops, size_bytes))
+        return outcome.measurement(label=label, least_s=least_s)
 
 
-def _take(plan: Plan, *, progress: bool) -> Outcome:
+def _take(plan: Plan, *, label: str, progress: bool) -> Outcome:
     # What needs memory of its own comes first: made later, it would take the block that the work
     # frees after each call, and the allocator would have to ask the driver for another.
     before_each = plan.before()
@@ -155,31 +161,42 @@ def _take(plan: Plan, *, progress: bool) -> Outcome:
     method = method_for(plan, warm)
     take = plan.sampler(method, before_each)
     before = clocks.try_read()
+    seen = Outcome(plan=plan, method=method, warm=warm, run=Run(), before=before, floor=found)
     n_allocations = count_allocations()
-    run = sample(
-        plan,
-        take,
-        call_s=warm.call_s,
-        # Far below the floor's own error a narrower interval says nothing.
-        resolution_s=0.0 if found is None else _RESOLUTION_S,
-        progress=progress,
-        reads_clocks=before is not None,
-    )
+    try:
+        sample(
+            seen.run,
+            plan,
+            take,
+            call_s=warm.call_s,
+            # Far below the floor's own error a narrower interval says nothing.
+            resolution_s=0.0 if found is None else _RESOLUTION_S,
+            progress=progress,
+            reads_clocks=before is not None,
+        )
+    except Exception as error:
+        _keep(seen, label, error)
+        raise
     n_allocations = count_allocations() - n_allocations
     later = floor_for(method, before_each)
-    return Outcome(
-        plan=plan,
-        method=method,
-        warm=warm,
-        run=run,
-        before=before,
+    return replace(
+        seen,
         after=None if before is None else clocks.try_read(),
         n_starved=getattr(take, "n_starved", 0),
         n_dropped=getattr(take, "n_dropped", 0),
         n_allocations=n_allocations,
-        cold_s=_cold_s(plan, method, run),
+        cold_s=_cold_s(plan, method, seen.run),
         floor=found.joined(later) if found and later else None,  # the mean, as it drifts
     )
+
+
+def _keep(seen: Outcome, label: str, error: Exception) -> None:
+    """Hang what was measured before the work failed on its error, as ``error.partial``."""
+    seen.run.stopped_by = "error"
+    # After a CUDA error the device cannot be asked for anything, and some errors take no name.
+    with suppress(Exception):
+        if seen.run.samples_s:
+            error.partial = seen.measurement(label=label, least_s=None)  # type: ignore[attr-defined]  # a new one
 
 
 def floor_for(method: Method, before: Work) -> floor.Floor | None:

@@ -15,7 +15,7 @@ from gpulab.virtual.session import VirtualGpu
 @pytest.fixture(autouse=True)
 def h200() -> Iterator[VirtualGpu]:
     """Enter a virtual H200 whose context exists already."""
-    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+    with gpulab.virtual_gpu("H200", first_use=False, count=2) as virtual:
         yield virtual
 
 
@@ -100,3 +100,22 @@ def test_stream_of_a_context_is_put_back_in_time() -> None:
     """Work that uses a side stream in a ``with`` block is fine."""
     with watched("in call 3"), torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda._sleep(1_000)
+
+
+def test_device_left_open() -> None:
+    """Work that leaves another device current is refused by its number."""
+    torch.cuda.set_device(0)
+    with pytest.raises(StreamLeftOpenError) as error, watched("in call 3"):
+        torch.cuda.set_device(1)
+    assert str(error.value) == (
+        "the work returned with cuda:1 as the current device, and was given cuda:0; write "
+        "`with torch.cuda.device(...):` in it, which puts the first one back"
+    )
+    torch.cuda.set_device(0)
+
+
+def test_device_is_put_back() -> None:
+    """The current stream is that of its device."""
+    with left_as_found():
+        torch.cuda.set_device(1)
+    assert torch.cuda.current_device() == 0

@@ -203,11 +203,17 @@ def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
 @pytest.mark.parametrize(
     ("failing", "when"),
     [
-        (1, "in warm-up call 1"),
-        (3, "in warm-up call 3"),
-        (4, "while samples 1 to 10 were taken"),
-        (13, "while samples 1 to 10 were taken"),
-        (14, "while samples 11 to 20 were taken"),
+        (1, "in warm-up call 1; nothing was measured"),
+        (3, "in warm-up call 3; nothing was measured"),
+        (4, "while samples 1 to 10 were taken; nothing was measured"),
+        (13, "while samples 1 to 10 were taken; nothing was measured"),
+        (
+            14,
+            (
+                "while samples 11 to 20 were taken; the 10 samples before are kept in its "
+                "attribute `partial`"
+            ),
+        ),
     ],
 )
 def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
@@ -226,7 +232,7 @@ def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
     with pytest.raises(ZeroDivisionError) as error:
         measure(Work(duration_us), n_warmup=3)
     assert error.value is mine
-    assert error.value.__notes__ == [f"gpulab: raised {when}; nothing was measured"]
+    assert error.value.__notes__ == [f"gpulab: raised {when}"]
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
     assert torch.is_grad_enabled()
     assert gc.isenabled()
@@ -239,8 +245,41 @@ def test_single_sample_is_named_in_the_note() -> None:
     with pytest.raises(ZeroDivisionError) as error:
         measure(work, n_warmup=0)
     assert error.value.__notes__ == [
-        "gpulab: raised while sample 3 was taken; nothing was measured"
+        (
+            "gpulab: raised while sample 3 was taken; the 2 samples before are kept in its "
+            "attribute `partial`"
+        )
     ]
+
+
+def test_samples_before_an_error_are_kept() -> None:
+    """They hang on the error as a measurement that says what stopped it."""
+    work = Work(lambda n: 1 // 0 if n == 25 else 100 + 100 * (n % 2))
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work, n_warmup=3, label="a kernel")
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.n_samples, partial.stopped_by, partial.label) == (20, "error", "a kernel")
+    assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
+
+
+def test_error_without_samples_keeps_nothing() -> None:
+    """There is no measurement without a sample."""
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(lambda: 1 // 0)
+    assert not hasattr(error.value, "partial")
+
+
+def test_settings_that_the_work_changes_are_put_back() -> None:
+    """The choice of deterministic algorithms and cuDNN's flags are the user's."""
+
+    def work() -> None:
+        torch.use_deterministic_algorithms(mode=True, warn_only=True)
+        torch.backends.cudnn.benchmark = True
+        kernel()
+
+    measure(work, n_samples=1, n_warmup=1)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
 
 
 @pytest.mark.parametrize("n_warmup", [0, 1])
