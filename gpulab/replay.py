@@ -103,7 +103,6 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
                 'method="calibrated", or take waits, copies from pageable memory and '
                 "decisions on values out of it"
             ) from error
-    torch.cuda.current_stream().wait_stream(stream)
     return made
 
 

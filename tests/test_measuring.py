@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from gpulab.measurement import Measurement
 from gpulab.measuring import measure
 from gpulab.timing import METHODS
 from gpulab.virtual.core.host import HostCosts
+from gpulab.virtual.core.task import Gaps
 from gpulab.virtual.session import VirtualGpu
 
 HOST = HostCosts()
@@ -92,6 +94,49 @@ def test_number_of_calls(method: str, n_warmup: int) -> None:
     assert work.n_calls == n_warmup + 4 * 3
 
 
+@pytest.mark.parametrize(
+    ("options", "cache"),
+    [
+        ({}, "cold"),
+        ({"cache": "hot"}, "hot"),
+        ({"inner_loops": 3}, "hot"),
+        ({"method": "events"}, "hot"),
+        ({"method": "events", "cache": "cold"}, "cold"),
+        ({"method": "graph"}, "hot"),
+        ({"method": "profiler"}, "cold"),
+    ],
+)
+def test_cache_is_the_methods_unless_asked_for(options: dict[str, Any], cache: str) -> None:
+    """Only the first of several calls could be cold, so they are hot."""
+    assert measure(kernel, n_samples=1, n_warmup=0, **options).conditions.cache == cache
+
+
+def test_several_calls_of_a_sample_cannot_be_cold() -> None:
+    """The message says what to do."""
+    with pytest.raises(InvalidOptionError) as error:
+        measure(kernel, cache="cold", inner_loops=3)
+    assert str(error.value) == (
+        "cache='cold' with inner_loops=3; only the first of the calls in a sample would be cold; "
+        "use inner_loops=1, or cache='hot'"
+    )
+
+
+def test_empty_inputs_are_refused() -> None:
+    """There is nothing to call the work with."""
+    with pytest.raises(InvalidOptionError) as error:
+        measure(kernel, inputs=[])
+    assert str(error.value) == (
+        "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
+    )
+
+
+def test_calls_of_a_sample_share_the_floor() -> None:
+    """Of four calls each holds a quarter of it, which is what is taken off."""
+    measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)
+    gaps_s = 3 / 4 * Gaps().work_to_work_ns * 1e-9
+    assert measurement.median_s == pytest.approx(100e-6 + gaps_s, abs=8e-9)
+
+
 def test_graph_is_captured_once() -> None:
     """Ten samples of three calls are captured, and replayed for as many samples as it takes."""
     work = Work()
@@ -135,6 +180,14 @@ def test_precision_is_half_the_width() -> None:
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
     assert high_s - low_s > 0.01 * measurement.median_s
+
+
+def test_one_tick_of_the_events_is_precise_enough() -> None:
+    """No more samples make an interval of 32 ns narrower, whatever was asked for."""
+    measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
+    low_s, high_s = measurement.interval_s
+    assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
+    assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
 
 
 def test_precision_is_a_choice() -> None:

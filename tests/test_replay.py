@@ -92,7 +92,7 @@ def test_error_of_the_work_is_told_as_the_reason() -> None:
     """Whatever the work raises ends the capture and is named."""
 
     def broken() -> None:
-        raise ValueError("no such luck")
+        raise ValueError("no such luck\nand advice for another case")
 
     with pytest.raises(NotCapturableError, match="graph: no such luck; use") as error:
         graph(broken, n_samples=1)
