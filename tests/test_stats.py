@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
-from gpulab.stats import drift, median_interval, modes, robust_spread, steady_from
+from gpulab.stats import drift, median_interval, modes, robust_spread, steady_from, tick
 
 finite = st.floats(-1e6, 1e6)
 samples_of = st.lists(finite, min_size=1, max_size=60)
@@ -181,3 +181,10 @@ def test_statistics_take_any_numbers(samples: list[float]) -> None:
     assert robust_spread(samples) >= 0
     assert list(modes(samples)) == sorted(modes(samples))
     assert not math.isnan(drift(samples))
+
+
+def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
+    """Two samples that differ in the seventh digit are the same to a coarse clock."""
+    assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
+    assert tick([5.0, 5.000_01, 5.5, 6.5]) == pytest.approx(0.5, abs=1e-4)
+    assert tick([5.0, 5.0]) == 0.0
