@@ -13,6 +13,11 @@ _WITHOUT_KERNEL = {
     *("new_empty_strided", "resize_", "resize_as_", "set_"),
 }
 _COPIES = {"copy_", "_to_copy"}
+# Of their first argument they take shape and type, and read no element.
+_SHAPED_LIKE = {
+    *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
+    *("new_ones", "new_zeros", "new_full"),
+}
 
 
 class _Alias(Protocol):
@@ -78,7 +83,8 @@ def read_call(
     form = _form_of(func)
     given = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
     written = [t for name in form.writes for t in tensors_in(given.get(name))]
-    others = [value for name, value in given.items() if name not in form.writes]
+    shape_only = form.arguments[:1] if form.name in _SHAPED_LIKE else ()
+    others = [value for name, value in given.items() if name not in {*form.writes, *shape_only}]
     read = list(tensors_in(others))
     old = {_memory(tensor) for tensor in (*read, *written)}
     return Call(

@@ -193,6 +193,30 @@ def test_a_missing_wait_is_found(world: World) -> None:
     assert "s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1" in hazard.cure
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        torch.ones_like,
+        torch.zeros_like,
+        torch.rand_like,
+        torch.randn_like,
+        lambda x: torch.full_like(x, 2.0),
+        lambda x: torch.randint_like(x, 9),
+        lambda x: x.new_ones(3),
+        lambda x: x.new_zeros(3),
+        lambda x: x.new_full((3,), 2.0),
+    ],
+)
+def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object]) -> None:
+    """Who takes shape and type from a tensor reads none of its elements."""
+    with world.checked() as found:
+        side = world.cuda.Stream()
+        x = world.fill()
+        with world.cuda.stream(side):
+            make(x)
+    assert kinds(found) == []
+
+
 def waits(world: World, side: FakeStream) -> dict[str, Callable[[], None]]:
     """Return every way to put a side stream behind the default one."""
     default = world.cuda.default_stream()

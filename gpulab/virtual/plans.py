@@ -30,6 +30,13 @@ ALLOCATING = {
 }
 # These replace what they write to, so that the old values do not matter.
 _OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
+# Of their first argument these take shape and type, and read no element.
+SHAPED_LIKE = frozenset(
+    {
+        *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
+        *("new_ones", "new_zeros", "new_full"),
+    }
+)
 
 
 class Effect(Enum):
@@ -221,11 +228,11 @@ def _changed(
 
 
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
-    only_written = operator_name(func) in _OVERWRITING or func._overloadname in {
-        "out",
-        "Tensor_out",
-    }
+    name = operator_name(func)
+    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
     skipped = set(writes) if only_written else set()
+    if name in SHAPED_LIKE:
+        skipped.add(0)
     return tuple(i for i in range(len(tensors)) if i not in skipped)
 
 
