@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab_driver import chromium, lab, needs_browser, open_notebook, run_all
+from lab_driver import ROOT, chromium, lab, needs_browser, open_notebook, run_all
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 __all__ = ["lab"]
+
+LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 pytestmark = needs_browser
 
@@ -23,7 +25,7 @@ def page() -> Iterator["Page"]:
         yield opened
 
 
-@pytest.mark.parametrize("lesson", ["01_naive_timing", "03_events"])
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_lesson_in_the_browser(lesson: str, lab: str, page: "Page", tmp_path: Path) -> None:
     """All cells run without an error, and every figure is drawn and has words for it."""
     # a workspace of its own, else JupyterLab brings back the notebooks of the test before

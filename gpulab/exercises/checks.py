@@ -7,14 +7,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises import lesson_00, lesson_01, lesson_02, lesson_03
+from gpulab.exercises import (
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
+    lesson_08,
+)
 from gpulab.exercises.records import Exercise, Hint, Verdict
 from gpulab.exercises.session import SESSION, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_LESSONS = (lesson_00, lesson_01, lesson_02, lesson_03)
+_LESSONS = (
+    *(lesson_00, lesson_01, lesson_02, lesson_03, lesson_04),
+    *(lesson_05, lesson_06, lesson_07, lesson_08),
+)
 
 
 def exercise_ids() -> tuple[str, ...]:

@@ -1,0 +1,44 @@
+"""Three programs to be looked at, each held up by something else."""
+
+from collections.abc import Callable
+from functools import partial
+from types import MappingProxyType
+
+import torch
+
+from gpulab.errors import UnknownNameError
+
+_N_STEPS = 6
+
+
+def program(letter: str) -> Callable[[], None]:
+    """Return one of the three programs of the exercise ``07.gaps``.
+
+    Parameters
+    ----------
+    letter
+        ``"a"``, ``"b"`` or ``"c"``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no program of this letter.
+    """
+    if letter not in _PROGRAMS:
+        raise UnknownNameError("program", letter, tuple(_PROGRAMS))
+    step, shape = _PROGRAMS[letter]
+    return partial(_repeat, step, torch.ones(shape, device="cuda"))
+
+
+def _repeat(step: Callable[[torch.Tensor], object], x: torch.Tensor) -> None:
+    for _ in range(_N_STEPS):
+        step(x)
+
+
+_PROGRAMS = MappingProxyType(
+    {
+        "a": (lambda x: x.sum().item(), (1 << 20,)),
+        "b": (lambda x: x @ x, (2048, 2048)),
+        "c": (lambda x: x.neg_(), (1 << 12,)),
+    }
+)
