@@ -55,8 +55,8 @@ def timed_result(
 
 def figures(result: object) -> Iterator[object]:
     """Return what is shown below the text: the ladder's figure, the timeline."""
-    from gpulab._ladder_plot import draw_ladder
     from gpulab.climbing import Ladder
+    from gpulab.ladder_figure import draw_ladder
     from gpulab.measurement import Timeline
 
     if isinstance(result, Ladder):

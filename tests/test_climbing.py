@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import gpulab
-from gpulab._ladder_plot import draw_ladder
 from gpulab.climbing import Ladder, Rung, ladder
 from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.ladder_figure import draw_ladder
 
 RUNGS = [
     "naive",

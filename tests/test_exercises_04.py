@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 import gpulab
 from gpulab import device, exercises, stats
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import _figures_04, _traces_04, session
-from gpulab.exercises._fresh_04 import in_a_new_process
+from gpulab.exercises import figures_04, session, traces_04
+from gpulab.exercises.fresh_04 import in_a_new_process
 
 COSTS = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
 HUMPS = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
@@ -322,7 +322,7 @@ WRONG: list[tuple[str, object, str, str]] = [
     ),
     (
         "04.one-number",
-        _traces_04.samples()["duration_s"].mean(),
+        traces_04.samples()["duration_s"].mean(),
         "mean",
         (
             "That is the mean. Two calls of thirteen made it seven times as long as the "
@@ -512,18 +512,18 @@ def test_rule_cannot_change_the_loops() -> None:
 
 def test_loops_are_what_their_names_say() -> None:
     """Inside the range that is right the samples are at the level; before it one is not."""
-    for trace in _traces_04.traces():
+    for trace in traces_04.traces():
         level_s = np.median(trace.samples_s[30:])
         assert len(trace.samples_s) == 60
         if trace.first < 60:
             assert abs(trace.samples_s[trace.last] / level_s - 1) < 0.02
             assert trace.samples_s[trace.first - 1] / level_s - 1 > 0.1
-    assert len(_traces_04.to_frame()) == 360
+    assert len(traces_04.to_frame()) == 360
 
 
 def test_two_runs_have_two_humps_each() -> None:
     """Run a changes once; run b changes in both directions, often."""
-    runs = dict(iter(_traces_04.two_runs().groupby("series")["duration_s"]))
+    runs = dict(iter(traces_04.two_runs().groupby("series")["duration_s"]))
     changes = {}
     for name, durations_s in runs.items():
         low_s, high_s = stats.modes(durations_s.to_numpy())
@@ -566,7 +566,7 @@ def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
     """Far apart times get a log axis, and a ring lies on the first steady iteration."""
     ax = Figure().add_subplot()
     loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
-    _figures_04.iterations(loops, ax, steady={"a": 1, "b": 3})
+    figures_04.iterations(loops, ax, steady={"a": 1, "b": 3})
     line, ring, other = ax.lines
     np.testing.assert_allclose(line.get_xydata(), [[0, 1000], [1, 1], [2, 1]])
     np.testing.assert_allclose(ring.get_xydata(), [[1, 1]])
@@ -578,7 +578,7 @@ def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
 def test_iterations_relative_to_the_shortest() -> None:
     """Each loop is divided by its own shortest call; near times get a linear axis."""
     ax = Figure().add_subplot()
-    _figures_04.iterations(frame(a=[2.0, 3.0], b=[5e-6, 1e-5]), ax, relative=True)
+    figures_04.iterations(frame(a=[2.0, 3.0], b=[5e-6, 1e-5]), ax, relative=True)
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1, 1.5], [1, 2]]
     assert (ax.get_yscale(), ax.get_ylabel()) == ("linear", "time per call (times the shortest)")
 
@@ -586,14 +586,14 @@ def test_iterations_relative_to_the_shortest() -> None:
 def test_long_loops_are_lines_without_markers() -> None:
     """Above sixty iterations markers would run into each other."""
     ax = Figure().add_subplot()
-    _figures_04.iterations(frame(a=[1.0] * 60, b=[1.0] * 61), ax)
+    figures_04.iterations(frame(a=[1.0] * 60, b=[1.0] * 61), ax)
     assert [line.get_marker() for line in ax.lines] == ["o", ""]
 
 
 def test_histograms_count_every_call() -> None:
     """The bars of a series add up to its calls, and lie at times of its shortest."""
     ax = Figure().add_subplot()
-    _figures_04.histograms(frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6]), ax, n_bins=2)
+    figures_04.histograms(frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6]), ax, n_bins=2)
     drawn = [patch.get_data() for patch in ax.patches]  # type: ignore[attr-defined]  # StepPatch
     assert [counts.tolist() for counts, _, _ in drawn] == [[2, 1], [1, 1]]
     assert drawn[0][1].tolist() == [1, 1.5, 2]
@@ -603,7 +603,7 @@ def test_first_uses_stand_beside_the_second() -> None:
     """Each row has both times, in one unit, on a log axis."""
     ax = Figure().add_subplot()
     costs = pd.DataFrame({"what": ["x", "y"], "first_s": [1e-3, 2e-3], "second_s": [1e-6, 4e-6]})
-    _figures_04.first_uses(costs, ax)
+    figures_04.first_uses(costs, ax)
     first, second = ax.lines
     np.testing.assert_allclose(first.get_xydata(), [[1000, 0], [2000, 1]])
     np.testing.assert_allclose(second.get_xydata(), [[1, 0], [4, 1]])
@@ -613,9 +613,9 @@ def test_first_uses_stand_beside_the_second() -> None:
 @pytest.mark.parametrize(
     "figure",
     [
-        _figures_04.iterations,
-        _figures_04.histograms,
-        _figures_04.first_uses,
+        figures_04.iterations,
+        figures_04.histograms,
+        figures_04.first_uses,
     ],
 )
 def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:

@@ -9,8 +9,8 @@ import pytest
 from gpulab import clocks
 from gpulab.clocks import Reading
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import _figures_05 as figures
 from gpulab.exercises import _keeper_05 as keeper
+from gpulab.exercises import figures_05 as figures
 from gpulab.exercises import lesson_05 as lesson
 from gpulab.exercises.forms import Choice, Table
 from gpulab.exercises.records import Exercise, Verdict

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import lesson_06
-from gpulab.exercises._figures_06 import staircase
+from gpulab.exercises.figures_06 import staircase
 from gpulab.exercises.flush_choice import explain_flush
 from gpulab.exercises.flush_trial import FlushTrial, run
 from gpulab.exercises.forms import Table

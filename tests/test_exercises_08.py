@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import _figures_08, lesson_08, machines, pipelines
+from gpulab.exercises import figures_08, lesson_08, machines, pipelines
 from gpulab.exercises.double_buffer import DOUBLE_BUFFER
 from gpulab.exercises.records import Verdict
 
@@ -369,7 +369,7 @@ RUNS = pd.DataFrame(
 
 def test_overlap_figure() -> None:
     """One row a program: what was saved inside what was possible, wrong data told by a hatch."""
-    ax = _figures_08.overlap(RUNS, Figure().add_subplot())
+    ax = figures_08.overlap(RUNS, Figure().add_subplot())
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["slow", "faulty", "right"]
     assert [text.get_text() for text in ax.texts] == ["0 %", "98 %", "90 %"]
     widths = {
@@ -390,7 +390,7 @@ def test_overlap_figure() -> None:
 def test_overlap_figure_without_a_column() -> None:
     """The message names what is missing."""
     with pytest.raises(InvalidOptionError) as error:
-        _figures_08.overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
+        figures_08.overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
     assert str(error.value) == (
         "the frame has no column n_wrong; it must have program, hidden_s, possible_s, n_wrong"
     )

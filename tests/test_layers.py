@@ -69,7 +69,7 @@ FAMILIES = {
     ],
     "measuring": ["measuring", "_outcome", "_plan", "_progress", "_sampling"],
     "plots": [
-        *["plots", "_axes", "_figure", "_ladder_plot", "timeline_figure", "timeline_view"],
+        *["plots", "_axes", "_figure", "ladder_figure", "timeline_figure", "timeline_view"],
         "_timeline_drawing",
     ],
     "magic": ["magic", "_magic_compile", "_magic_guard", "_magic_options", "_magic_run"],

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from gpulab.exercises._traces_04 import Trace, traces
 from gpulab.exercises.forms import Diagnosis, malformed, read_number, unanswered
 from gpulab.exercises.records import Verdict, is_open
+from gpulab.exercises.traces_04 import Trace, traces
 
 
 @dataclass(frozen=True, slots=True)

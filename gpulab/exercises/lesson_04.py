@@ -5,9 +5,9 @@ from math import isclose
 from statistics import fmean, median
 
 from gpulab.exercises._steady_04 import SteadyRule
-from gpulab.exercises._traces_04 import SAMPLES_S, calls, samples
 from gpulab.exercises.forms import Diagnosis, Table, malformed, read_number, unanswered
 from gpulab.exercises.records import Exercise, Verdict, is_open
+from gpulab.exercises.traces_04 import SAMPLES_S, calls, samples
 
 _COSTS = ("context", "library", "kernel", "allocation", "search")
 

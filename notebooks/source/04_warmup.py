@@ -26,8 +26,8 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots, stats
-from gpulab.exercises import _figures_04, _traces_04
-from gpulab.exercises._fresh_04 import in_a_new_process
+from gpulab.exercises import figures_04, traces_04
+from gpulab.exercises.fresh_04 import in_a_new_process
 from gpulab.units import format_time
 
 gpulab.__version__
@@ -73,7 +73,7 @@ def loop(times_s, name):
     return pd.DataFrame(rows)
 
 
-draw_loops = partial(plots.draw, _figures_04.iterations, source=gpulab.device.current())
+draw_loops = partial(plots.draw, figures_04.iterations, source=gpulab.device.current())
 draw_loops(
     loop(products_s, "product and sum"),
     title="Ten times the same product",
@@ -240,7 +240,7 @@ pd.DataFrame(costs, index=["first", "second"]).T.map(format_time).tail(2)
 # %%
 table = pd.DataFrame(costs, index=["first_s", "second_s"]).T.rename_axis("what").reset_index()
 plots.draw(
-    _figures_04.first_uses,
+    figures_04.first_uses,
     table,
     title="First use and second use",
     alt="In every row the first use lies far right of the second, up to ten thousands of times.",
@@ -418,8 +418,8 @@ steady.compare(next((limits[n] for n in limits if n_slow <= n), "not within 40")
 
 # %%
 plots.draw(
-    _figures_04.iterations,
-    _traces_04.to_frame(),
+    figures_04.iterations,
+    traces_04.to_frame(),
     title="From where on may the samples count?",
     alt="Six lines that begin high, or with peaks, and become level; one of them keeps growing.",
     source="made for this exercise",
@@ -662,9 +662,9 @@ change.compare("it jumps" if abs(more.median_s - mixed.median_s) > width_s / 2 e
 # order taken.
 
 # %%
-runs = _traces_04.two_runs()
+runs = traces_04.two_runs()
 plots.draw(
-    _figures_04.histograms,
+    figures_04.histograms,
     runs,
     title="Two runs, each with two humps",
     alt="Both histograms have two humps of unequal height with an empty gap between them.",
@@ -674,7 +674,7 @@ plots.draw(
 
 # %%
 plots.draw(
-    _figures_04.iterations,
+    figures_04.iterations,
     runs,
     title="The same samples in the order taken",
     alt="Run a goes up once and stays; run b goes up and down between two levels.",

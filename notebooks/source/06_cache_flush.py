@@ -28,7 +28,7 @@ from torch.nn.functional import linear
 
 import gpulab
 from gpulab import exercises, plots, timeline_figure
-from gpulab.exercises._figures_06 import staircase
+from gpulab.exercises.figures_06 import staircase
 from gpulab.flush import flusher
 from gpulab.units import format_time
 

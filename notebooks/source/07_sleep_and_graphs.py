@@ -27,9 +27,9 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab._ladder_plot import draw_ladder
 from gpulab.errors import NotCapturableError
 from gpulab.exercises.paces import program
+from gpulab.ladder_figure import draw_ladder
 from gpulab.units import format_time
 
 gpulab.use("auto")

@@ -29,7 +29,7 @@ import torch
 import gpulab
 from gpulab import exercises, plots
 from gpulab.exercises import machines, pipelines
-from gpulab.exercises._figures_08 import overlap
+from gpulab.exercises.figures_08 import overlap
 from gpulab.units import format_time
 
 gpulab.use("auto")
@@ -631,7 +631,7 @@ pipelines.timeline_of(pipeline if callable(pipeline) else as_listed)
 
 
 # %%
-def is_corrupted(before_del, n=1 << 16):
+def is_corrupted(before_del, n=1 << 16, filled=7.0):
     x = torch.ones(n, device="cuda")
     left.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(left):
@@ -639,9 +639,9 @@ def is_corrupted(before_del, n=1 << 16):
         total = x.sum()
     before_del(x, total)
     del x
-    other = torch.full((n,), 7.0, device="cuda")
+    other = torch.full((n,), filled, device="cuda")
     torch.cuda.synchronize()
-    return total.item() != n or other[0].item() != 7  # noqa: PLR2004  # as it was made
+    return total.item() != n or other[0].item() != filled
 
 
 is_corrupted(lambda _x, _total: left.synchronize())
