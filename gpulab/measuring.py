@@ -159,6 +159,8 @@ def _take(plan: Plan, *, label: str, progress: bool) -> Outcome:
     found = floor_for(plan.method, before_each)
     warm = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
     method = method_for(plan, warm)
+    if method.floor_of is None:  # another one stands in, whose readings have no known floor
+        found = None
     take = plan.sampler(method, before_each)
     before = clocks.try_read()
     seen = Outcome(plan=plan, method=method, warm=warm, run=Run(), before=before, floor=found)

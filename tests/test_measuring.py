@@ -315,6 +315,24 @@ def test_samples_before_an_error_are_kept() -> None:
     assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
 
 
+def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
+    """Where events stand in for work that waits, nothing is taken off what was kept, either."""
+    x = torch.ones(4, device="cuda")
+    numbers = iter(range(10_000))
+
+    def work() -> None:
+        n = next(numbers)
+        x.sum().item()
+        sleep_us(100 + 100 * (n % 2))
+        if n == 60:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work, n_warmup=3)
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.method, partial.floor_s, partial.stopped_by) == ("events", 0.0, "error")
+
+
 def test_error_without_samples_keeps_nothing() -> None:
     """There is no measurement without a sample."""
     with pytest.raises(ZeroDivisionError) as error:
