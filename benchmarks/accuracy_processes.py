@@ -13,7 +13,6 @@ from accuracy_cases import SHORT_CASES
 _READY, _MARK = "@ready", "@medians "
 _N_WARM = 20
 _AT_ONCE = 10
-_LIMIT_S = 120.0
 
 
 def run(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:

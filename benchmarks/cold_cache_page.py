@@ -15,10 +15,8 @@ Lines = list[str]
 CLEAN, USUAL, ROTATED = "read 2x", "write 256 MiB", "rotate 2x"
 _REFERENCE = "read 4x"  # the most thorough of the clean ones
 _MB = 1e6
-_SECTOR_BYTES = 32
 _LEAST_READ_BYTES = 100_000  # below, a share of what is read says nothing
 _COST_MIB = ("1", "4", "15", "30", "60", "120", "240")
-_COUNTED_MIB = ("4", "15", "30", "60", "120")
 _READS = ("read 1x", "read 1.25x", "read 1.5x", "read 2x", "read 3x", "read 4x")
 _FIGURE = "cold-cache.svg"
 

@@ -12,20 +12,18 @@ from gpulab.errors import GpulabError
 def settings_kept(shell: Shell) -> Iterator[None]:
     """Undo what the block changes beyond names, whatever way it ends.
 
-    That is: the collector, gradients, the default type, the current stream, cuDNN's flags,
-    the precision of matrix products, and the shell's syntax-tree transformers.
+    That is: what every measurement puts back, the collector, the default type, the precision
+    of matrix products, and the shell's syntax-tree transformers. The setup may change them, too.
     """
     import torch
 
-    cudnn, cuda, mkldnn = torch.backends.cudnn, torch.backends.cuda, torch.backends.mkldnn
+    from gpulab.guard import put_back_later
+
+    cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
     with ExitStack() as stack:
-        # They run in the reverse order, each of them even if another one fails.
+        put_back_later(stack)
         stack.callback(gc.enable if gc.isenabled() else gc.disable)
-        stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-        stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())
-        for flag in ("enabled", "benchmark", "deterministic"):
-            stack.callback(setattr, cudnn, flag, getattr(cudnn, flag))
         for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
             stack.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
         # The old setting writes both of the new ones, so it is put back before them. It cannot

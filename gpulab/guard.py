@@ -8,7 +8,7 @@ import torch
 from gpulab._events import collector_paused
 from gpulab.errors import StreamLeftOpenError
 
-__all__ = ["left_as_found", "watched"]
+__all__ = ["left_as_found", "put_back_later", "watched"]
 
 
 @contextmanager
@@ -20,20 +20,25 @@ def left_as_found() -> Iterator[None]:
     out of the block, an interrupt included.
     """
     with ExitStack() as stack:
-        # They run in the reverse order, each of them even if another one fails.
-        stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
-        stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
-        stack.callback(
-            torch.use_deterministic_algorithms,
-            torch.are_deterministic_algorithms_enabled(),
-            warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
-        )
-        for flag in ("enabled", "benchmark", "deterministic"):
-            was = getattr(torch.backends.cudnn, flag)
-            stack.callback(setattr, torch.backends.cudnn, flag, was)
+        put_back_later(stack)
         stack.callback(_drain)
         with collector_paused():
             yield
+
+
+def put_back_later(stack: ExitStack) -> None:
+    """Have the settings of PyTorch that work may change put back at the end of ``stack``."""
+    # They run in the reverse order, each of them even if another one fails.
+    stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
+    stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+    stack.callback(
+        torch.use_deterministic_algorithms,
+        torch.are_deterministic_algorithms_enabled(),
+        warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    for flag in ("enabled", "benchmark", "deterministic"):
+        was = getattr(torch.backends.cudnn, flag)
+        stack.callback(setattr, torch.backends.cudnn, flag, was)
 
 
 def _drain() -> None:

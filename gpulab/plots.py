@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 _ONE_LINE_TITLE = 56
-_THIN, _CHARACTER = 0.01, 0.012  # shares of the width of the axes
 _MANY_TICKS = 10
 
 
