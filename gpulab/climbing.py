@@ -10,6 +10,7 @@ from gpulab._events import Work
 from gpulab._plan import refuse_unknown
 from gpulab._progress import Bar
 from gpulab._schema import Saved
+from gpulab._sources import place
 from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
 from gpulab.measuring import measure
@@ -122,10 +123,11 @@ class Ladder(Saved):
         widths = [
             max(len(line[column]) for line in [_HEAD, *lines]) for column in range(len(_HEAD))
         ]
-        return "\n".join(
+        table = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
-        )
+        ]
+        return "\n".join([*table, f"({place(self.device_name, self.source)})"])
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)

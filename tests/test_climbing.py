@@ -77,8 +77,9 @@ def test_each_rung_is_judged_by_records_of_its_own_cache(addition: Ladder) -> No
 
 
 def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
-    """The text is a table with heads; the frame has seconds and the source."""
-    head, *rows = str(addition).splitlines()
+    """The text is a table with heads and the source; the frame has seconds and the source."""
+    head, *rows, source = str(addition).splitlines()
+    assert source == "(virtual NVIDIA H200)"
     assert head.split("  ")[0] == "rung"
     assert [row.split("  ")[0] for row in rows] == RUNGS
     frame = addition.to_frame()
