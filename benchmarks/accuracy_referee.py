@@ -1,4 +1,9 @@
-"""The referee: what the driver's records say of a call, in a given state of the cache."""
+"""The referee: what the driver's records say of a call, in a given state of the cache.
+
+While the profiler is on it puts time between the kernels of a call, which a program without a
+profiler does not have. How much is seen by events round the same calls, launched in the same
+sequence with the profiler and without: it is called the stretch, and is taken off the spans.
+"""
 
 import statistics
 import time
@@ -9,6 +14,7 @@ import torch
 
 from gpulab.flush import flusher
 from gpulab.records import per_call
+from gpulab.saturation import Saturated
 
 Work = Callable[[], object]
 
@@ -33,6 +39,8 @@ class Reading:
         Time in which the device did something for the call.
     span_us
         From the first start to the last end: gaps between kernels included.
+    stretch_us
+        What the profiler adds to a span; none to one of a single kernel.
     n_records
         Kernels, copies and fills of one call.
     n_dropped
@@ -41,6 +49,7 @@ class Reading:
 
     busy_us: tuple[float, ...]
     span_us: tuple[float, ...]
+    stretch_us: float
     n_records: int
     n_dropped: int
 
@@ -54,6 +63,7 @@ class Reading:
         return Reading(
             self.busy_us + other.busy_us,
             self.span_us + other.span_us,
+            (self.stretch_us + other.stretch_us) / 2,
             self.n_records,
             self.n_dropped + other.n_dropped,
         )
@@ -78,21 +88,45 @@ class Referee:
 
     def read(self, state: str) -> Reading:
         """Return a reading in a state of the cache: one of ``STATES``."""
+        before = flush_of(state)
         n_samples = int(_BUDGET_S / (self._call_s + _FLUSH_S))
-        calls = per_call(
-            self.work,
-            n_samples=min(max(n_samples, _N_LEAST), _N_MOST),
-            before=flush_of(state),
-        )
+        n_samples = min(max(n_samples, _N_LEAST), _N_MOST)
+        watched = _Watched(self.work)
+        calls = per_call(watched, n_samples=n_samples, before=before)
         whole = [call for call in calls if not call.dropped and call.n_records]
         if not whole:
             raise RuntimeError(f"none of {len(calls)} calls left all of its records")
+        stretch_s = 0.0
+        if whole[0].n_records > 1:
+            alone_s = Saturated(self.work, before=before)(n_samples)
+            stretch_s = watched.median_s - statistics.median(alone_s)
         return Reading(
             tuple(round(call.busy_s * _US_PER_S, 4) for call in whole),
             tuple(round(call.span_s * _US_PER_S, 4) for call in whole),
+            round(stretch_s * _US_PER_S, 4),
             whole[0].n_records,
             len(calls) - len(whole),
         )
+
+
+class _Watched:
+    """Work between two events of its own."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._pairs: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+
+    def __call__(self) -> None:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        self._work()
+        end.record()
+        self._pairs.append((start, end))
+
+    @property
+    def median_s(self) -> float:
+        """Median of what the events read, the device being done."""
+        return statistics.median(start.elapsed_time(end) for start, end in self._pairs) * 1e-3
 
 
 def _call_s(work: Work) -> float:

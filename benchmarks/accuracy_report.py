@@ -112,6 +112,11 @@ def _goals(results: Record, known: Sequence[Row]) -> Iterator[str]:
             f"| variation over {n} processes at most 0.3 %, kernels of 10 to 16 µs "
             f"| {statistics.median(values):.2f} % ({min(values):.2f} to {max(values):.2f} %) |"
         )
+        records = list(results["processes"]["referee_variation_percent"].values())
+        yield (
+            "| (variation of the driver's own records of these kernels) "
+            f"| {statistics.median(records):.2f} % ({min(records):.2f} to {max(records):.2f} %) |"
+        )
     magic = results.get("magic", {})
     if magic and "error" not in magic:
         added = max(body["added_us"] for body in magic.values())
@@ -121,7 +126,9 @@ def _goals(results: Record, known: Sequence[Row]) -> Iterator[str]:
 def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
     yield (
         "Error: the tool's number less the median of the records, which is taken from the first "
-        "start to the last end where work has several kernels; worst and bias have their sign. "
+        "start to the last end where work has several kernels, less what the profiler adds to the "
+        "pauses between them (seen by events with the profiler and without); worst and bias have "
+        "their sign. "
         "A tool that flushes is judged by records behind the same kind of flush; the last column "
         "judges it by records behind a flush that leaves no dirty lines."
     )
@@ -149,7 +156,8 @@ def _by_kernels(own: Row) -> Iterator[str]:
             yield (
                 f"Of the {len(part.points)} workloads that consist of {what} the median error of "
                 f"`gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
-                f"{_percent(part.mean_error)}."
+                f"{_percent(part.mean_error)}"
+                + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
             )
 
 

@@ -136,6 +136,7 @@ def run_case(case: Case, tools: Iterable[Tool], worker: Worker | None) -> Record
         "group": case.group,
         "n_records": states[READ].n_records,
         **{f"{name}_us": _spread(reading) for name, reading in states.items()},
+        "stretch_us": states[READ].stretch_us,
         "answers": answers,
     }
 
@@ -170,7 +171,8 @@ def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> 
 def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> Record:
     """Return an answer beside what the referee read just before and after it."""
     both = before.joined(after)
-    times_us = both.span_us if tool.counts_gaps else both.busy_us
+    recorded_us = _middle(both.span_us if tool.counts_gaps else both.busy_us)
+    stretch_us = both.stretch_us if tool.counts_gaps else 0.0
     interval = {
         name: round(end_s * _US_PER_S, 4)
         for name, end_s in (("low_us", answer.low_s), ("high_us", answer.high_s))
@@ -179,7 +181,8 @@ def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> Recor
     return {
         "us": round(answer.time_s * _US_PER_S, 4),
         **interval,
-        "referee_us": _middle(times_us),
+        "referee_us": round(recorded_us - stretch_us, 4),
+        "recorded_us": recorded_us,
         "drift": round(after.median_us / before.median_us - 1, 5),
         **({"remark": answer.remark} if answer.remark else {}),
     }

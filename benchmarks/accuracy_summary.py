@@ -22,7 +22,10 @@ class Point:
     us
         The tool's answer, in microseconds.
     referee_us
-        The referee's median: with the gaps between kernels, if the tool counts them.
+        The referee's median: with the gaps between kernels, if the tool counts them, less what
+        the profiler adds to those.
+    recorded_us
+        The same as the records have it.
     clean_us
         The same behind a flush that leaves no dirty lines.
     n_records
@@ -36,6 +39,7 @@ class Point:
     case: str
     us: float
     referee_us: float
+    recorded_us: float
     clean_us: float
     n_records: int
     low_us: float
@@ -51,6 +55,11 @@ class Point:
     def error(self) -> float:
         """Signed error as a share of the referee's time."""
         return self.error_us / self.referee_us
+
+    @property
+    def recorded_error(self) -> float:
+        """Signed error beside the records as they are."""
+        return self.us / self.recorded_us - 1
 
     @property
     def clean_error(self) -> float:
@@ -125,6 +134,11 @@ class Row:
         return statistics.fmean(abs(point.clean_error) for point in self.points)
 
     @property
+    def recorded_error(self) -> float:
+        """Mean of the absolute relative errors beside the records as they are."""
+        return statistics.fmean(abs(point.recorded_error) for point in self.points)
+
+    @property
     def worst(self) -> Point:
         """The answer with the largest relative error."""
         return max(self.points, key=lambda point: abs(point.error))
@@ -173,7 +187,8 @@ def _point(case: Record, answer: Record, tool: Record) -> Point:
         case=case["name"],
         us=answer["us"],
         referee_us=answer["referee_us"],
-        clean_us=span_us if tool["counts_gaps"] else busy_us,
+        recorded_us=answer["recorded_us"],
+        clean_us=span_us - case["stretch_us"] if tool["counts_gaps"] else busy_us,
         n_records=case["n_records"],
         low_us=answer.get("low_us", math.nan),
         high_us=answer.get("high_us", math.nan),

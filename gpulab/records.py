@@ -4,18 +4,20 @@ A real GPU's records are CUPTI's, read through the profiler that PyTorch brings 
 GPU keeps its own. Both come as the same types, with the host's calls on the same axis of time.
 """
 
-import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import Protocol, Self
 
 import torch
 
 from gpulab import device
+from gpulab._events import nothing
 from gpulab._records_kineto import Session
 from gpulab._records_record import HostCall, Record, Records
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.saturation import Saturated
 
 __all__ = ["HostCall", "Record", "Records", "capture", "per_call", "short_name", "usable"]
 
@@ -23,11 +25,6 @@ Work = Callable[[], object]
 
 _NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
 _NAME_LENGTH = 60
-_CYCLES_PER_S = 2e9  # near every GPU's clock
-_MARGIN = 2.0
-_N_TRIES = 3
-_LEAD_FIRST_S = 200e-6
-_LEAD_MOST_S = 0.01
 
 
 class _Source(Protocol):
@@ -75,12 +72,14 @@ def capture(work: Work) -> Records:
         return _split(source, in_use.name, [window])[0]
 
 
-def per_call(work: Work, *, n_samples: int, before: Work | None = None) -> list[Records]:
+def per_call(work: Work, *, n_samples: int, before: Work = nothing) -> list[Records]:
     """Call ``work`` a number of times in one session, and return what the device did for each.
 
-    The current stream sleeps ahead of each call for as long as the host needs, so that the span
-    of several kernels does not hold the time of their launches. Work on another stream that does
-    not wait for the current one starts at once, and then the span holds that sleep.
+    The calls are enqueued as :func:`gpulab.saturation.saturated` enqueues its own, so that the
+    span of several kernels does not hold the time of their launches, and the two can be compared:
+    behind a sleep of 0.3 ms instead of 5 µs a product took up to 5 % longer on an H200. Work on
+    another stream that does not wait for the current one starts at once, and then the span
+    holds that sleep.
 
     Parameters
     ----------
@@ -104,20 +103,18 @@ def per_call(work: Work, *, n_samples: int, before: Work | None = None) -> list[
     ProfilerUnavailableError
         If the driver gives no records.
     """
-    windows = []
-    lead = _Lead()
+    windows: list[tuple[int, int]] = []
     with device.active() as in_use:
         with _open(in_use) as source:
-            for _ in range(n_samples):
-                if before is not None:
-                    before()
-                lead.sleep()
+
+            def noted() -> None:
                 start_ns = source.now_ns()
                 work()
                 windows.append((start_ns, source.now_ns()))
-                lead.learn()  # asks the device, which is a call of its own
-            torch.cuda.synchronize()
-        return _split(source, in_use.name, windows)
+
+            enqueue = Saturated(noted, before=before)
+            enqueue(n_samples)
+        return _split(source, in_use.name, list(compress(windows, enqueue.counted)))
 
 
 def usable() -> str | None:
@@ -156,29 +153,6 @@ def short_name(name: str) -> str:
             name = name[:place]
             break
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
-
-
-class _Lead:
-    """Keeps the device asleep while the host enqueues, as long as that helps."""
-
-    def __init__(self) -> None:
-        self._duration_s = _LEAD_FIRST_S
-        self._n_late = 0
-        self._began_s = 0.0
-
-    def sleep(self) -> None:
-        """Let the device sleep, and take the time."""
-        # Work that waits for the device outlasts every sleep.
-        if self._n_late < _N_TRIES:
-            torch.cuda._sleep(int(self._duration_s * _CYCLES_PER_S))  # type: ignore[no-untyped-call]  # torch's gap
-        self._began_s = time.perf_counter()
-
-    def learn(self) -> None:
-        """Take the length of the next sleep from how long the host needed this time."""
-        host_s = time.perf_counter() - self._began_s
-        is_late = torch.cuda.current_stream().query()
-        self._n_late = self._n_late + 1 if is_late else 0
-        self._duration_s = min(_MARGIN * host_s, _LEAD_MOST_S)
 
 
 def _open(in_use: device.Device) -> _Source:

@@ -43,6 +43,8 @@ class Saturated:
     n_starved
         Samples kept although the device was ahead of the host, because no sleep helped: the
         work waits for the GPU inside, or launches more than the queue holds.
+    counted
+        For each sample taken, in order, whether it is among those that were returned.
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> None:
@@ -54,6 +56,7 @@ class Saturated:
         self._n_failed = 0  # tries of a single sample in a row for which no sleep was long enough
         self.host_s: float | None = None
         self.n_starved = 0
+        self.counted: list[bool] = []
 
     def __call__(self, n_samples: int) -> list[float]:
         """Return ``n_samples`` samples, in seconds per call."""
@@ -81,7 +84,9 @@ class Saturated:
         read_s = [elapsed_s(pair) for pair in pairs]
         if gave_up:
             self.n_starved += was_ahead.count(False)
+            self.counted += [True] * len(pairs)
             return read_s
+        self.counted += was_ahead
         self._adapt(all(was_ahead), len(pairs), host_s)
         return [sample_s for sample_s, ahead in zip(read_s, was_ahead, strict=True) if ahead]
 

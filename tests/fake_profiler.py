@@ -130,15 +130,34 @@ class FakeGpu:
         self.now_ns = max(self.now_ns, self.free_ns)
         self.call("cudaDeviceSynchronize", 3_000)
 
-    def query(self) -> bool:
-        """Stand behind a stream's ``query``."""
-        self.call("cudaStreamQuery", 500)
-        return self.is_done
+    def event(self, **_options: object) -> "Mark":
+        """Stand behind ``torch.cuda.Event``."""
+        return Mark(self)
 
     def add(self, event: Event) -> None:
         """Keep an event, if a session is open and sees anything."""
         if self.is_open and not self.is_blind:
             self.events.append(event)
+
+
+@dataclass
+class Mark:
+    """An event of CUDA's: nothing of it is recorded but the host's calls."""
+
+    gpu: FakeGpu
+
+    def record(self, _stream: object = None) -> None:
+        """Enqueue it."""
+        self.gpu.call("cudaEventRecordWithFlags", 500)
+
+    def query(self) -> bool:
+        """Tell whether the device has reached it."""
+        self.gpu.call("cudaEventQuery", 500)
+        return self.gpu.is_done
+
+    def elapsed_time(self, _end: "Mark") -> float:
+        """Return milliseconds that nobody looks at."""
+        return 1.0
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
@@ -174,6 +193,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
         (torch.cuda, "synchronize", gpu.synchronize),
         (torch.cuda, "_sleep", gpu.sleep),
         (torch.cuda, "current_stream", lambda: gpu),
+        (torch.cuda, "Event", gpu.event),
         (_records_kineto.time, "time_ns", gpu.time_ns),
     ]
     for owner, name, stand_in in stand_ins:

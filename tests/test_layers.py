@@ -23,6 +23,7 @@ ROWS = [
     ["virtual core"],
     ["virtual"],
     ["device", "clocks"],
+    ["saturation"],
     ["records"],
     ["timing"],
     ["floor"],
@@ -53,7 +54,8 @@ FAMILIES = {
         "_records_virtual",
     ],
     "floor": ["floor", "_floor_timer"],
-    "timing": ["timing", "_events", "flush", "guard", "referee", "replay", "saturation"],
+    "saturation": ["saturation", "_events"],
+    "timing": ["timing", "flush", "guard", "referee", "replay"],
     "findings": ["findings", "_doubts_run", "_doubts_samples", "_facts"],
     "ordering": [
         *["_ordering_calls", "_ordering_memory", "_ordering_operators", "_ordering_real"],

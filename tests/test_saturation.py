@@ -91,6 +91,7 @@ def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
     duration_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns + FLOOR_NS
     assert ns(take(4)) == pytest.approx([duration_ns] * 4, abs=TICK_NS)
     assert take.n_starved == 0
+    assert take.counted == [False, True, True, True, True]
     assert take.host_s is not None
     assert take.host_s > 600e-6
 
@@ -114,6 +115,9 @@ def test_work_that_waits_is_starved() -> None:
     take = Saturated(lambda: x.sum().item())
     assert len(take(5)) == 5
     assert take.n_starved == 5
+    *thrown_away, _, _, _, _, _ = take.counted
+    assert not any(thrown_away)
+    assert sum(take.counted) == 5
 
 
 def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
