@@ -15,7 +15,7 @@ from accuracy_tools import Answer, Tool
 from accuracy_worker import Worker
 
 _US_PER_S = 1e6
-_N_SLOW = 18  # so many cases are enough for tools of which an answer takes a second
+_N_SLOW = 12  # so many cases are enough for tools of which an answer takes a second
 
 Record = dict[str, Any]
 

@@ -94,9 +94,11 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
             enqueue()
             made.capture_end()
         except Exception as error:
-            with suppress(Exception):  # it repeats what went wrong
+            try:
                 made.capture_end()
-            _mend(pool)
+            except Exception:  # noqa: BLE001 # it repeats what went wrong
+                # Only then: a pool that was given back twice ends the process with the graph.
+                _mend(pool)
             reason = str(error).partition("\n")[0]  # what follows is advice for another case
             raise NotCapturableError(
                 f"the work cannot be captured into a CUDA graph: {reason}; use "

@@ -3,6 +3,7 @@
 Relations only; how fast either is belongs to ``benchmarks/``.
 """
 
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 import gpulab
+from gpulab.errors import NotCapturableError
+from gpulab.replay import graph
 
 pytestmark = pytest.mark.gpu
 NO_GPU = "no CUDA GPU: only the virtual one runs here"
@@ -106,3 +109,18 @@ def test_the_magic_times_on_the_gpu_in_use() -> None:
     measurement = shell.run_line_magic("cudatime", "-q -o -r 11 a @ a")
     assert measurement.n_samples == 11
     assert measurement.median_s > 5e-6
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
+    """PyTorch ends the process where a graph's pool is given back twice; the next graph works."""
+    x = torch.ones(1 << 20, device="cuda")
+
+    def refuses() -> None:
+        x.add_(1)
+        raise ValueError("not in a graph")
+
+    with pytest.raises(NotCapturableError, match="not in a graph"):
+        graph(refuses, n_samples=2)
+    gc.collect()
+    assert len(graph(lambda: x.add_(1), n_samples=2)) == 2

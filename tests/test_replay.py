@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import gpulab
+from gpulab import replay
 from gpulab.errors import NotCapturableError
 from gpulab.flush import flusher
 from gpulab.gpus import gpu
@@ -97,6 +98,24 @@ def test_error_of_the_work_is_told_as_the_reason() -> None:
     with pytest.raises(NotCapturableError, match="graph: no such luck; use") as error:
         graph(broken, n_samples=1)
     assert isinstance(error.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize(("waits", "n_mended"), [(False, 0), (True, 1)])
+def test_only_a_capture_that_cannot_be_ended_is_mended(
+    monkeypatch: pytest.MonkeyPatch, *, waits: bool, n_mended: int
+) -> None:
+    """One that ends well gives its pool back itself, and twice would end the process."""
+    mended: list[object] = []
+    monkeypatch.setattr(replay, "_mend", mended.append)
+
+    def fails() -> None:
+        if waits:
+            torch.cuda.synchronize()
+        raise ValueError("no such luck")
+
+    with pytest.raises(NotCapturableError):
+        graph(fails, n_samples=1)
+    assert len(mended) == n_mended
 
 
 def test_graph_is_replayed_on_the_current_stream() -> None:
