@@ -32,6 +32,7 @@ from fidelity_readings import (
     provenance,
     sm_clock_mhz,
 )
+from fidelity_unseen import SEEDS
 from fidelity_workload import EARLIER, FIT, HELD_OUT, UNSEEN, Workload
 from fidelity_workloads import catalogue
 
@@ -60,6 +61,8 @@ class Recorder:
         Part of the names that are wanted; empty for all.
     role
         The workloads that are wanted, and then nothing else; empty for everything.
+    seeds
+        Those of the draws; the last one's workloads are unseen.
     out
         Where the recording is written, or None.
     deadline_s
@@ -70,6 +73,7 @@ class Recorder:
     source: str
     only: str = ""
     role: str = ""
+    seeds: tuple[int, ...] = SEEDS
     out: Path | None = None
     deadline_s: float = float("inf")
     recording: Recording = field(default_factory=dict)
@@ -98,7 +102,7 @@ class Recorder:
             self._item("programs", program.name, partial(read, program))
 
     def _workloads(self, read: Callable[[Workload, Bench], Recording]) -> None:
-        workloads = [w for w in catalogue() if self.role in {"", w.role}]
+        workloads = [w for w in catalogue(self.seeds) if self.role in {"", w.role}]
         # So that neither heat nor a time limit falls on one family.
         random.Random(0).shuffle(workloads)  # noqa: S311 # an order, not a secret
         for workload in workloads:
@@ -199,7 +203,9 @@ def main() -> None:
         bench = virtual(given.virtual) if given.virtual else real(quick=given.quick)
         source = "virtual" if given.virtual else "measured"
         deadline_s = _REAL() + given.max_time
-        Recorder(bench, source, given.only, given.role, given.out, deadline_s).record()
+        Recorder(
+            bench, source, given.only, given.role, out=given.out, deadline_s=deadline_s
+        ).record()
         return
     from fidelity_page import page
     from fidelity_table import table

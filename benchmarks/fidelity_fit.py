@@ -1,8 +1,9 @@
-"""Fit the surfaces of efficiencies to the dense recording, and write them where gpulab reads them.
+"""Fit the surfaces of efficiencies to recordings, and write them where gpulab reads them.
 
 ``python benchmarks/fidelity_fit.py`` runs every recorded workload on the virtual H200 to learn
-what the roofline alone says, which takes about ten minutes, then fits one surface for each kind of
-call and prints how well each meets a fifth of the workloads when fitted to the other four fifths.
+what the roofline alone says, then fits one surface for each kind of call and prints how well each
+meets a fifth of the workloads when fitted to the other four fifths; ``--nested`` chooses the
+scales of the coordinates without that fifth too. It takes about ten minutes, nested forty.
 """
 
 import argparse
@@ -14,31 +15,38 @@ from typing import Any
 
 import fidelity_dense
 import fidelity_layers
-import fidelity_operators
+import fidelity_operators as op
 import numpy as np
 import torch
+from fidelity_kriging import (
+    DIGITS,
+    UNITS,
+    Fit,
+    Numbers,
+    Points,
+    crossed,
+    encoded,
+    fitted,
+    folds_of,
+)
 from fidelity_sampler import samples
-from fidelity_workload import Workload
-from numpy.typing import NDArray
+from fidelity_workload import EARLIER, FIT, HELD_OUT, Workload
+from fidelity_workloads import catalogue
 
 import gpulab
 from gpulab.virtual.core import costs
 from gpulab.virtual.core.cache import Traffic
 from gpulab.virtual.core.costs import Work
-from gpulab.virtual.core.surfaces import Place, nearness
+from gpulab.virtual.core.surfaces import Place, packed
 
-RECORDING = Path(__file__).with_name("recordings") / "h200-dense.json"
+_FOLDER = Path(__file__).with_name("recordings")
+RECORDINGS = tuple(
+    _FOLDER / f"h200{name}.json" for name in ("-dense", "-focused", "", "-earlier", "-earlier-2")
+)
 SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
 FLUSH_ELEMENTS = 1 << 26
 _LEAST_POINTS = 10
-_N_FOLDS = 5
-_MOST_SEARCHED = 400  # points by which the scales are chosen
-_STEPS = (4.0, 2.0, 1.5)
-_LARGE_ERROR = 0.6  # beyond it an error counts as this
-_LEAST_GAIN = 1e-4
-_NOISES = (1e-4, 1.0)
-
-Numbers = NDArray[np.float64]
+_USUAL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,8 @@ class Point:
     place: Place
     measured_us: tuple[float, float]
     roofline_us: tuple[float, float]
+    role: str
+    looseness: float
 
     @property
     def logarithms(self) -> tuple[float, float]:
@@ -58,15 +68,30 @@ class Point:
         )
 
 
-def points(path: Path) -> Iterator[Point]:
-    """Run the recorded workloads on the virtual GPU, and compare."""
-    for name, dtype, parameters, hot_us, cold_us in samples(path):
-        make = next(
-            getattr(module, name)
-            for module in (fidelity_dense, fidelity_layers, fidelity_operators)
-            if hasattr(module, name)
-        )
-        workload = Workload(fidelity_dense.DENSE, "", make, dtype, parameters)
+Row = tuple[Workload, float, float]
+
+
+def recorded(path: Path) -> Iterator[Row]:
+    """Return the calls of a recording of either form, and their times hot and cold (µs)."""
+    found = json.loads(path.read_text("utf-8"))
+    if "calls" in found:
+        for name, dtype, parameters, hot_us, cold_us in samples(path):
+            make = next(
+                getattr(module, name)
+                for module in (fidelity_dense, fidelity_layers, op)
+                if hasattr(module, name)
+            )
+            yield Workload(fidelity_dense.DENSE, "", make, dtype, parameters), hot_us, cold_us
+        return
+    by_name = {workload.name: workload for workload in catalogue()}
+    for name, entry in found["workloads"].items():
+        times = entry["device"]
+        yield by_name[name], times["hot_us"], times["cold_us"]
+
+
+def points(rows: Iterator[Row]) -> Iterator[Point]:
+    """Run the workloads on the virtual GPU, and compare those that are one call."""
+    for workload, hot_us, cold_us in rows:
         try:
             kernels = launched(workload)
         except RuntimeError as error:
@@ -77,7 +102,15 @@ def points(path: Path) -> Iterator[Point]:
         if place is not None:
             hot_ns = sum(roofline_ns(work, traffic) for work, traffic, _ in kernels)
             cold_ns = sum(roofline_ns(work, traffic) for work, _, traffic in kernels)
-            yield Point(place, (hot_us, cold_us), (hot_ns / 1e3, cold_ns / 1e3))
+            measured_us, roofline_us = (hot_us, cold_us), (hot_ns / 1e3, cold_ns / 1e3)
+            yield Point(place, measured_us, roofline_us, workload.role, looseness(workload))
+
+
+def looseness(workload: Workload) -> float:
+    """Return how loosely a surface may pass by: less so by what everybody asks for."""
+    p = workload.parameters
+    is_square = workload.make is op.matmul and p["m"] == p["k"] == p["n"]
+    return _USUAL if is_square or workload.role in {FIT, HELD_OUT} else 1.0
 
 
 def roofline_ns(work: Work, traffic: Traffic) -> int:
@@ -91,7 +124,8 @@ def launched(workload: Workload) -> list[tuple[Work, Traffic, Traffic]]:
     duration_ns = costs.duration_ns
 
     def noted(work: Work, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
-        seen.append((work, traffic))
+        if len(rest) == 1:  # a hot device asks a second time, with the stretch of its clock
+            seen.append((work, traffic))
         return duration_ns(work, traffic, *rest)
 
     costs.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
@@ -116,121 +150,21 @@ def _seen(work: Any, seen: list[tuple[Work, Traffic]]) -> list[tuple[Work, Traff
     return list(seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What a surface is made of: scales of the coordinates, and the noise of a point."""
-
-    scales: Numbers
-    noise: float
-
-    def weights(self, x: Numbers, y: Numbers, is_word: NDArray[np.bool_]) -> Numbers:
-        """Return what each point counts."""
-        kernel = gram(x, x, self.scales, is_word) + self.noise * np.eye(len(x))
-        found: Numbers = np.linalg.solve(kernel, y - np.median(y, axis=0)).astype(np.float64)
-        return found
-
-
-def gram(x: Numbers, z: Numbers, scales: Numbers, is_word: NDArray[np.bool_]) -> Numbers:
-    """Return the nearness of every row of ``x`` to every row of ``z``."""
-    return nearness(x[:, None, :], z[None, :, :], scales, is_word)
-
-
-def encoded(found: list[Point]) -> tuple[Numbers, list[list[str] | None]]:
-    """Return coordinates as numbers, and the words behind those that are words."""
-    columns = list(zip(*(point.place.coordinates for point in found), strict=True))
-    words: list[list[str] | None] = [
-        sorted({str(value) for value in column}) if isinstance(column[0], str) else None
-        for column in columns
-    ]
-    numbers = [
-        [float(value) if known is None else known.index(str(value)) for value in column]
-        for column, known in zip(columns, words, strict=True)
-    ]
-    return np.array(numbers, dtype=np.float64).T, words
-
-
-def fitted(x: Numbers, y: Numbers, is_word: NDArray[np.bool_]) -> Fit:
-    """Choose scales and noise by the errors of each point when it is left out."""
-    chosen = np.random.default_rng(0).permutation(len(x))[:_MOST_SEARCHED]
-    x, y = x[chosen], y[chosen]
-    gaps = np.abs(x[:, None, :] - x[None, :, :])
-    squares: Numbers = np.where(is_word, gaps != 0, gaps) ** 2
-    spread = np.maximum(1.0, x.std(axis=0) / 2)
-    starts = (np.where(is_word, 0.5, 0.25 / spread), np.where(is_word, 1.0, 0.1))
-    tried = [_descended(squares, y - np.median(y, axis=0), start) for start in starts]
-    return min(tried, key=lambda item: item[0])[1]
-
-
-def _descended(gaps: Numbers, y: Numbers, start: Numbers) -> tuple[float, Fit]:
-    """Change one scale after another, or all, or the noise, as long as it helps."""
-    best, least = Fit(start, 0.01), _left_out(gaps, y, Fit(start, 0.01))
-    for step in _STEPS:
-        for which in (*range(len(start)), "noise", "all"):
-            for factor in (step, 1 / step, 0.0):
-                while (changed := _changed(best, which, factor)) is not None:
-                    error = _left_out(gaps, y, changed)
-                    if error > least - _LEAST_GAIN:
-                        break
-                    best, least = changed, error
-    return least, best
-
-
-def _changed(fit: Fit, which: int | str, factor: float) -> Fit | None:
-    if isinstance(which, int):
-        if not factor and not fit.scales[which]:
-            return None
-        scales = fit.scales.copy()
-        scales[which] = scales[which] * factor if scales[which] else 0.1
-        return Fit(scales, fit.noise)
-    if not factor:
-        return None
-    if which == "all":
-        return Fit(fit.scales * factor, fit.noise)
-    noise = fit.noise * factor
-    return Fit(fit.scales, noise) if _NOISES[0] <= noise <= _NOISES[1] else None
-
-
-def _left_out(gaps: Numbers, y: Numbers, fit: Fit) -> float:
-    distance = np.sqrt(gaps @ fit.scales**2)
-    kernel = (1 + distance) * np.exp(-distance) + fit.noise * np.eye(len(y))
-    inverse = np.linalg.inv(kernel)
-    errors = np.abs(inverse @ y / np.diag(inverse)[:, None])
-    bounded = np.minimum(errors, _LARGE_ERROR)
-    return float(np.mean(bounded + np.sqrt(bounded)))
-
-
-def crossed(x: Numbers, y: Numbers, is_word: NDArray[np.bool_], fit: Fit) -> Numbers:
-    """Return the logarithm of what each point is predicted when its fifth is left out."""
-    fold = np.random.default_rng(1).integers(0, _N_FOLDS, len(x))
-    found = np.zeros_like(y)
-    for i in range(_N_FOLDS):
-        known, asked = fold != i, fold == i
-        weights = fit.weights(x[known], y[known], is_word)
-        near = gram(x[asked], x[known], fit.scales, is_word)
-        found[asked] = np.median(y[known], axis=0) + near @ weights
-    return np.clip(found, y.min(axis=0), y.max(axis=0))
-
-
-def surface(found: list[Point]) -> tuple[dict[str, Any], Numbers]:
-    """Return a surface as it is written, and the errors of its points when left out."""
-    x, words = encoded(found)
-    is_word = np.array([item is not None for item in words])
-    y = np.array([point.logarithms for point in found])
-    fit = fitted(x, y, is_word)
-    errors = np.abs(np.exp(crossed(x, y, is_word, fit) - y) - 1)
-    used = np.flatnonzero(fit.scales > 0)
-    weights = fit.weights(x, y, is_word)
-    units = np.where(is_word[used], 1, 100)
-    table = np.hstack([np.round(x[:, used] * units), np.round(weights * 1000)]).astype(int)
+def written(points: Points, fit: Fit) -> dict[str, Any]:
+    """Return a surface as it is kept, weights in thousandths."""
+    used = np.flatnonzero(fit.scales.any(axis=0))
+    units = np.where(points.is_word[used], 1, UNITS)
+    table = np.hstack([np.round(points.x[:, used] * units), np.round(fit.weights(points) * 1000)])
     return {
         "used": used.tolist(),
-        "words": [words[i] for i in used],
-        "scales": [float(f"{scale:.4g}") for scale in fit.scales[used]],
-        "middle": np.median(y, axis=0).round(4).tolist(),
-        "least": y.min(axis=0).round(4).tolist(),
-        "most": y.max(axis=0).round(4).tolist(),
-        "rows": table.tolist(),
-    }, errors
+        "words": [points.words[i] for i in used],
+        "scales": fit.scales[:, used].tolist(),
+        "shares": fit.shares.tolist(),
+        "middle": np.median(points.y, axis=0).round(DIGITS).tolist(),
+        "least": points.y.min(axis=0).round(DIGITS).tolist(),
+        "most": points.y.max(axis=0).round(DIGITS).tolist(),
+        "rows": packed(table),
+    }
 
 
 def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]) -> None:
@@ -243,8 +177,8 @@ def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]
     path.write_text(text, "utf-8")
 
 
-def fit_all(found: list[Point], about: dict[str, Any], out: Path) -> None:
-    """Fit a surface for each kind of call, print how good they are, and write them."""
+def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]:
+    """Fit a surface for each kind of call, and print how good they are."""
     kinds: dict[str, list[Point]] = {}
     for point in found:
         kinds.setdefault(point.place.surface, []).append(point)
@@ -252,11 +186,24 @@ def fit_all(found: list[Point], about: dict[str, Any], out: Path) -> None:
     for name, members in sorted(kinds.items()):
         if len(members) < _LEAST_POINTS:
             continue
-        surfaces[name], errors = surface(members)
+        scattered = _scattered(members)
+        # Earlier draws judge the scales: these are chosen without them.
+        fit = fitted(_scattered([point for point in members if point.role != EARLIER]))
+        surfaces[name] = written(scattered, fit)
+        predicted = crossed(scattered, folds_of(scattered), None if is_nested else fit)
+        errors = np.abs(np.exp(predicted - scattered.y) - 1)
         everything.append(errors)
         print(f"{name:24s} {len(members):5d}  {scores(errors)}", flush=True)
     print("all", scores(np.vstack(everything)))
-    write(out, surfaces, about)
+    return surfaces
+
+
+def _scattered(found: list[Point]) -> Points:
+    return encoded(
+        [point.place.coordinates for point in found],
+        [point.logarithms for point in found],
+        [point.looseness for point in found],
+    )
 
 
 def scores(errors: Numbers) -> str:
@@ -266,8 +213,10 @@ def scores(errors: Numbers) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--recording", type=Path, default=RECORDING)
+    parser.add_argument("--recording", type=Path, nargs="+", default=RECORDINGS)
     parser.add_argument("--out", type=Path, default=SURFACES)
+    parser.add_argument("--nested", action="store_true", help="choose scales in each fold")
     given = parser.parse_args()
-    about = json.loads(given.recording.read_text("utf-8"))["provenance"]
-    fit_all(list(points(given.recording)), about, given.out)
+    measured = [point for path in given.recording for point in points(recorded(path))]
+    about = json.loads(given.recording[0].read_text("utf-8"))["provenance"]
+    write(given.out, fit_all(measured, is_nested=given.nested), about)

@@ -15,7 +15,7 @@ from fidelity_table import (
     verdict,
     workload_rows,
 )
-from fidelity_unseen import SEED
+from fidelity_unseen import SEEDS
 from fidelity_workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 
@@ -27,7 +27,7 @@ def page(recorded: Recording, computed: Recording) -> str:
     parts: list[Lines] = [
         ["# How close the virtual GPU is"],
         [verdict(rows)],
-        [_DRAWN.format(n_unseen=counts[UNSEEN], seed=SEED).strip()],
+        [_DRAWN.format(n_unseen=counts[UNSEEN], seed=SEEDS[-1]).strip()],
         summary(recorded, computed),
         ["## Where the goal is missed", "", _MISSES.strip(), "", *misses(rows)],
         _origin(recorded, counts, len(whole)),
@@ -60,18 +60,17 @@ _DRAWN = """
 The {n_unseen} unseen workloads were drawn by a program and chosen by nobody: for each operator of
 the catalogue, type and sizes from the seed {seed}, log-uniformly between fixed bounds, for 1 KB
 to 512 MB of memory; a third as they fall, a third rounded to multiples of 8, a third of 64; none
-that the other groups have. The seed came from the system's source of randomness when the model was
-final but for the search for the scales of some surfaces; the virtual times were computed and kept,
-and only then was the H200 read; no draw was left out or repeated. The model as it stood then met
-the device times with a median of 5.8 % and a p90 of 27.7 % over 270 times: that is the blind
-figure, and the p90 misses its goal by 2.7 points. Four more readings of the same workloads within
-the same few minutes, none looked at before, gave 5.7 to 5.9 % and 27.1 to 28.2 %; this recording
-was named before any was compared. What a later version reaches on the same rows is not blind any
-more: to judge one, take another seed and record again.
+that the other groups have. The examination was blind (`benchmarks/fidelity_blind.py`): the machine
+with the H200 took the seed from the system's source of randomness and put the times into a file of
+their own; the model was fitted to the other recordings; its times for the list, and digests of
+these and of the model, were written down; only then was the file of times opened, once. No draw
+was left out or repeated, and the model here is the one that was examined. What a later version
+reaches on the same rows is not blind any more: to judge one, record another seed.
 
-The "earlier draw" are 135 workloads of another seed, on which an earlier model had its blind
-figure (21.3 % and 73.3 %). Its errors were looked at before this model was made, to see which
-kinds of calls it had no idea of, but nothing was fitted to them.
+The other workloads are no examination: the surfaces go through them. "Earlier draws" are 270 of
+two seeds, on which earlier models had their blind figures (21.3 % and 73.3 %, then 5.8 % and
+27.7 %). What a model of the same kind says of these when it is fitted to none of them is given
+below.
 """
 _MISSES = """
 Families whose unseen device times miss the goal, and by how many percentage points. Each has few
@@ -79,10 +78,8 @@ times, and a p90 of four is hardly more than the largest error.
 
 What is left is where a library chooses among kernels by rules that nobody publishes. cuDNN runs a
 convolution with or without padding, conversion and another layout, on tensor cores or beside
-them, and neighbours in size take kernels that differ by a factor of two; with 650 recorded
-convolutions a new one is still met with a median of 17 % only, and the last 240 of them helped
-little. Products whose rows do not begin at multiples of 16
-bytes are the second: a third of these are off by more than 25 %.
+them, and neighbours in size take kernels that differ by a factor of two. Products whose rows do
+not begin at multiples of 16 bytes are the second.
 
 The host times of drawn workloads judge little: they are those of a host whose speed changes.
 Between two readings of the same workloads, one minute apart, host times differed by 25 % in the
@@ -92,9 +89,9 @@ _ORIGIN = """
 ## Recordings
 
 Recorded times are {source}, the others computed by the virtual GPU of this version. There are
-{n_fit} workloads to which its constants may be fitted, {n_held_out} that are held out (other
-sizes, other types, other operators of the same families), {n_unseen} that are unseen,
-{n_earlier} of an earlier draw, and {n_programs} programs. An error is the virtual time over the
+{n_fit} listed workloads to which the constants were fitted, {n_held_out} further listed ones
+(other sizes, other types, other operators of the same families), {n_earlier} of earlier draws,
+{n_unseen} that are unseen, and {n_programs} programs. An error is the virtual time over the
 recorded one, less one.
 
 This page is made by `python benchmarks/fidelity.py compare --write docs/fidelity.md`; change the
@@ -118,23 +115,25 @@ _METHOD = """
 ## What the model rests on
 
 A roofline with constants (floors, ceilings, tiles, steps) is multiplied by a correction that
-depends on the sizes. The constants were fitted by hand to the "fit" workloads and the facts below;
-where these left a choice it was made with the held-out errors in view, so the held-out scores are
-not blind. The corrections were fitted by a program to `h200-dense.json`: 11,280 calls drawn with a
-seed of their own by the same bounds (and, one in five, of powers of two), with operators of
-backward passes and of optimizers besides. None of them is among the workloads of this page, except
-by chance a listed one.
+depends on the sizes. The constants were fitted by hand to the first half of the listed workloads
+and the facts below. The corrections were fitted by a program to all recordings but the unseen one:
+`h200-dense.json`, 11,280 calls drawn with a seed of their own by the same bounds (and, one in
+five, of powers of two), with operators of backward passes and of optimizers besides;
+`h200-focused.json`, 2,335 more where calls that were left out had been met worst (convolutions,
+products, sums) and square products of usual sizes; and the listed and earlier workloads that are
+one call each.
 
 For each kind of call (there are 39) there is a surface over its coordinates: logarithms of its
 sizes, how these are aligned, the type, the operator, and what the kernels are known to hang on,
 such as how PyTorch divides a sum among blocks. The surface goes smoothly through the logarithms of
-measured over roofline time, hot and cold (kriging with a Matern kernel of order 3/2). How much a
-difference in each coordinate counts was chosen so that points left out are met best. Beyond the
-measured sizes the last one counts; an operator that was not measured takes the median of its kind.
-With a fifth of the calls left out, and the scales chosen with them in, their errors have a median
-of 5.4 % and a p90 of 26 %; weighted as the blind draw is, about 5.5 % and 24 %. The "fit"
-workloads are met less well than by the constants alone (3.0 % and 12.9 %), which had been chosen
-for them.
+measured over roofline time, hot and cold (kriging with a sum of three Matern kernels of order
+3/2). How much a difference in each coordinate counts was chosen so that points left out are met
+best, without the earlier draws. Beyond the measured sizes the last one counts; an operator that
+was not measured takes the median of its kind.
+With a fifth of the calls left out, and the scales chosen with them in, errors have a median of
+5.8 % and a p90 of 27 %; weighted as the blind draw is, 4.7 % and 20 %. Fitted to neither of the
+earlier draws, the model met their 540 device times with a median of 4.6 % and a p90 of 21.5 %.
+The surfaces pass closer by the listed workloads and the squares than by the others.
 
 The correction belongs to a whole call, so all of its kernels take the same one. Their number is
 the recipe's and is not corrected: where the H200 runs more kernels than the recipe says, the
@@ -144,10 +143,10 @@ transforms, convolutions) that is several.
 Attention, dropout and multi-tensor optimizers are taken as on CUDA; a root-mean-square norm that
 is trained is not, and takes the eight operators that PyTorch has for other devices.
 
-Known to be far off: convolutions, their gradients and above all depthwise ones (medians of 17, 25
-and 17 to 32 %, p90 of 55 to 88 %), and host times of whole training programs, which are 20 to
-63 % too short. Python between the calls takes no virtual time; whether that is all of the
-difference has not been measured.
+Known to be far off: convolutions, their gradients and the depthwise ones (medians of 19, 17 and
+13 to 25 % for calls left out, p90 of 53 to 97 %), and host times of whole training programs, which
+are 20 to 63 % too short. Python between the calls takes no virtual time; whether that is all of
+the difference has not been measured.
 
 ## What is extrapolated
 

@@ -1,7 +1,7 @@
 """Record thousands of workloads in little time: device times hot and cold, and host times.
 
-``python benchmarks/fidelity_sampler.py --out dense.json`` reads the draw of ``fidelity_dense.py``
-in random order until the time is over, many workloads in one session of the profiler.
+``python benchmarks/fidelity_sampler.py --out dense.json`` reads a draw of ``fidelity_dense.py`` in
+random order until the time is over, many workloads in one session of the profiler.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from fidelity_bench import spin
-from fidelity_dense import SEED, dense
+from fidelity_dense import dense, focused
 from fidelity_operators import Work
 from fidelity_readings import provenance
 from fidelity_records import Record, profiled
@@ -31,6 +31,7 @@ _SHORT_S, _LONG_S = 0.4e-3, 4e-3
 _N_SAMPLES = ((7, 5), (5, 3), (3, 2))  # hot and cold, for short, middling and long calls
 _N_HOST_CALLS = 8
 _WRITE_EVERY = 10
+_DRAWS = {"dense": dense, "focused": focused}
 
 
 @dataclass(slots=True)
@@ -122,10 +123,10 @@ def _total(parts: list[list[Record]]) -> float:
     return round(statistics.median(sum(r.duration_us for r in part) for part in parts), 3)
 
 
-def sample(out: Path, limit_s: float, seed: int) -> None:
+def sample(out: Path, limit_s: float, draw: str) -> None:
     """Read workloads until the time is over, and write what is there now and then."""
     begin_s = time.perf_counter()
-    workloads = list(enumerate(dense(seed)))
+    workloads = list(enumerate(_DRAWS[draw]()))
     random.Random(1).shuffle(workloads)  # noqa: S311 # an order, not a secret
     print(len(workloads), "workloads", flush=True)
     flush = torch.zeros(_FLUSH_ELEMENTS, device="cuda")
@@ -137,9 +138,9 @@ def sample(out: Path, limit_s: float, seed: int) -> None:
             break
         rows += _batch(workloads, flush, spent)
         if n_batches % _WRITE_EVERY == 0:
-            write(out, about, rows)
+            write(out, about, draw, rows)
             print(f"{time.perf_counter() - begin_s:6.1f} s  {len(rows)} read", flush=True)
-    write(out, about, rows)
+    write(out, about, draw, rows)
     for name, values in sorted(spent.items(), key=lambda item: -sum(item[1])):
         print(f"{sum(values):7.2f} s  {len(values):5d} x {name}")
     print(len(rows), "read,", len(workloads), "left, failed:")
@@ -180,7 +181,7 @@ def _row(item: Item) -> dict[str, Any]:
     return {**known, "parameters": workload.parameters, **item.found}
 
 
-def write(out: Path, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]]) -> None:
     """Write the recording: for each function the names of its parameters, and a line a call."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -192,7 +193,7 @@ def write(out: Path, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         lines = ",\n".join(json.dumps(_line(row), separators=(",", ":")) for row in members)
         head = json.dumps([*keys, *_READ])
         parts.append(f' {json.dumps(make)}: {{"columns": {head}, "rows": [\n{lines}\n ]}}')
-    head = json.dumps({"provenance": about, "seed": SEED})
+    head = json.dumps({"provenance": about, "draw": draw})
     calls = ",\n".join(parts)
     fresh = out.with_suffix(".part")
     fresh.write_text(f'{head[:-1]},\n"calls": {{\n{calls}\n}}}}\n', "utf-8")
@@ -220,6 +221,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("dense.json"))
     parser.add_argument("--max-time", type=float, default=130.0, help="begin nothing after (s)")
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--draw", choices=_DRAWS, default="dense")
     given = parser.parse_args()
-    sample(given.out, given.max_time, given.seed)
+    sample(given.out, given.max_time, given.draw)

@@ -8,6 +8,13 @@ from typing import Any
 from fidelity_workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 _ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
+# All but the unseen ones have been fitted to.
+_SHOWN = {
+    UNSEEN: "unseen",
+    EARLIER: "fitted: earlier draws",
+    HELD_OUT: "fitted: other listed",
+    FIT: "fitted: listed",
+}
 GOAL_MEDIAN, GOAL_P90 = 0.10, 0.25
 
 Recording = dict[str, Any]
@@ -144,9 +151,12 @@ def summary(recorded: Recording, computed: Recording) -> Lines:
     cells = []
     for role in _ROLES:
         cells += [
-            [f"device times, {role}", *_score_cells(score(chosen(rows, ("hot", "cold"), role)))],
-            [f"event times, {role}", *_score_cells(score(chosen(rows, ("event",), role)))],
-            [f"host times, {role}", *_score_cells(score(chosen(rows, ("host",), role)))],
+            [
+                f"device times, {_SHOWN[role]}",
+                *_score_cells(score(chosen(rows, ("hot", "cold"), role))),
+            ],
+            [f"event times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("event",), role)))],
+            [f"host times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("host",), role)))],
         ]
     cells += [
         [f"programs, {label}", *_score_cells(score(chosen(whole, (what,))))]
@@ -162,7 +172,9 @@ def family_summary(rows: list[Row]) -> Lines:
     for family in families:
         members = [row for row in rows if row.family == family]
         scores = {role: score(chosen(members, ("hot", "cold"), role)) for role in _ROLES}
-        cells += [[family, role, *_score_cells(found)] for role, found in scores.items() if found]
+        cells += [
+            [family, _SHOWN[role], *_score_cells(found)] for role, found in scores.items() if found
+        ]
     return _grid(["family", "role", *_SCORE_HEAD], cells)
 
 
@@ -186,7 +198,7 @@ def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
     for row in rows:
         if not row.pairs:
             continue
-        first = [row.name, row.role] if row.role else [row.name]
+        first = [row.name, _SHOWN[row.role]] if row.role else [row.name]
         cells.append([*first, *_pair_cells(row, what)])
     return _grid(head, cells)
 

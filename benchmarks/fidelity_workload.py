@@ -18,9 +18,9 @@ class Workload:
     Attributes
     ----------
     role
-        ``FIT`` if constants may be fitted to it, ``HELD_OUT`` if it only judges, ``UNSEEN`` if
+        ``FIT`` if constants may be fitted to it, ``HELD_OUT`` if only surfaces may, ``UNSEEN`` if
         nobody looked at its errors before the model was final, ``EARLIER`` if it was unseen by an
-        earlier model and nothing was fitted to it since.
+        earlier model.
     dtype
         A name of torch, or ``"tf32"`` for float32 with TF32 matrix products allowed.
     parameters

@@ -1,25 +1,35 @@
 """The catalogue of workloads: those listed by hand, and those drawn at random."""
 
 from collections import Counter
+from itertools import chain
 
-from fidelity_dense import dense
+from fidelity_dense import dense, focused
 from fidelity_listed import listed
-from fidelity_unseen import EARLIER_SEED, SEED, unseen
+from fidelity_unseen import SEEDS, unseen
 from fidelity_workload import EARLIER, UNSEEN, Workload
 
+# What had been drawn to fit the model to when a seed was drawn: it must not come again.
+_FITTED = ((), (dense,), (dense, focused))
 
-def catalogue() -> list[Workload]:
+
+def catalogue(seeds: tuple[int, ...] = SEEDS) -> list[Workload]:
     """Return all workloads.
+
+    Parameters
+    ----------
+    seeds
+        Those of the draws; the last one is unseen.
 
     Raises
     ------
     ValueError
         If two have the same name.
     """
-    by_hand = list(listed())
-    earlier = list(unseen(by_hand, EARLIER, EARLIER_SEED))
-    found = [*by_hand, *earlier]
-    found += unseen([*found, *dense()], UNSEEN, SEED)
+    found = list(listed())
+    for index, seed in enumerate(seeds):
+        fitted = chain.from_iterable(draw() for draw in _FITTED[min(index, len(_FITTED) - 1)])
+        role = UNSEEN if seed == seeds[-1] else EARLIER
+        found += list(unseen([*found, *fitted], role, seed))
     counts = Counter(workload.name for workload in found)
     twice = [name for name, n in counts.items() if n > 1]
     if twice:

@@ -1,13 +1,22 @@
 """What is known of each GPU: peaks, bandwidth and sizes, every figure with its reference."""
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from gpulab.errors import UnknownNameError
 
 _IGNORED = str.maketrans("", "", " -_")
+_PEAKS = "peak_flops_per_s"
+_NOT_FIGURES = frozenset({"name", "driver_name", "recorded", "references", _PEAKS})
+_UNCONFIRMED = "unconfirmed"
+_SLICE = re.compile(r"^(?P<whole>.+) MIG (?P<part>\S+)$")
+# Names of virtual GPUs end in the memory that they have: "GRID A100-10C", "NVIDIA A10-24Q".
+_SHARE = re.compile(r"-\d+[ABCQ]$")
+_MEASURED_ONLY = "there is no data sheet to compare with, only roofs that are measured on it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,10 @@ class GpuSpec:
         H200, and the other GPUs take the same share of their limit.
     recorded
         Whether the model of the virtual GPU was fitted to recordings of such a GPU.
-    reference
-        The document that the figures come from; sizes and clocks are as drivers report them.
+    references
+        For each figure the document that it comes from; a peak is called
+        ``"peak_flops_per_s.float64"``. What begins with "unconfirmed" was found in no document
+        of the vendor and read on no such GPU.
     """
 
     name: str
@@ -63,7 +74,30 @@ class GpuSpec:
     tdp_w: int
     idle_w: int
     recorded: bool
-    reference: str
+    references: dict[str, str]
+
+    @property
+    def reference(self) -> str:
+        """The document that bandwidth and most peaks come from.
+
+        Examples
+        --------
+        >>> gpu("A40").reference
+        'NVIDIA A40 data sheet, 2021'
+        """
+        return self.references["bandwidth_bytes_per_s"]
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """The figures that no document and no reading confirms, sorted.
+
+        Examples
+        --------
+        >>> gpu("L40S").unconfirmed
+        ('idle_w',)
+        """
+        found = self.references.items()
+        return tuple(sorted(name for name, text in found if text.startswith(_UNCONFIRMED)))
 
     @property
     def basis(self) -> str:
@@ -103,13 +137,38 @@ def is_known(name: object) -> bool:
 def by_driver_name(driver_name: str) -> GpuSpec | None:
     """Return the figures of the GPU that the driver calls so, or None if the table has none.
 
+    Older drivers leave out "NVIDIA". Parts of a GPU (MIG, virtual GPUs) have no data sheet, nor
+    have its relatives, as those for notebooks; :func:`why_unknown` says so in a sentence.
+
     Examples
     --------
-    >>> by_driver_name("NVIDIA H200").name, by_driver_name("NVIDIA Nonesuch")
-    ('H200', None)
+    >>> by_driver_name("NVIDIA H200").name, by_driver_name("GeForce RTX 3090").name
+    ('H200', 'RTX3090')
+    >>> by_driver_name("NVIDIA Nonesuch"), by_driver_name("NVIDIA H200 MIG 1g.18gb")
+    (None, None)
     """
-    found = (spec for spec in _table().values() if spec.driver_name == driver_name)
-    return next(found, None)
+    return _by_driver_name().get(_bare(driver_name))
+
+
+def why_unknown(driver_name: str) -> str:
+    """Return why there are no figures for a GPU that the driver calls so; empty if there are.
+
+    Examples
+    --------
+    >>> why_unknown("NVIDIA H200"), why_unknown("NVIDIA Nonesuch").partition(":")[0]
+    ('', 'NVIDIA Nonesuch is not in the table of GPUs')
+    """
+    if by_driver_name(driver_name) is not None:
+        return ""
+    if found := _SLICE.match(driver_name):
+        whole = by_driver_name(found["whole"])
+        name = "whole" if whole is None else whole.name
+        reason = f"is a part of a GPU (MIG {found['part']}), for which the figures of the {name}"
+        return f"{driver_name} {reason} do not hold: {_MEASURED_ONLY}"
+    if _SHARE.search(driver_name):
+        reason = "is a virtual GPU, which has a share of a real one"
+        return f"{driver_name} {reason}: {_MEASURED_ONLY}"
+    return f"{driver_name} is not in the table of GPUs: {_MEASURED_ONLY}"
 
 
 def is_extrapolated(driver_name: str) -> bool:
@@ -120,7 +179,8 @@ def is_extrapolated(driver_name: str) -> bool:
     >>> is_extrapolated("Tesla T4"), is_extrapolated("NVIDIA H200")
     (True, False)
     """
-    return any(spec.driver_name == driver_name and not spec.recorded for spec in _table().values())
+    spec = by_driver_name(driver_name)
+    return spec is not None and not spec.recorded
 
 
 def names() -> tuple[str, ...]:
@@ -132,12 +192,43 @@ def _key(name: str) -> str:
     return name.upper().translate(_IGNORED)
 
 
+def _bare(driver_name: str) -> str:
+    return driver_name.removeprefix("NVIDIA ")
+
+
+@cache
+def _file() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        files("gpulab").joinpath("data/gpus.json").read_text("utf-8")
+    )
+    return found
+
+
 @cache
 def _table() -> dict[str, GpuSpec]:
-    rows = json.loads(files("gpulab").joinpath("data/gpus.json").read_text("utf-8"))
-    return {_key(row["name"]): _spec(row) for row in rows}
+    documents = _file()["documents"]
+    return {_key(row["name"]): _spec(row, documents) for row in _file()["gpus"]}
 
 
-def _spec(row: dict[str, object]) -> GpuSpec:
-    row["compute_capability"] = tuple(row["compute_capability"])  # type: ignore[arg-type] # JSON has lists only
-    return GpuSpec(**row)  # type: ignore[arg-type] # the table is checked by its tests
+@cache
+def _by_driver_name() -> dict[str, GpuSpec]:
+    """Return the GPUs by their names, and boards that differ in a few figures by theirs."""
+    found = {_bare(spec.driver_name): spec for spec in _table().values()}
+    for row in _file()["gpus"]:
+        for name, others in row.get("also", {}).items():
+            found[_bare(name)] = replace(_table()[_key(row["name"])], driver_name=name, **others)
+    return found
+
+
+def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
+    known = {key: value for key, value in row.items() if key != "also"}
+    known["compute_capability"] = tuple(row["compute_capability"])
+    given, peaks = row["references"], row[_PEAKS]
+    figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
+    usual = given.get(_PEAKS, given["default"])
+    figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}
+    known["references"] = {name: documents[key] for name, key in sorted(figures.items())}
+    return GpuSpec(**known)
+
+
+_FIGURES = frozenset(field.name for field in fields(GpuSpec)) - _NOT_FIGURES

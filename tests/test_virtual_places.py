@@ -1,5 +1,7 @@
 """Where calls lie on the surfaces, and how reductions are launched."""
 
+from math import log2
+
 import pytest
 import torch
 
@@ -42,6 +44,23 @@ def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
         place = place_of(call(name, [x, x], x), family)
         assert place is not None
         assert place.surface == surface
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (1024, (6.0, 1.0)),  # 64 tiles are less than half a wave of 132
+        (1152, (log2(81), log2(132 / 81))),
+        (2048, (8.0, log2(2 * 132 / 256))),  # nearly two waves
+        (2176, (log2(289), log2(3 * 132 / 289))),  # a third one has begun
+    ],
+)
+def test_a_product_says_how_its_tiles_fill_waves(n: int, expected: tuple[float, float]) -> None:
+    """Tiles of 128 by 128, and how much longer whole waves of them take, as logarithms."""
+    x = dense(n, n)
+    place = place_of(call("mm", [x, x], x), "gemm")
+    assert place is not None
+    assert place.coordinates[-2:] == pytest.approx(expected)
 
 
 def test_what_nothing_measured_is_like_has_no_place() -> None:

@@ -17,7 +17,10 @@ from gpulab.virtual.core.surfaces import (
     Place,
     Surface,
     correction,
+    difference,
     nearness,
+    packed,
+    unpacked,
 )
 
 H200 = gpu("H200")
@@ -29,7 +32,8 @@ def surface(*, scale: float = 1.0) -> Surface:
     return Surface(
         used=(0, 1),
         words=(None, {"a": 0, "b": 1}),
-        scales=np.array([scale, 100.0]),
+        scales=np.array([[scale, 100.0]]),
+        shares=np.array([1.0]),
         points=np.array([[0.0, 0.0], [10.0, 1.0]]),
         weights=np.array([[0.5, 0.25], [-0.5, -0.25]]),
         middle=np.array([0.1, 0.2]),
@@ -38,12 +42,25 @@ def surface(*, scale: float = 1.0) -> Surface:
     )
 
 
+def test_words_are_the_same_or_one_apart() -> None:
+    """Numbers differ by what lies between them, whichever is larger."""
+    points = np.array([[0.0, 3.0], [2.0, 3.0], [-1.5, 5.0]])
+    found = difference(np.array([0.0, 3.0]), points, np.array([False, True]))
+    assert found.tolist() == [[0, 0], [2, 0], [1.5, 1]]
+
+
 def test_a_place_is_nearest_to_itself() -> None:
-    """1 at the point, (1 + d) exp(-d) at a distance, and a word is the same or one apart."""
-    is_word = np.array([False, True])
-    points = np.array([[0.0, 3.0], [2.0, 3.0], [0.0, 5.0]])
-    found = nearness(np.array([0.0, 3.0]), points, np.array([0.5, 2.0]), is_word)
-    assert found == pytest.approx([1.0, 2 * exp(-1), 3 * exp(-2)])
+    """1 at the point, (1 + d) exp(-d) at a distance."""
+    apart = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [8.0, 3.0]])
+    found = nearness(apart, np.array([[0.5, 2.0]]), np.array([1.0]))
+    assert found == pytest.approx([1.0, 2 * exp(-1), 3 * exp(-2), (1 + 52**0.5) * exp(-(52**0.5))])
+
+
+def test_points_may_be_near_in_several_ways() -> None:
+    """Here a quarter for the first coordinate alone, and the rest for the second alone."""
+    apart = np.array([[1.0, 0.0], [0.0, 1.0]])
+    found = nearness(apart, np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.25, 0.75]))
+    assert found == pytest.approx([0.25 * 2 * exp(-1) + 0.75, 0.25 + 0.75 * 3 * exp(-2)])
 
 
 def test_near_a_point_its_weight_counts() -> None:
@@ -92,11 +109,19 @@ def test_the_correction_lies_between_hot_and_cold_by_the_bytes_missed() -> None:
     assert duration_ns(placed, half, H200) == pytest.approx(expected, abs=1)
 
 
+def test_a_table_comes_back_from_its_text() -> None:
+    """Row by row, with its sign, up to two thousand millions."""
+    table = np.array([[1.0, -2.0, 3.0], [0.0, 2_000_000_000.0, -7.0]])
+    assert unpacked(packed(table), 3).tolist() == table.tolist()
+
+
 def test_every_shipped_surface_can_be_read() -> None:
-    """As many scales and words as coordinates; weights and ranges are finite."""
+    """As many scales and words as coordinates, and as many shares as rows of scales."""
     kept = json.loads(files("gpulab").joinpath("data/efficiencies.json").read_text("utf-8"))
     for name, item in kept["surfaces"].items():
         n = len(item["used"])
-        assert n == len(item["words"]) == len(item["scales"]), name
-        assert {len(row) for row in item["rows"]} == {n + 2}, name
+        assert {n, len(item["words"])} == {n, *(len(row) for row in item["scales"])}, name
+        assert len(item["shares"]) == len(item["scales"]), name
+        assert sum(item["shares"]) == pytest.approx(1, abs=1e-3), name
+        assert unpacked(item["rows"], n + 2).shape[1] == n + 2, name
         assert all(low < high for low, high in zip(item["least"], item["most"], strict=True))

@@ -2,12 +2,14 @@
 
 A surface belongs to calls that run alike. It goes smoothly through the logarithms of what was
 measured at some thousand random sizes, each over what the roofline says (kriging, that is
-regression by a Gaussian process with a Matérn kernel): near a measured size it repeats the
+regression by a Gaussian process with a sum of Matérn kernels): near a measured size it repeats the
 measurement, between them it interpolates, and far from all it falls back to their median.
 ``benchmarks/fidelity_fit.py`` makes the file that is read here.
 """
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -70,7 +72,10 @@ class Surface:
     words
         For each of these the numbers of its words, or None if it is a number.
     scales
-        What a difference of one counts, coordinate by coordinate.
+        What a difference of one counts, coordinate by coordinate, a row for each way of being
+        near: calls may be alike in some coordinates, or in all.
+    shares
+        What each way counts.
     points
         A row of coordinates for each measured call.
     weights
@@ -84,6 +89,7 @@ class Surface:
     used: tuple[int, ...]
     words: tuple[dict[str, int] | None, ...]
     scales: Numbers
+    shares: Numbers
     points: Numbers
     weights: Numbers
     middle: Numbers
@@ -108,14 +114,13 @@ class Surface:
         )
         is_word = np.array([words is not None for words in self.words])
         inside = np.clip(place, self.points.min(axis=0), self.points.max(axis=0))
-        near = nearness(np.where(is_word, place, inside), self.points, self.scales, is_word)
+        differences = difference(np.where(is_word, place, inside), self.points, is_word)
+        near = nearness(differences, self.scales, self.shares)
         return np.clip(self.middle + near @ self.weights, self.least, self.most)
 
 
-def nearness(
-    place: Numbers, points: Numbers, scales: Numbers, is_word: NDArray[np.bool_]
-) -> Numbers:
-    """Return the Matérn kernel of order 3/2 between a place and points: 1 at the same place.
+def difference(place: Numbers, points: Numbers, is_word: NDArray[np.bool_]) -> Numbers:
+    """Return how far apart a place and points are, coordinate by coordinate.
 
     Parameters
     ----------
@@ -123,15 +128,27 @@ def nearness(
         Coordinates, words as numbers.
     points
         Coordinates of the others, a row each.
-    scales
-        What a difference of one counts.
     is_word
         Which coordinates are words: these differ by one or not at all.
     """
-    difference = np.abs(points - place)
-    difference = np.where(is_word, difference != 0, difference) * scales
-    distance = np.sqrt((difference**2).sum(axis=-1))
-    found: Numbers = (1 + distance) * np.exp(-distance)
+    apart: Numbers = np.abs(points - place)
+    return np.where(is_word, apart != 0, apart)
+
+
+def nearness(differences: Numbers, scales: Numbers, shares: Numbers) -> Numbers:
+    """Return a sum of Matérn kernels of order 3/2: 1 at the same place, 0 far away.
+
+    Parameters
+    ----------
+    differences
+        Coordinate by coordinate, a row for each pair.
+    scales
+        What a difference of one counts, a row for each kernel.
+    shares
+        What each kernel counts; together 1.
+    """
+    distances = np.sqrt(differences**2 @ scales.T**2)
+    found: Numbers = ((1 + distances) * np.exp(-distances)) @ shares
     return found
 
 
@@ -167,18 +184,31 @@ def _surface(name: str) -> Surface | None:
     return None if found is None else _read(found)
 
 
+def packed(table: Numbers) -> str:
+    """Return whole numbers as text: there are many, and column by column they are alike."""
+    columns = np.ascontiguousarray(table.T.astype("<i4"))
+    return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
+
+
+def unpacked(text: str, n_columns: int) -> Numbers:
+    """Return the numbers that :func:`packed` made a text of."""
+    columns = np.frombuffer(zlib.decompress(b64decode(text)), dtype="<i4")
+    return columns.reshape(n_columns, -1).T.astype(np.float64)
+
+
 def _read(found: dict[str, Any]) -> Surface:
     words = tuple(
         None if item is None else dict(zip(item, range(len(item)), strict=True))
         for item in found["words"]
     )
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
-    table = np.array(found["rows"], dtype=np.float64)
+    table = unpacked(found["rows"], len(words) + 2)
     logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
     return Surface(
         tuple(found["used"]),
         words,
         np.array(found["scales"]),
+        np.array(found["shares"]),
         table[:, :-2] * units,
         table[:, -2:] * _WEIGHT_UNIT,
         *logarithms,

@@ -18,6 +18,8 @@ from gpulab.virtual.storage import Layout
 _FEW_CHANNELS_BYTES = 16
 _CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
 _QUERIES_PER_TILE = 128
+_TILE = 128  # of a product; a usual one, whichever the library takes
+_N_SMS = 132  # of the GPU that was measured: what its last wave of tiles leaves idle
 
 
 def _channels(call: Call) -> Coordinates:
@@ -125,7 +127,7 @@ def _convolved(call: Call, x: Layout, weight: Layout, out: Layout, stride: objec
 
 
 def product(call: Call) -> Coordinates:
-    """Return the sizes of a product of matrices, and how its rows are aligned."""
+    """Return the sizes of a product of matrices, how rows are aligned, and how it fills waves."""
     a, b = call.reads[-2:]
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     batch = prod(a.sizes[:-2])
@@ -133,7 +135,11 @@ def product(call: Call) -> Coordinates:
     sides = (log(m), log(n), log(k), log(batch))
     aligned = (alignment(k * width, 4), alignment(n * width, 4), alignment(m * width, 4))
     is_transposed = "rows" if b.strides[-1] == 1 else "columns"
-    return (*sides, *aligned, min(aligned[:2]), log(batch * m * n), is_transposed, call.name)
+    n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
+    waves = n_tiles / _N_SMS
+    idle = log(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
+    words = (is_transposed, call.name)
+    return (*sides, *aligned, min(aligned[:2]), log(batch * m * n), *words, log(n_tiles), idle)
 
 
 def _attention(call: Call) -> Coordinates:
