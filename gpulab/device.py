@@ -123,7 +123,7 @@ def conditions() -> Conditions:
 
 def doctor() -> machine.Report:
     """Report what can be timed on this machine, and what is used instead of what is missing."""
-    with _outside():
+    with outside():
         obstacle = machine.cuda_obstacle()
         return machine.examine(
             in_use=_name_in_use(obstacle), obstacle=obstacle, virtual=_try_virtual()
@@ -184,7 +184,7 @@ def _entered() -> "VirtualGpu | None":
 
 
 @contextmanager
-def _outside() -> Iterator[None]:
+def outside() -> Iterator[None]:
     """Show torch as it is: leave the virtual GPU that is entered, and come back to it."""
     left = []
     while (entered := _entered()) is not None:  # it may be entered more than once
@@ -217,7 +217,7 @@ class _Session:
     @staticmethod
     def look(gpu: str) -> Device:
         machine.check_versions()
-        with _outside():  # inside, torch would see the virtual GPU and take it for a real one
+        with outside():  # inside, torch would see the virtual GPU and take it for a real one
             return _choose(gpu, machine.cuda_obstacle())
 
     def switch(self, gpu: str) -> Device:

@@ -96,3 +96,19 @@ class ProfilerUnavailableError(GpulabError, RuntimeError):
 
 class FlushMemoryError(GpulabError, MemoryError):
     """The GPU has no room for the buffer that empties its cache."""
+
+
+class RecordingError(GpulabError, ValueError):
+    """A file is no recording, or is not as it was made; or a recording could not be made."""
+
+
+class NotComparableError(GpulabError, ValueError):
+    """Two recordings answer different questions."""
+
+
+class MissingPackageError(GpulabError, ImportError):
+    """A package is not installed that only one extra of gpulab brings."""
+
+
+class DoesNotFitError(GpulabError, MemoryError):
+    """A task needs more memory than its device has free."""

@@ -37,5 +37,5 @@ def throwaway_gpu() -> Iterator[Device]:
 @contextmanager
 def _borrowed(*, n_gpus: int) -> Iterator[Device]:
     # Two virtual machines cannot both stand behind torch.cuda.
-    with device._outside(), virtual.virtual_gpu(device.STAND_IN, count=n_gpus, first_use=False):
+    with device.outside(), virtual.virtual_gpu(device.STAND_IN, count=n_gpus, first_use=False):
         yield device.current()

@@ -1,0 +1,95 @@
+"""On what a sweep is taken: the machine in words, and how much memory it has left."""
+
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from gpulab import clocks, device
+from gpulab._version import __version__
+from gpulab.device import outside
+
+_LIMITS = ("max", "current")
+_CPU, _MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def provenance() -> dict[str, object]:
+    """Return what is to be known of every point that this process takes."""
+    with device.active() as gpu:
+        at = device.conditions()
+        reading = clocks.try_read()
+    with outside():
+        n_threads = torch.get_num_threads()
+    return {
+        "gpu": gpu.name,
+        "source": gpu.source,
+        "driver": at.driver_version,
+        "torch": at.torch_version,
+        "cuda": at.cuda_version,
+        "cpu": cpu_name(),
+        "n_threads": n_threads,
+        "python": at.python_version,
+        "gpulab": __version__,
+        "taken_at": at.taken_at,
+        "clocks": None if reading is None else _clocks(reading),
+    }
+
+
+def _clocks(reading: clocks.Reading) -> dict[str, object]:
+    return {
+        "sm_mhz": reading.sm_mhz,
+        "memory_mhz": reading.memory_mhz,
+        "max_sm_mhz": reading.max_sm_mhz,
+        "power_limit_w": reading.power_limit_w,
+    }
+
+
+def now() -> str:
+    """Return the time in UTC, in ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def cpu_name() -> str:
+    """Return the CPU's name as the system reports it, or its architecture."""
+    lines = _CPU.read_text("utf-8").splitlines() if _CPU.exists() else []
+    for line in lines:  # of Linux; other systems do not have the file
+        if line.startswith("model name"):
+            return " ".join(line.partition(":")[2].split())
+    return platform.processor() or platform.machine()
+
+
+def free_host_bytes() -> int | None:
+    """Return the memory that the host can still give, or None where the system does not say.
+
+    A limit of the control group is minded, as containers have one.
+    """
+    found = [_available_bytes(), _group_bytes()]
+    known = [n_bytes for n_bytes in found if n_bytes is not None]
+    return min(known, default=None)
+
+
+def _available_bytes() -> int | None:
+    try:
+        lines = _MEMORY.read_text("ascii").splitlines()
+        (line,) = (line for line in lines if line.startswith("MemAvailable"))
+        return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        return None
+
+
+def _group_bytes() -> int | None:
+    try:
+        limit, used = (int((_GROUP / f"memory.{kind}").read_text("ascii")) for kind in _LIMITS)
+        rows = (line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
+        # Pages of files count as used, and are given back when somebody asks.
+        return limit - used + int(dict(rows)["inactive_file"])
+    except (OSError, ValueError, KeyError):  # no limit: the file is missing, or says "max"
+        return None
+
+
+def free_gpu_bytes() -> int:
+    """Return the memory that the current GPU can still give to PyTorch."""
+    free, _total = torch.cuda.mem_get_info()
+    return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()

@@ -1,0 +1,191 @@
+"""One worker per GPU: a cluster of Dask on this machine, as an executor for sweeps."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from subprocess import Popen, TimeoutExpired
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import torch
+
+from gpulab import device
+from gpulab._doctor import cuda_obstacle
+from gpulab._sweep_run import is_asked_for
+from gpulab.device import outside
+from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+
+__all__ = ["local"]
+
+_N_VIRTUAL = 2  # workers, where there is no GPU whose number would tell
+_VIRTUAL_NEEDS = ["torch._dynamo"]
+_HERE = "127.0.0.1"  # the workers' ports are of no use to other machines
+_START_S, _END_S = 90, 10
+# By default Dask sets the number of threads to 1 for its workers; what the CPU can do with all of
+# them is to be measured, too.
+_ALL_THREADS = {
+    "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": str(
+        dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
+    )
+}
+
+
+@contextmanager
+def local(n_workers: int | None = None) -> Iterator[Executor]:
+    """Start one process for each GPU of this machine, and stop them at the end of the block.
+
+    Each worker sees one GPU and no other, and runs one task at a time. Where a virtual GPU was
+    chosen by its name, each worker computes one of its own. For clusters of several machines,
+    start Dask as its documentation says, one worker with one thread per GPU, and give
+    ``client.get_executor()`` to :func:`gpulab.sweeping.sweep`.
+
+    Parameters
+    ----------
+    n_workers
+        None: one for each GPU, or two where the GPU is virtual.
+
+    Raises
+    ------
+    MissingPackageError
+        If Dask is not installed.
+    NoGpuError
+        If there is no CUDA GPU, and no virtual one was asked for by name; or if the workers do
+        not come up.
+    InvalidOptionError
+        If fewer than one worker is asked for, or more than there are GPUs (cores, where the GPU
+        is virtual).
+
+    Examples
+    --------
+    A sweep over two virtual GPUs::
+
+        gpulab.use("H200")
+        with gpulab.cluster.local(2) as executor:
+            found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
+    """
+    distributed = _distributed()
+    gpus = _gpus_for(n_workers)
+    with ExitStack() as opened:
+        with outside():  # Dask's clocks are to be the real ones, as are those of its threads
+            client = _started(distributed, gpus, opened)
+        try:
+            yield client.get_executor(pure=False)
+        finally:
+            with outside():
+                opened.close()
+
+
+def _distributed() -> Any:  # noqa: ANN401  # Dask has no types
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"a cluster needs {error.name}, which is not installed; pip install 'gpulab[cluster]'"
+        ) from error
+    return distributed
+
+
+def _gpus_for(n_workers: int | None) -> list[str | None]:
+    """Return for each worker what it sees of the GPUs; None: what it would see anyway."""
+    if n_workers is not None and n_workers < 1:
+        raise InvalidOptionError(f"n_workers={n_workers}; it must be at least 1")
+    gpu = device.current()
+    if gpu.virtual is not None and is_asked_for(gpu):
+        return [None] * _n_virtual(n_workers)
+    with outside():
+        obstacle = cuda_obstacle()
+        visible = [] if obstacle else _visible(torch.cuda.device_count())
+    if obstacle is not None:
+        raise NoGpuError(
+            f"there is no GPU for a worker: {obstacle.reason}; start it where there is one, or "
+            "choose a virtual one by its name, and each worker computes its own: "
+            "gpulab.use('H200')"
+        )
+    if n_workers is not None and n_workers > len(visible):
+        raise InvalidOptionError(
+            f"n_workers={n_workers}, and there are {len(visible)} GPUs; workers that share one "
+            f"would disturb each other: take at most {len(visible)}"
+        )
+    return [*visible[:n_workers]]
+
+
+def _n_virtual(n_workers: int | None) -> int:
+    most = max(_N_VIRTUAL, os.cpu_count() or 1)
+    if n_workers is not None and n_workers > most:
+        raise InvalidOptionError(
+            f"n_workers={n_workers} on virtual GPUs, each of which takes a core of the CPU; take "
+            f"at most {most}"
+        )
+    return _N_VIRTUAL if n_workers is None else n_workers
+
+
+def _visible(n_gpus: int) -> list[str]:
+    """Return the names by which CUDA_VISIBLE_DEVICES calls the GPUs that this process sees."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
+
+
+def _started(distributed: Any, gpus: list[str | None], opened: ExitStack) -> Any:  # noqa: ANN401  # as above
+    """Return a client whose workers are there; ``opened`` stops everything."""
+    scheduler = distributed.LocalCluster(
+        n_workers=0,
+        host=_HERE,
+        # Any free port: the default one of its pages may be taken by another cluster.
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    )
+    opened.callback(scheduler.close)
+    log = opened.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
+    for gpu in gpus:
+        process = _worker(scheduler.scheduler_address, gpu, log)
+        opened.callback(_end, process)
+    client = distributed.Client(scheduler)
+    opened.callback(client.close)
+    try:
+        client.wait_for_workers(len(gpus), timeout=_START_S)
+    except TimeoutError as error:
+        log.seek(0)
+        said = (log.read().strip().splitlines() or ["it said nothing"])[-1]
+        raise NoGpuError(
+            f"not all of {len(gpus)} workers came within {_START_S} s, and the last line of what "
+            f"they said is: {said}; sweep without executor= to see what fails"
+        ) from error
+    return client
+
+
+def _worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
+    """Start a worker that will be started again when it dies."""
+    # In its environment from the first instruction on: what a worker imports may wake the driver,
+    # and then it is too late to choose a GPU.
+    seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+    # A worker that imports while others work would get no tasks of a short sweep.
+    needs = ["gpulab.sweeping", *(_VIRTUAL_NEEDS if gpu is None else [])]
+    options = {
+        "--nthreads": "1",  # one task at a time has the GPU for itself
+        "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task
+        "--host": _HERE,
+    }
+    arguments = [word for pair in options.items() for word in pair]
+    preloads = [word for name in needs for word in ("--preload", name)]
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
+    return Popen(  # noqa: S603  # it is this Python
+        [*command, *arguments, *preloads],
+        env=os.environ | _ALL_THREADS | seen,
+        stdout=log,
+        stderr=log,
+        text=True,
+    )
+
+
+def _end(process: "Popen[str]") -> None:
+    """Wait for a worker whose scheduler has gone, but not for ever."""
+    process.terminate()
+    try:
+        process.wait(_END_S)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,198 @@
+"""A real cluster of two worker processes on the virtual GPU, and what it refuses."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import _doctor, cluster
+from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+from gpulab.sweeping import sweep, tasks_of
+
+TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """Start two workers, each with a virtual A100 of its own."""
+    pytest.importorskip("distributed")
+    with gpulab.virtual_gpu("A100") as a100, cluster.local() as started:
+        a100.__exit__(None, None, None)  # each test enters one of its own
+        try:
+            yield started
+        finally:
+            a100.__enter__()
+
+
+def on_workers(executor: Executor, function: Any) -> list[Any]:  # noqa: ANN401  # runs anywhere
+    """Return what a function says on each worker."""
+    client: Any = executor._client  # type: ignore[attr-defined]  # Dask's
+    return list(client.run(function).values())
+
+
+@pytest.mark.timeout(120)
+def test_two_workers_find_what_is_found_here(executor: Executor) -> None:
+    """Every point is there, in order, and equal to that of this process."""
+    with gpulab.virtual_gpu("A100"):
+        here = sweep(TASKS, progress=False)
+        there = sweep(TASKS, executor=executor, progress=False)
+    assert [point.task for point in there.points] == list(TASKS)
+    assert there.failures() == ()
+    assert {point.device_name for point in there.points} == {"NVIDIA A100-SXM4-80GB"}
+    assert [point.median_s for point in there.points] == pytest.approx(
+        [point.median_s for point in here.points],
+        rel=0.05,  # the floor is known to a tick of the clock
+    )
+
+
+def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
+    """Dask's own one thread for the CPU's work is not set, neither there nor here."""
+    found = on_workers(executor, lambda: (os.getpid(), os.environ.get("OMP_NUM_THREADS")))
+    assert len({process for process, _ in found} | {os.getpid()}) == 3
+    assert {threads for _, threads in found} == {os.environ.get("OMP_NUM_THREADS")}
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_worker_loses_nothing(executor: Executor) -> None:
+    """The task of a worker that dies is given to the other one."""
+    victim = on_workers(executor, os.getpid)[0]
+
+    os.kill(victim, signal.SIGKILL)
+    with gpulab.virtual_gpu("A100"):
+        found = sweep(TASKS, executor=executor, progress=False)
+    assert len(found.points) == len(TASKS)
+    assert (found.failures(), found.missing, found.stopped_by) == ((), (), "")
+
+
+def test_another_gpu_can_be_asked_of_the_same_workers(executor: Executor) -> None:
+    """Workers take the GPU of the sweep, not the one that they were started with."""
+    with gpulab.virtual_gpu("T4"):
+        found = sweep(TASKS[:2], executor=executor, progress=False)
+    assert {point.device_name for point in found.points} == {"Tesla T4"}
+
+
+def no_gpu() -> _doctor.Obstacle:
+    """Say that there is no GPU."""
+    return _doctor.Obstacle("torch 2.13.0 is a CPU build", "install another")
+
+
+def test_a_cluster_without_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual GPU that was not asked for by name makes no cluster."""
+    monkeypatch.setattr(_doctor, "cuda_obstacle", no_gpu)
+    monkeypatch.setattr(cluster, "cuda_obstacle", no_gpu)
+    gpulab.use("auto")
+    with pytest.raises(NoGpuError) as error, cluster.local():
+        pass
+    assert str(error.value) == (
+        "there is no GPU for a worker: torch 2.13.0 is a CPU build; start it where there is one, "
+        "or choose a virtual one by its name, and each worker computes its own: "
+        "gpulab.use('H200')"
+    )
+
+
+def on_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that there are two GPUs."""
+    monkeypatch.setattr(_doctor, "cuda_obstacle", lambda: None)
+    monkeypatch.setattr(_doctor, "cuda_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(cluster, "cuda_obstacle", lambda: None)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+@pytest.mark.parametrize(
+    ("visible", "n_workers", "expected"),
+    [
+        (None, None, ["0", "1"]),
+        (None, 1, ["0"]),
+        ("3, 1", None, ["3", "1"]),
+        ("GPU-abc,GPU-def", 2, ["GPU-abc", "GPU-def"]),
+    ],
+)
+def test_each_worker_gets_a_gpu_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+    visible: str | None,
+    n_workers: int | None,
+    expected: list[str],
+) -> None:
+    """Workers are bound to the GPUs that this process sees, by the names it was given."""
+    on_two_gpus(monkeypatch)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert cluster._gpus_for(n_workers) == expected
+
+
+def test_a_virtual_gpu_binds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker computes its own, on a core of the CPU."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    with gpulab.virtual_gpu("H200"):
+        assert cluster._gpus_for(None) == [None, None]
+        assert cluster._gpus_for(4) == [None] * 4
+        with pytest.raises(InvalidOptionError) as error:
+            cluster._gpus_for(5)
+    assert str(error.value) == (
+        "n_workers=5 on virtual GPUs, each of which takes a core of the CPU; take at most 4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "message"),
+    [
+        (0, "n_workers=0; it must be at least 1"),
+        (
+            3,
+            (
+                "n_workers=3, and there are 2 GPUs; workers that share one would disturb "
+                "each other: take at most 2"
+            ),
+        ),
+    ],
+)
+def test_numbers_of_workers_are_checked(
+    monkeypatch: pytest.MonkeyPatch, n_workers: int, message: str
+) -> None:
+    """There are neither less than one worker nor more than GPUs."""
+    on_two_gpus(monkeypatch)
+    with pytest.raises(InvalidOptionError) as error, cluster.local(n_workers):
+        pass
+    assert str(error.value) == message
+
+
+def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has not installed the extra is told its name."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingPackageError) as error, cluster.local():
+        pass
+    assert str(error.value) == (
+        "a cluster needs distributed, which is not installed; pip install 'gpulab[cluster]'"
+    )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
+def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that wakes the driver while it is imported cannot give it another GPU."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "_gpus_for", lambda _n_workers: ["7"])
+    with cluster.local() as executor:
+        (environment,) = on_workers(executor, lambda: Path("/proc/self/environ").read_bytes())
+    assert b"CUDA_VISIBLE_DEVICES=7" in environment.split(b"\0")
+
+
+@pytest.mark.timeout(120)
+def test_workers_that_do_not_come_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of their output is quoted, and nothing is left of them."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "_START_S", 0.2)
+    with (
+        gpulab.virtual_gpu("A100"),
+        pytest.raises(NoGpuError, match=r"not all of 1 workers came within 0\.2 s"),
+        cluster.local(1),
+    ):
+        pass
