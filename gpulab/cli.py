@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gpulab._survey_command import record
 from gpulab._version import __version__
 from gpulab.errors import GpulabError, NotebookError
 
@@ -41,6 +42,9 @@ class FriendlyGroup(click.Group):
 )
 def main() -> None:
     """Time GPU work correctly in PyTorch, on a CUDA GPU or on a virtual one."""
+
+
+main.add_command(record)
 
 
 @main.command(epilog="Example: gpulab doctor --json > machine.json")

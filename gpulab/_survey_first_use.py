@@ -1,0 +1,135 @@
+"""What is paid once: context, libraries and memory, each looked at in a process of its own."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from gpulab import device
+from gpulab.errors import RecordingError
+
+Row = dict[str, Any]
+
+# Each sequence is a fresh process; what comes first in it pays what later ones share.
+SEQUENCES = (
+    ("context", "allocation", "kernel", "product", "half product"),
+    ("context", "half product"),
+    ("context", "convolution"),
+)
+_TIMEOUT_S = 90
+_REAL = "cuda"
+_ALLOCATION_BYTES = 64 << 20
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Yield a row for each step of each process: its first time, and the same again."""
+    in_use = device.current()
+    gpu = _REAL if in_use.virtual is None else in_use.virtual.spec.name
+    for process, steps in enumerate(SEQUENCES[:1] if quick else SEQUENCES):
+        for position, row in enumerate(_in_a_process(gpu, steps)):
+            yield {"process": process, "position": position, **row}
+
+
+def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
+    command = [sys.executable, "-m", __name__, gpu, *steps]
+    try:
+        done = subprocess.run(  # noqa: S603 # this very Python, and names from above
+            command, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RecordingError(f"a fresh process did not end within {_TIMEOUT_S} s") from error
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise RecordingError(f"a fresh process failed and said: {last}") from error
+    # Whatever a library prints comes before.
+    found: list[Row] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main(gpu: str, steps: list[str]) -> None:
+    """Take the steps in this process, and print what they took as JSON."""
+    takes = {step: _STEPS[step] for step in steps}
+    with _gpu(gpu):
+        sys.stdout.write(json.dumps([{"step": step, **take()} for step, take in takes.items()]))
+
+
+def _gpu(name: str) -> AbstractContextManager[object]:
+    # A real GPU is not even looked for, because that would make its context too early.
+    if name == _REAL:
+        return nullcontext()
+    from gpulab.virtual import virtual_gpu
+
+    return virtual_gpu(name)
+
+
+def _context() -> Row:
+    import torch
+
+    # Waiting for the device, which comes behind it, makes the context.
+    return _twice(torch.cuda.init)
+
+
+def _allocation() -> Row:
+    import torch
+
+    def allocate() -> float:
+        start_s = time.perf_counter()
+        block = torch.empty(_ALLOCATION_BYTES, dtype=torch.uint8, device="cuda")
+        elapsed_s = time.perf_counter() - start_s
+        del block
+        return elapsed_s
+
+    first_s = allocate()
+    torch.cuda.empty_cache()  # gives the memory back, so that the driver is asked again
+    return {"first_s": first_s, "again_s": allocate(), "cached_s": allocate()}
+
+
+def _kernel() -> Row:
+    import torch
+
+    ones = torch.empty(1 << 20, device="cuda")
+    return _twice(lambda: ones.mul_(2))
+
+
+def _product(dtype: str = "float32") -> Row:
+    import torch
+
+    # What is paid for the memory is another step's, so it is had beforehand.
+    matrix = torch.empty(1024, 1024, dtype=getattr(torch, dtype), device="cuda")
+    return _twice(lambda: matrix @ matrix)
+
+
+def _convolution() -> Row:
+    import torch
+
+    images = torch.empty(32, 64, 56, 56, device="cuda")
+    weights = torch.empty(64, 64, 3, 3, device="cuda")
+    return _twice(lambda: torch.nn.functional.conv2d(images, weights, padding=1))
+
+
+def _twice(work: Callable[[], object]) -> Row:
+    import torch
+
+    times_s = []
+    for _ in range(2):
+        start_s = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        times_s.append(time.perf_counter() - start_s)
+    return {"first_s": times_s[0], "again_s": times_s[1], "cached_s": None}
+
+
+_STEPS: dict[str, Callable[[], Row]] = {
+    "context": _context,
+    "allocation": _allocation,
+    "kernel": _kernel,
+    "product": _product,
+    "half product": lambda: _product("float16"),
+    "convolution": _convolution,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
