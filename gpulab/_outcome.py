@@ -8,6 +8,7 @@ from gpulab._sampling import Run
 from gpulab.findings import Facts, examine
 from gpulab.floor import Floor
 from gpulab.measurement import Conditions, Measurement
+from gpulab.roofs import data_sheet
 from gpulab.timing import Method
 from gpulab.units import format_bytes
 from gpulab.warmup import WarmUp
@@ -120,11 +121,11 @@ def least_time(flops: float | None, size_bytes: float | None) -> tuple[float, st
     spec = gpus.by_driver_name(device.current().name)
     if spec is None:
         return None
-    limits = []
+    limits, roof = [], data_sheet(spec)
     if flops:
         counted = f"{flops:.3g} floating-point operations"
-        limits.append((flops / max(spec.peak_flops_per_s.values()), counted))
+        limits.append((roof.compute_s(flops, roof.fastest), counted))
     if size_bytes and size_bytes > spec.l2_bytes:
         counted = f"{format_bytes(size_bytes)} from and to memory"
-        limits.append((size_bytes / spec.bandwidth_bytes_per_s, counted))
+        limits.append((roof.memory_s(size_bytes), counted))
     return max(limits, default=None)
