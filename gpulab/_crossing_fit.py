@@ -1,0 +1,223 @@
+"""A straight line through the times of one curve: what every call costs, and what size adds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpulab.units import format_estimate, format_rate, format_time
+
+Array = NDArray[np.float64]
+_Samples = Sequence[float] | Array
+
+_N_PARAMETERS = 2
+_N_STEPS = 50
+_LEAST = 1e-9  # of a step, of a gain, of the larger part of a line: as good as nothing
+_ROUNDING = 1e-12  # of a sum of squared logarithms
+# Student's t for 95 %, by degrees of freedom from 1 on; scipy, which the tests compare it with,
+# is no dependency.
+_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+_Z95 = 1.959964
+_MANY = 10  # times; from here on no digit behind the point is read
+_HIGHEST_EXPONENT = 700.0  # of e; a band as wide as that says nothing anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Time as ``fixed + slope * amount``, where the amount is FLOPs or bytes of the size.
+
+    All points count alike, by the logarithm of their ratio to the line. The intervals say how
+    well points that lie so far off determine the line. They do not say that a line is right: real
+    curves bend where a cache ends or an algorithm changes, and the fixed cost is what the line
+    has at no work at all, not what a call without work would take.
+
+    Attributes
+    ----------
+    fixed_s
+        Seconds that every call costs, whatever its size; never negative.
+    slope_s
+        Seconds for one more FLOP or byte; never negative.
+    unit
+        ``"FLOP"`` or ``"B"``: what the amount counts, chosen by which fits better.
+    error_s
+        Standard error of the fixed cost and of the slope.
+    together
+        Their covariance.
+    typical, worst
+        Distance of the points from the line, as a ratio less one: root mean square, and the
+        largest. 0.1 is 10 % above or below.
+    n_points
+        How many points it was fitted to.
+    """
+
+    fixed_s: float
+    slope_s: float
+    unit: str
+    error_s: tuple[float, float]
+    together: float
+    typical: float
+    worst: float
+    n_points: int
+
+    @property
+    def fixed_interval_s(self) -> tuple[float, float]:
+        """95 % interval of the fixed cost; up to infinity with fewer than three points."""
+        return self._interval(self.fixed_s, self.error_s[0])
+
+    @property
+    def slope_interval_s(self) -> tuple[float, float]:
+        """95 % interval of the slope; up to infinity with fewer than three points."""
+        return self._interval(self.slope_s, self.error_s[1])
+
+    @property
+    def quantile(self) -> float:
+        """By how many standard errors the 95 % intervals reach, on each side."""
+        return student_quantile(self.n_points - _N_PARAMETERS)
+
+    def time_s(self, amounts: _Samples) -> Array:
+        """Return the line at some amounts, in seconds."""
+        return self.fixed_s + self.slope_s * np.asarray(amounts, dtype=np.float64)
+
+    def spread(self, amounts: _Samples) -> Array:
+        """Return how far the 95 % band of the line reaches, as a logarithm of the ratio."""
+        x = np.asarray(amounts, dtype=np.float64)
+        fixed_s, slope_s = self.error_s
+        variance = fixed_s**2 + 2 * x * self.together + (x * slope_s) ** 2
+        if not math.isfinite(self.quantile):
+            return np.full(x.shape, _HIGHEST_EXPONENT)
+        reach = self.quantile * np.sqrt(np.maximum(variance, 0.0)) / self.time_s(x)
+        return np.minimum(reach, _HIGHEST_EXPONENT)
+
+    def _interval(self, value: float, error: float) -> tuple[float, float]:
+        if not math.isfinite(self.quantile):
+            return 0.0, math.inf
+        return max(0.0, value - self.quantile * error), value + self.quantile * error
+
+    def __str__(self) -> str:
+        return f"{self._start}, {self._growth}; farthest point {self._farthest} off"
+
+    @property
+    def _start(self) -> str:
+        if not self.fixed_s:
+            return "no fixed cost"
+        if self.n_points <= _N_PARAMETERS:
+            return f"{format_time(self.fixed_s)} fixed"
+        return f"{format_estimate(self.fixed_s, *self.fixed_interval_s)} fixed"
+
+    @property
+    def _farthest(self) -> str:
+        if self.worst < 1:
+            return f"{self.worst:.0%}"
+        times = self.worst + 1
+        return f"{times:.2g} times" if times < _MANY else f"{times:,.0f} times"
+
+    @property
+    def _growth(self) -> str:
+        if not self.slope_s:
+            return "no growth with size"
+        rate = format_rate(1 / self.slope_s, self.unit)
+        low_s, high_s = self.slope_interval_s
+        if not (low_s and math.isfinite(high_s)):
+            return f"then {rate}"
+        ends = (format_rate(1 / end_s, self.unit) for end_s in (high_s, low_s))
+        return f"then {rate} [{', '.join(ends)}]"
+
+
+def fit_line(amounts: _Samples, times_s: _Samples, unit: str) -> Fit:
+    """Fit a line to times so that the squared logarithms of their ratios to it are least.
+
+    Neither fixed cost nor slope may be negative: where the best line has one below zero, it is
+    the best line with zero there.
+
+    Parameters
+    ----------
+    amounts, times_s
+        FLOPs or bytes of each point, and its time in seconds; at least two points.
+    unit
+        What the amounts count.
+    """
+    x, t = np.asarray(amounts, dtype=np.float64), np.asarray(times_s, dtype=np.float64)
+    scale = float(x.max())  # FLOPs reach 1e12: unscaled, the equations would lose their digits
+    columns = np.stack([np.ones_like(x), x / scale], axis=1)
+    line = _closest(columns, t)
+    # Near the line a logarithm is the relative distance, so errors follow as in any linear fit.
+    off = np.log(t / (columns @ line))
+    slopes = columns / (columns @ line)[:, None]
+    # Where all amounts are alike nothing tells fixed cost from slope, hence the pseudo-inverse.
+    covariance = np.linalg.pinv(slopes.T @ slopes) * (off @ off) / max(len(t) - _N_PARAMETERS, 1)
+    return Fit(
+        fixed_s=float(line[0]),
+        slope_s=float(line[1]) / scale,
+        unit=unit,
+        error_s=(math.sqrt(covariance[0, 0]), math.sqrt(covariance[1, 1]) / scale),
+        together=float(covariance[0, 1]) / scale,
+        typical=math.expm1(math.sqrt(off @ off / len(t))),
+        worst=math.expm1(float(np.abs(off).max())),
+        n_points=len(t),
+    )
+
+
+def _closest(columns: Array, times_s: Array) -> Array:
+    """Return the best line with both parts, or one with a single part that is as good."""
+    best = _descended(columns, times_s)
+    least = _cost(columns, times_s, best) + _ROUNDING
+    for column, part in zip(columns.T, np.eye(_N_PARAMETERS), strict=True):
+        alone: Array = part * math.exp(float(np.mean(np.log(times_s / column))))
+        if _cost(columns, times_s, alone) <= least:
+            return alone
+    return best
+
+
+def _descended(columns: Array, times_s: Array) -> Array:
+    """Return the line that Gauss and Newton's steps lead to, from the one of relative distances.
+
+    Steps are cut so that neither part gets negative: it may only come ever closer to zero.
+    """
+    # Relative distances give a linear problem, and an answer near enough for the steps.
+    start = _solved(columns / times_s[:, None], np.ones_like(times_s))
+    line: Array = np.maximum(start, _LEAST * np.abs(start).max())
+    for _ in range(_N_STEPS):
+        now_s = columns @ line
+        step = _solved(columns / now_s[:, None], np.log(times_s / now_s))
+        share = 1.0
+        while share > _LEAST and not _is_better(columns, times_s, line, line + share * step):
+            share /= 2
+        if share <= _LEAST:
+            break
+        line = line + share * step
+    return line
+
+
+def _solved(matrix: Array, wanted: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(matrix, wanted, rcond=None)[0], dtype=np.float64)
+
+
+def _is_better(columns: Array, times_s: Array, line: Array, other: Array) -> bool:
+    return bool((other > 0).all()) and (
+        _cost(columns, times_s, other) < _cost(columns, times_s, line) * (1 - _LEAST)
+    )
+
+
+def _cost(columns: Array, times_s: Array, line: Array) -> float:
+    off = np.log(times_s / (columns @ line))
+    return float(off @ off)
+
+
+def student_quantile(freedom: int) -> float:
+    """Return Student's t for a two-sided 95 % interval; infinity without freedom.
+
+    Above ten degrees by Fisher and Cornish's series, which is then right within a thousandth.
+
+    >>> student_quantile(1), student_quantile(6)
+    (12.706, 2.447)
+    """
+    if freedom < 1:
+        return math.inf
+    if freedom <= len(_T95):
+        return _T95[freedom - 1]
+    z = _Z95
+    first = (z**3 + z) / (4 * freedom)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    return z + first + second
