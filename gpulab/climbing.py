@@ -1,6 +1,6 @@
 """The ladder: one piece of work timed by every method, side by side with the driver's records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, ClassVar, Never
@@ -19,7 +19,7 @@ from gpulab.units import format_interval, format_time
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ladder", "Rung", "ladder"]
+__all__ = ["N_RUNGS", "Ladder", "Rung", "climb", "ladder"]
 
 REFEREE = "profiler-span"
 _CACHES = ("hot", "cold")
@@ -52,6 +52,7 @@ _STEPS = (
     _Step("driver's records, hot", "the referee for hot rungs", REFEREE, "hot"),
     _Step("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
 )
+N_RUNGS = len(_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +196,26 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     ['naive', 'synchronized', 'events']
     """
     refuse_unknown(ladder, unknown)
+    growing = climb(work, setup=setup, precision=precision, max_time_s=max_time_s, label=label)
+    *_, whole = Bar(growing, total=N_RUNGS, desc="climbing", unit=" rungs", disable=not progress)
+    return whole  # type: ignore[no-any-return]  # tqdm has no types
 
-    def climb(step: _Step) -> Measurement:
+
+def climb(
+    work: Callable[[], object],
+    *,
+    setup: Work | None = None,
+    precision: float = 0.01,
+    max_time_s: float = 0.5,
+    label: str = "",
+) -> Iterator[Ladder]:
+    """Yield the ladder as it grows, by one rung a time; the last is what :func:`ladder` returns.
+
+    Until then the rungs are judged by the records before them alone. Parameters and errors are
+    those of :func:`ladder`.
+    """
+
+    def timed(step: _Step) -> Measurement:
         return measure(
             work,
             method=step.method,
@@ -210,12 +229,14 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
         )
 
     with device.active() as in_use:
-        first = {cache: _referee(climb, cache) for cache in _CACHES}
-        bar = Bar(_STEPS, desc="climbing", unit=" rungs", disable=not progress)
-        rungs = [_climbed(climb, step) for step in bar]
-        last = {rung.record.conditions.cache: rung.record for rung in rungs[-2:] if rung.record}
-        judged = tuple(_judged(rung, first, last) for rung in rungs)
-        return Ladder(judged, in_use.source, in_use.name, label)
+        first = {cache: _referee(timed, cache) for cache in _CACHES}
+        rungs: list[Rung] = []
+        for step in _STEPS:
+            rungs.append(_climbed(timed, step))
+            behind = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
+            last = {record.conditions.cache: record for record in behind}
+            judged = tuple(_judged(rung, first, last) for rung in rungs)
+            yield Ladder(judged, in_use.source, in_use.name, label)
 
 
 def _referee(climb: Callable[[_Step], Measurement], cache: str) -> Measurement | None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.climbing import Ladder, Rung, ladder
+from gpulab.climbing import N_RUNGS, Ladder, Rung, climb, ladder
 from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
 from gpulab.ladder_figure import draw_ladder
 
@@ -138,3 +138,12 @@ def test_figure_of_nothing_is_refused() -> None:
     with pytest.raises(InvalidOptionError) as error:
         draw_ladder(empty)
     assert str(error.value) == "no rung was timed; there is nothing to draw"
+
+
+def test_a_ladder_grows_by_a_rung_a_time() -> None:
+    """Every rung is judged as soon as it is there, and the last ladder is the whole."""
+    a = torch.ones(1 << 20, device="cuda")
+    grown = list(climb(lambda: a + a, max_time_s=0.01))
+    assert [len(climbed.rungs) for climbed in grown] == list(range(1, N_RUNGS + 1))
+    assert all(rung.referee_s is not None for climbed in grown for rung in climbed.rungs)
+    assert [rung.name for rung in grown[-1].rungs][-1] == "driver's records, cold"

@@ -384,15 +384,14 @@ def test_nothing_is_shaded_without_a_reason(ax: Any) -> None:  # noqa: ANN401  #
 
 
 def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: ANN401  # axes
-    """Seconds are drawn in the unit that a reader would choose; a level is marked and named."""
+    """Seconds are drawn in the unit that a reader would choose, and each series its line."""
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
     )
-    options: dict[str, Any] = {"column": "duration_s", "label": "time", "level": (1.5, "half way")}
+    options: dict[str, Any] = {"column": "duration_s", "label": "time"}
     figures.over_time(frame.assign(reasons="x"), ax, **options)
-    assert [line.get_label() for line in ax.lines] == ["a", "b", "half way"]
+    assert [line.get_label() for line in ax.lines] == ["a", "b"]
     assert ax.lines[1].get_ydata().tolist() == [2.0, 2.0]
-    assert ax.lines[2].get_ydata() == [1.5, 1.5]
     assert ax.get_ylabel() == "time (ms)"
     assert not ax.collections
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpulab._axes import finish, looks, need, unit_of
 from gpulab.gpus import gpu
+from gpulab.live_figure import shade_reasons
 from gpulab.virtual.core import heat
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def over_time(
     *,
     column: str = "sm_mhz",
     label: str = "clock (MHz)",
-    level: tuple[float, str] | None = None,
 ) -> "Axes":
     """Draw one column of readings against time, one line a series.
 
@@ -39,8 +39,6 @@ def over_time(
         Axes to draw on.
     column, label
         What to draw, and what to write beside it.
-    level
-        A value to mark by a line, with its name.
     """
     need(record, ("time_s", column))
     scale, label = _scaled(record, column, label)
@@ -56,9 +54,7 @@ def over_time(
             label=str(name) or label,
         )
     if "reasons" in record and "series" not in record:
-        _shade(record, ax)
-    if level is not None:
-        ax.axhline(level[0], color="#595959", linestyle=":", label=level[1])
+        shade_reasons(record, ax)
     ax.grid(visible=True, alpha=0.3)
     return finish(ax, "Line chart", "time since the first reading (s)", label)
 
@@ -68,24 +64,6 @@ def _scaled(record: "pd.DataFrame", column: str, label: str) -> tuple[float, str
         return 1.0, label
     scale, unit = unit_of(record[column])
     return scale, f"{label} ({unit})"
-
-
-def _shade(record: "pd.DataFrame", ax: "Axes") -> None:
-    named = record["reasons"].fillna("") != ""
-    if not named.any():
-        return
-    words = ", ".join(dict.fromkeys(record["reasons"][named]))
-    ax.fill_between(
-        record["time_s"],
-        0,
-        1,
-        where=named,
-        transform=ax.get_xaxis_transform(),
-        color="#E69F00",
-        alpha=0.2,
-        linewidth=0,
-        label=f"the driver names: {words}",
-    )
 
 
 def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":

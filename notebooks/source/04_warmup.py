@@ -25,8 +25,8 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots, stats
-from gpulab.exercises import figures_04, traces_04
+from gpulab import exercises, live, plots, stats
+from gpulab.exercises import figures_04, first_uses, traces_04
 from gpulab.exercises.fresh_04 import in_a_new_process
 from gpulab.units import format_time
 
@@ -236,12 +236,15 @@ pd.DataFrame(costs, index=["first", "second"]).T.map(format_time).tail(2)
 # *Recorded* on an H200: 251 ms for the first convolution, 0.22 ms for the second.
 #
 # ### All of them
+#
+# Once more, where nobody has used the GPU yet: on a real GPU in a new process, which takes some
+# seconds to start. Each row appears when its two calls are done.
 
 # %%
-table = pd.DataFrame(costs, index=["first_s", "second_s"]).T.rename_axis("what").reset_index()
-plots.draw(
+live.series(
+    first_uses.measured(),
     figures_04.first_uses,
-    table,
+    n_expected=len(first_uses.NAMES),
     title="First use and second use",
     alt="In every row the first use lies far right of the second, up to ten thousands of times.",
     source=gpu,

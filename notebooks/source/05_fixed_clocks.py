@@ -29,7 +29,7 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import clocks, exercises, plots
+from gpulab import clocks, exercises, live, plots
 from gpulab.exercises.figures_05 import asked_for, over_time
 from gpulab.units import format_time
 
@@ -106,9 +106,9 @@ later.compare(last_s / first_s)
 #
 # ## 2 Who slows it down
 #
-# `clocks.watch` calls a piece of work again and again, and looks at the GPU now and then. It asks
-# the driver through NVML, which needs no rights. (On a real GPU it needs the package
-# `nvidia-ml-py`; without it the error says so.)
+# `live.load` calls a piece of work again and again, looks at the GPU now and then, and draws what
+# it sees while the work runs. It asks the driver through NVML, which needs no rights. (On a real
+# GPU it needs the package `nvidia-ml-py`; without it the picture stays empty and says why.)
 #
 # Three things could be at work. The chip is hot; or it draws more power than it may; or somebody
 # has set a lower clock.
@@ -119,28 +119,34 @@ cause = exercises.predict(
 )
 cause
 
-# %%
-rest()
-readings = list(clocks.watch(product, duration_s=2))
-watched = clocks.to_frame(readings)
-columns = ["time_s", "sm_mhz", "power_w", "temperature_c", "utilization", "reasons"]
-watched[columns].iloc[:: max(1, len(watched) // 10)].round(2)
+# %% [markdown]
+# And if it is power: look at the first moment at which the clock has fallen. How much of the
+# allowed power does the driver report there?
 
 # %%
-plots.draw(
-    over_time,
-    watched,
-    title="The clock while products run",
-    alt="The clock starts high, falls at once and stays low; shaded is where the driver says why.",
-    source=gpulab.device.current(),
-)
+late = exercises.predict("Power, as a share of the limit?", ..., unit="%")
+late
+
+# %% [markdown]
+# Now let it run. When you have seen enough, interrupt the kernel, or press Stop where that button
+# appears: what was read by then is kept. `clocks.watch` gives the readings without the picture.
+
+# %%
+rest()
+trace = live.load(product, duration_s=2, title="The GPU while products run")
+trace
+
+# %%
+watched = trace.to_frame()
+columns = ["time_s", "sm_mhz", "power_w", "temperature_c", "utilization", "reasons"]
+watched[columns].iloc[:: max(1, len(watched) // 10)].round(2)
 
 # %% [markdown]
 # The clock falls within about a tenth of a second, as the times rose above. The shaded part is
 # where the driver gives a reason. What is it?
 
 # %%
-regime = clocks.summarize(readings)
+regime = trace.regime
 str(regime)
 
 # %%
@@ -173,27 +179,13 @@ cause.compare(next((causes[word] for word in causes if word in named), "nothing 
 #
 # ### What the driver tells late
 #
-# So power is the cause. Look at the first reading at which the clock has fallen. How much of the
-# allowed power does the driver report there?
-
-# %%
-late = exercises.predict("Power, as a share of the limit?", ..., unit="%")
-late
-
-# %%
-limit_w = watched["power_limit_w"].iloc[0]
-plots.draw(
-    partial(over_time, column="power_w", label="power (W)", level=(limit_w, "power limit")),
-    watched.drop(columns="reasons"),
-    title="The power that the driver reports",
-    alt="The power rises in a straight line for about a second, up to just below the limit.",
-    source=gpulab.device.current(),
-)
+# So power is the cause. In its panel above, the power rises in a straight line for about a second.
+# Where was it when the clock fell?
 
 # %%
 has_fallen = watched["sm_mhz"] < 0.97 * watched["max_sm_mhz"]
-fallen_w = watched.loc[has_fallen, "power_w"].head(1).max()
-late.compare(100 * fallen_w / limit_w)
+first_fallen = watched[has_fallen].head(1)
+late.compare((100 * first_fallen["power_w"] / first_fallen["power_limit_w"]).max())
 
 # %% [markdown]
 # The effect seems to come before its cause. It does not: the reported power is an average over the
@@ -308,7 +300,7 @@ back.compare("below 0.3 s" if quickly else "some seconds")
 # result names the clock it was read at, and below it what there is to doubt.
 
 # %%
-measure = partial(gpulab.measure, product, method="events", n_warmup=3)
+measure = partial(gpulab.measure, product, method="events", n_warmup=3, progress=False)
 rest()
 burst = measure(n_samples=10, label="10 calls: burst")
 burst

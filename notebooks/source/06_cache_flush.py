@@ -27,7 +27,7 @@ import torch
 from torch.nn.functional import linear
 
 import gpulab
-from gpulab import exercises, plots, timeline_figure
+from gpulab import exercises, live, plots, timeline_figure
 from gpulab.exercises.figures_06 import staircase
 from gpulab.flush import flusher
 from gpulab.units import format_time
@@ -77,24 +77,32 @@ steps
 
 # %%
 def per_megabyte(series, **options):
-    rows = []
     for size_mib, addition in additions.items():
         reading = measure(addition, **options)
-        rows.append((size_mib, reading.median_s * 1e6 / (size_mib * MIB / 1e6), series))
-    return pd.DataFrame(rows, columns=["size_mib", "value", "series"])
+        value = reading.median_s * 1e6 / (size_mib * MIB / 1e6)
+        yield {"size_mib": size_mib, "value": value, "series": series}
 
 
-hot_steps = per_megabyte("hot", cache="hot")
-hot_steps.round(3)
+per_megabyte.__name__
+
+# %% [markdown]
+# `live.series` draws each result as soon as it is there.
 
 # %%
-draw_steps = partial(plots.draw, staircase, l2_mib=l2_bytes / MIB, source=gpulab.device.current())
-draw_steps(
-    hot_steps,
+shown = live.series(
+    per_megabyte("hot", cache="hot"),
+    staircase,
+    n_expected=len(additions),
     title="A repeated addition",
     alt="The time per megabyte falls, steps up below the size of the L2, and then stays.",
     value_label="time per MB (µs)",
+    l2_mib=l2_bytes / MIB,
 )
+shown
+
+# %%
+hot_steps = shown.to_frame()
+hot_steps.round(3)
 
 # %%
 per_mb = hot_steps["value"].set_axis([*shares])
@@ -165,7 +173,9 @@ meet = exercises.predict(
 meet
 
 # %%
-both_steps = pd.concat([hot_steps, per_megabyte("cold", cache="cold")])
+cold_steps = pd.DataFrame(per_megabyte("cold", cache="cold"))
+both_steps = pd.concat([hot_steps, cold_steps])
+draw_steps = partial(plots.draw, staircase, l2_mib=l2_bytes / MIB, source=gpulab.device.current())
 draw_steps(
     both_steps,
     title="The gap between the curves is the cache",

@@ -26,10 +26,9 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import exercises, live, plots
 from gpulab.errors import NotCapturableError
 from gpulab.exercises.paces import program
-from gpulab.ladder_figure import draw_ladder
 from gpulab.units import format_time
 
 gpulab.use("auto")
@@ -770,7 +769,8 @@ plots.draw(
 # ## 7 The whole ladder
 #
 # Every method that you have met, on one kernel: a relu on a million elements. The referee is the
-# driver's own record of each kernel. Which rung is furthest off?
+# driver's own record of each kernel. Which rung is furthest off? (`live.ladder` shows each rung as
+# soon as it is there, and `gpulab.ladder` all of them in the end.)
 
 # %%
 worst_guess = exercises.predict(
@@ -782,7 +782,7 @@ worst_guess
 
 # %%
 million_x = torch.randn(2**20, device="cuda")
-climbed = gpulab.ladder(partial(torch.relu, million_x), label="relu of 2^20 elements")
+climbed = live.ladder(partial(torch.relu, million_x), label="relu of 2^20 elements")
 climbed
 
 # %%
@@ -790,11 +790,8 @@ named = ["naive", "synchronized", "events", "+ sleep", "calibrated", "graph"]
 errors = climbed.to_frame().set_index("rung")["error"]
 worst_guess.compare(errors[named].abs().idxmax())
 
-# %%
-draw_ladder(climbed)
-
 # %% [markdown]
-# Read it from the top. Each rung takes one thing out of the number:
+# Read the picture from the top. Each rung takes one thing out of the number:
 #
 # | rung | what its number still holds or lacks | it matters |
 # |---|---|---|

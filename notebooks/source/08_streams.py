@@ -27,7 +27,7 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import exercises, live
 from gpulab.exercises import machines, pipelines
 from gpulab.exercises.figures_08 import overlap
 from gpulab.units import format_time
@@ -590,28 +590,42 @@ exercises.check("08.double-buffer", pipeline)
 # ### What it brings
 #
 # Overlap can save at most the shorter of the two: all copying, or all computing (but for the first
-# batch, which has nothing to hide behind). How much of that does each program save?
+# batch, which has nothing to hide behind). How much of that does each program save? They run once
+# more, and each bar appears when its program is done.
 
 # %%
-runs = {"one at a time": serial, "as listed": listed, "device wait alone": mended}
-if callable(pipeline):
-    runs["yours"] = pipelines.run(pipeline)
-results = pd.DataFrame(
-    [(name, r.duration_s, r.hidden_s, r.possible_s, r.n_wrong) for name, r in runs.items()],
-    columns=["program", "duration_s", "hidden_s", "possible_s", "n_wrong"],
-)
-speed_up = results["duration_s"].iloc[0] / results["duration_s"]
-results[["program", "n_wrong"]].assign(speed_up=speed_up.round(2))
+programs = {
+    "one at a time": one_at_a_time,
+    "as listed": as_listed,
+    "device wait alone": device_wait_alone,
+}
+programs |= {"yours": pipeline} if callable(pipeline) else {}
+columns = ["duration_s", "hidden_s", "possible_s", "n_wrong"]
+
+
+def savings():
+    for name, program in programs.items():
+        done = pipelines.run(program)
+        yield {"program": name} | {column: getattr(done, column) for column in columns}
+
+
+list(programs)
 
 # %%
-plots.draw(
+shown = live.series(
+    savings(),
     overlap,
-    results,
+    n_expected=len(programs),
     title="Overlap achieved against possible",
     alt="One at a time saves nothing; the others save nearly all that is possible.",
     ax_size=(8, 2.6),
-    source=gpulab.device.current(),
 )
+shown
+
+# %%
+results = shown.to_frame()
+speed_up = results["duration_s"].iloc[0] / results["duration_s"]
+results[["program", "n_wrong"]].assign(speed_up=speed_up.round(2))
 
 # %% [markdown]
 # The waits that make it right cost next to nothing, because each of them waits for one event that
