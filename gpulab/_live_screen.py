@@ -190,7 +190,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is None:
         return TextScreen(what, total, unit) if progress else Screen()
-    if progress and timeline_view._is_watched():
+    if progress and timeline_view.is_watched():
         screen = NotebookScreen(draw, what, total, unit, stop)
         return Painter(screen) if threaded else screen
     return ExportScreen(draw)

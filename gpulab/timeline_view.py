@@ -58,14 +58,14 @@ def bundle(record: Timeline) -> dict[str, Any]:
 
 
 def _live(record: Timeline, summary: Summary) -> dict[str, Any]:
-    if not _is_watched():
+    if not is_watched():
         return {}
     found = view(record, summary=summary)._repr_mimebundle_()
     made = found[0] if isinstance(found, tuple) else found
     return {kind: value for kind, value in (made or {}).items() if "widget" in kind}
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
     """Tell whether a front end shows the cell: these name it, and runners of notebooks do not."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is None:

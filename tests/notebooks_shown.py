@@ -30,5 +30,5 @@ def shown_in(patch: pytest.MonkeyPatch, *, watched: bool, kernel: object = True)
     shell, shown = SimpleNamespace(kernel=kernel), Shown()
     patch.setattr("IPython.get_ipython", lambda: shell)
     patch.setattr("IPython.display.display", shown.display)
-    patch.setattr(timeline_view, "_is_watched", lambda: watched)
+    patch.setattr(timeline_view, "is_watched", lambda: watched)
     return shown

@@ -155,7 +155,7 @@ def test_widget_only_where_somebody_looks(
 
 def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With metadata or without, and with nothing where there is no connection."""
-    monkeypatch.setattr(timeline_view, "_is_watched", lambda: True)
+    monkeypatch.setattr(timeline_view, "is_watched", lambda: True)
     for returned, has_widget in ((({WIDGET: {}}, {}), True), (None, False)):
         widget = SimpleNamespace(_repr_mimebundle_=lambda returned=returned: returned)
         monkeypatch.setattr(timeline_view, "view", lambda _record, widget=widget, **_known: widget)

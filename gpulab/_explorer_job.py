@@ -1,0 +1,113 @@
+"""Measuring by steps: one step, a breath for the kernel, the next; stopped at any time."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpulab._explorer_scene import Found, Step
+from gpulab.tasks import Point
+
+_BREATH_S = 0.02  # for the messages that came during a step
+
+
+class Job:
+    """Steps that are measured one after the other on the kernel's own thread.
+
+    A virtual GPU stands behind ``torch.cuda`` for the whole process, and a measurement must not
+    share the GPU with the cell that runs. So the steps take turns with the cells, and no thread
+    is needed.
+
+    Parameters
+    ----------
+    steps
+        What is to be measured.
+    take
+        Measures one of them.
+    skips
+        Tells whether a step is not worth its time, from what was found so far.
+    report
+        Called after each step, and when it ends.
+    n_done
+        Steps that had their turn in another job before.
+
+    Attributes
+    ----------
+    found
+        What was measured so far; it is kept when the job is stopped.
+    n_done
+        Steps that were measured or skipped.
+    error
+        What ended it early; empty if nothing did.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        take: Callable[[Step], Found],
+        skips: Callable[[Step, Sequence[Found]], bool],
+        report: Callable[[], object],
+        n_done: int = 0,
+    ) -> None:
+        self.steps = tuple(steps)
+        self.found: list[Found] = []
+        self.n_done = n_done
+        self.error = ""
+        self.is_running = False
+        self._take, self._skips, self._report = take, skips, report
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step had its turn."""
+        return self.n_done == len(self.steps)
+
+    def __str__(self) -> str:
+        points = [found for found in self.found if isinstance(found, Point)]
+        n_points = sum(point.ok for point in points)
+        failed = f", {len(points) - n_points} failed" if n_points < len(points) else ""
+        so_far = f"{n_points} points measured{failed}"
+        if self.is_running:
+            return f"{self.n_done + 1} of {len(self.steps)}: {self.steps[self.n_done]}"
+        if self.is_complete:
+            return f"{so_far}."
+        why = f": {self.error}" if self.error else ""
+        return f"Stopped{why}. {so_far}; press again for the rest."
+
+    def start(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Measure by steps on a loop, or all at once where there is none."""
+        self.is_running = not self.is_complete
+        self._loop = loop
+        self._report()
+        if loop is None:
+            while self.is_running:
+                self._step()
+        else:
+            loop.call_soon(self._step)
+
+    def stop(self) -> None:
+        """Begin no further step; the one that runs is kept."""
+        self.is_running = False
+
+    def _step(self) -> None:
+        if not self.is_running:
+            self._report()
+            return
+        try:
+            self._measure(self.steps[self.n_done])
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # shown; a loop would hide it
+            self._end(error)
+        self.is_running = self.is_running and not self.is_complete
+        self._report()
+        if self.is_running and self._loop is not None:
+            self._loop.call_later(_BREATH_S, self._step)
+
+    def _measure(self, step: Step) -> None:
+        if not self._skips(step, self.found):
+            self.found.append(self._take(step))
+        self.n_done += 1
+
+    def _end(self, error: BaseException) -> None:
+        self.is_running = False
+        text: Any = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+        self.error = str(text) or type(error).__name__
