@@ -19,6 +19,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (2, 1)))
 _HATCHES = ("..", "//", "", "xx", "\\\\", "--")
+_MILLION = 1e6
 _MANY_DECADES = 30.0
 
 
@@ -81,18 +82,23 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
 
 
 def log_axis(ax: "Axes", which: str) -> None:
-    """Make an axis logarithmic, with plain numbers at its ticks."""
+    """Make an axis logarithmic, with plain numbers at its ticks, and millions from one on."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}scale")("log")
     low, high = axis.get_data_interval()
-    plain = FuncFormatter(lambda value, _: f"{value:,.10g}")
+    plain = FuncFormatter(lambda value, _: _tick(value))
     # Over less than about a decade and a half, powers of ten alone leave an axis without ticks.
     narrow = low > 0 and high < _MANY_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     axis.set_major_formatter(plain)
     axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+
+
+def _tick(value: float) -> str:
+    # Written out, the numbers of an axis over many decades run into each other.
+    return f"{value / _MILLION:,.10g} M" if value >= _MILLION else f"{value:,.10g}"
 
 
 def finish(ax: "Axes", kind: str, xlabel: str, ylabel: str, *, legend: bool = True) -> "Axes":

@@ -125,7 +125,8 @@ def curve_of(points: Sequence[Point]) -> Curve:
 def _how(task: Task) -> str:
     """Write what the defaults do not have."""
     if task.on == "cpu":
-        return "" if task.n_threads is None else f"{task.n_threads} threads"
+        n = task.n_threads
+        return "" if n is None else "1 thread" if n == 1 else f"{n} threads"
     way = (task.method, task.cache)
     parts = [] if way == ("synchronized", "hot") else [", ".join(way)]
     parts += [] if task.transfers == "none" else [f"transfers {task.transfers}"]

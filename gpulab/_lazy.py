@@ -1,4 +1,4 @@
-"""Public names of a package that load from their module at first use (PEP 562)."""
+"""Public names of a package that load at first use, from their module or as one (PEP 562)."""
 
 import importlib
 import sys
@@ -13,13 +13,14 @@ def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     package
         Its full name, ``__name__`` there.
     homes
-        The full name of each public name's module.
+        The full name of each public name's module; a module that is public itself is its own.
     """
 
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        home = importlib.import_module(homes[name])
+        value = home if homes[name] == f"{package}.{name}" else getattr(home, name)
         setattr(sys.modules[package], name, value)
         return value
 

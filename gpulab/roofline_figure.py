@@ -27,6 +27,7 @@ _ROOFS = {
 }
 _NEAR = 0.25  # of logarithms: closer names would lie on each other
 _ROOM = 100.0  # above the highest roof, for names
+_MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = {"plain": (COLOURS[1], "s", 0.18), "refined": (COLOURS[0], "o", -0.18)}
 
@@ -164,7 +165,7 @@ def _write_names(ax: "Axes", record: Chart, table: "pd.DataFrame") -> None:
             if name in roof.peak_flops_per_s
         )
         ax.annotate(
-            ", ".join(part["workload"]),
+            _some(list(part["workload"])),
             (intensity, highest / _TERA),
             (0, 7),
             textcoords="offset points",
@@ -175,6 +176,13 @@ def _write_names(ax: "Axes", record: Chart, table: "pd.DataFrame") -> None:
         )
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * _ROOM)
+
+
+def _some(names: list[str]) -> str:
+    """Return as many names as there is room for, and how many more there are."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} +{len(names) - _MOST_NAMES}"
 
 
 def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":

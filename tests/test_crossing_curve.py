@@ -86,6 +86,7 @@ def test_logarithms_are_given_with_their_reach() -> None:
         ({"method": "calibrated", "cache": "cold"}, "calibrated, cold"),
         ({"cache": "cold", "transfers": "in"}, "synchronized, cold, transfers in"),
         ({"on": "cpu", "n_threads": 4}, "4 threads"),
+        ({"on": "cpu", "n_threads": 1}, "1 thread"),
         ({"on": "cpu"}, ""),
     ],
 )

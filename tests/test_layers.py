@@ -19,6 +19,7 @@ ROWS = [
     ["errors", "version"],
     ["units"],
     ["stats", "gpus"],
+    ["roofs"],
     ["measurement"],
     ["virtual core"],
     ["virtual"],
@@ -32,12 +33,43 @@ ROWS = [
     ["measuring"],
     ["comparing"],
     ["climbing", "workloads"],
+    ["sweeping"],
+    ["recordings"],
+    ["roofline", "crossing"],
+    ["surveying"],
     ["plots"],
+    ["live", "explorers"],
     ["exercises", "magic"],
     ["lessons"],
     ["cli"],
 ]
 FAMILIES = {
+    "sweeping": [
+        *["tasks", "sweeping", "cluster", "_sweep_book", "_sweep_copies", "_sweep_cpu"],
+        *["_sweep_file", "_sweep_machine", "_sweep_run", "_sweep_take", "_sweep_turns"],
+    ],
+    "recordings": ["recordings", "_recordings_compare", "_recordings_file"],
+    "roofline": [
+        *["roofline", "_roofline_ceilings", "_roofline_measured", "_roofline_predict"],
+        *["_roofline_refined", "_roofline_table"],
+    ],
+    "crossing": [
+        *["crossing", "_crossing_curve", "_crossing_fit", "_crossing_link", "_crossing_points"],
+        "_crossing_where",
+    ],
+    "surveying": [
+        *["surveying", "_survey_clocks", "_survey_command", "_survey_first_use", "_survey_log"],
+        *["_survey_plan", "_survey_points", "_survey_reading", "_survey_streams"],
+        "_survey_transfers",
+    ],
+    "live": ["live", "_live_run", "_live_screen", "_live_stop"],
+    "explorers": [
+        *["explorers", "_explorer_controls", "_explorer_crossover", "_explorer_curves"],
+        *["_explorer_frame", "_explorer_job", "_explorer_kernel", "_explorer_legend"],
+        *["_explorer_listing", "_explorer_pace", "_explorer_panel", "_explorer_picture"],
+        *["_explorer_roofline", "_explorer_scene", "_explorer_shell", "_explorer_sources"],
+        *["_explorer_table", "_explorer_take"],
+    ],
     "version": ["_lazy", "_version"],
     "measurement": [
         *["_conditions", "_distribution", "_markup", "_measurement_html", "_schema", "_sources"],
@@ -71,7 +103,8 @@ FAMILIES = {
     ],
     "measuring": ["measuring", "_outcome", "_plan", "_progress", "_sampling"],
     "plots": [
-        *["plots", "_axes", "_figure", "ladder_figure", "timeline_figure", "timeline_view"],
+        *["plots", "_axes", "_figure", "crossover_figure", "ladder_figure", "live_figure"],
+        *["roofline_figure", "timeline_figure", "timeline_view", "_live_records"],
         "_timeline_drawing",
     ],
     "magic": ["magic", "_magic_compile", "_magic_guard", "_magic_options", "_magic_run"],
@@ -233,7 +266,8 @@ def test_public_names_resolve(imported: list[str]) -> None:
     lines = run_python(code).stdout.splitlines()
     kinds = dict(line.split()[1:] for line in lines if line.startswith("@"))
     assert sorted(kinds) == gpulab.__all__
-    hidden = [name for name, kind in kinds.items() if kind == "module"]
+    modules = {name for name, home in gpulab._HOMES.items() if home == f"gpulab.{name}"}
+    hidden = [name for name, kind in kinds.items() if kind == "module" and name not in modules]
     assert not hidden, f"these public names are hidden by modules of the same name: {hidden}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from gpulab import plots, roofline
+from gpulab import plots, roofline, roofline_figure
 from gpulab.errors import InvalidOptionError
 from gpulab.roofline_figure import gaps
 from gpulab.roofline_figure import roofline as figure
@@ -158,3 +158,9 @@ def test_gaps_of_nothing_are_refused(ax: Axes) -> None:
     """An empty table cannot be drawn."""
     with pytest.raises(InvalidOptionError, match=r"^the frame has no rows"):
         gaps(roofline.table([]), ax)
+
+
+def test_names_of_one_place_fit_into_the_picture() -> None:
+    """Three of them are written, and how many more there are."""
+    assert roofline_figure._some(["add", "exp", "sum"]) == "add, exp, sum"
+    assert roofline_figure._some(["add", "exp", "sum", "sort", "fft"]) == "add, exp, sum +2"

@@ -17,6 +17,8 @@ from gpulab.exercises import (
     lesson_06,
     lesson_07,
     lesson_08,
+    lesson_09,
+    lesson_10,
 )
 from gpulab.exercises.records import Exercise, Hint, Verdict
 from gpulab.exercises.session import SESSION, Progress
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 _LESSONS = (
     *(lesson_00, lesson_01, lesson_02, lesson_03, lesson_04),
-    *(lesson_05, lesson_06, lesson_07, lesson_08),
+    *(lesson_05, lesson_06, lesson_07, lesson_08, lesson_09, lesson_10),
 )
 
 

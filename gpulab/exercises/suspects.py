@@ -1,0 +1,83 @@
+"""Three programs that take three times as long as the plain roofline says, or more."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import torch
+
+from gpulab.errors import UnknownNameError
+
+_GROWN = 16  # times as many elements
+# So few that the floor counts, so many that it does not, and a side that no tile fits.
+_FEW, _MANY, _SIDE = 1 << 17, 1 << 23, 2047
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A program, and what it must do at the very least.
+
+    Attributes
+    ----------
+    work
+        Enqueues it once.
+    flops, size_bytes
+        Floating-point operations, and bytes of what comes in and what goes out.
+    arithmetic
+        Type in which it computes.
+    """
+
+    work: Callable[[], object]
+    flops: int
+    size_bytes: int
+    arithmetic: str
+
+
+def suspect(letter: str, *, grown: bool = False, rounded: bool = False) -> Suspect:
+    """Return one of the programs of the exercise ``10.three-gaps``.
+
+    Parameters
+    ----------
+    letter
+        ``"a"``, ``"b"`` or ``"c"``.
+    grown
+        Whether its tensors have 16 times as many elements.
+    rounded
+        Whether the sides of its tensors are rounded up to a multiple of 64.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no program of this letter.
+    """
+    if letter not in _SUSPECTS:
+        raise UnknownNameError("program", letter, tuple(_SUSPECTS))
+    return _SUSPECTS[letter](grown, rounded)
+
+
+def _rounded(n: int) -> int:
+    return -(-n // 64) * 64
+
+
+def _addition(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # two switches, as of a panel
+    n = _FEW * (_GROWN if grown else 1)
+    n = _rounded(n) if rounded else n
+    x, y = (torch.randn(n, device="cuda") for _ in range(2))
+    return Suspect(lambda: x + y, n, 3 * n * x.itemsize, "float32")
+
+
+def _chain(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # as above
+    n = _MANY * (_GROWN if grown else 1)
+    n = _rounded(n) if rounded else n
+    x = torch.randn(n, device="cuda", dtype=torch.half)
+    return Suspect(lambda: x.sub(0.5).mul(2.0).add(1.0), 3 * n, 2 * n * x.itemsize, "float16")
+
+
+def _product(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # as above
+    side = (_SIDE + 1) * 4 - 1 if grown else _SIDE
+    side = _rounded(side) if rounded else side
+    x, y = (torch.randn(side, side, device="cuda", dtype=torch.half) for _ in range(2))
+    return Suspect(lambda: x @ y, 2 * side**3, 3 * side**2 * x.itemsize, "float16")
+
+
+_SUSPECTS = MappingProxyType({"a": _addition, "b": _chain, "c": _product})
