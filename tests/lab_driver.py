@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -55,6 +57,33 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         lines = iter(server.stdout.readline, "")
         yield next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
         server.terminate()
+
+
+def put_notebook(lab: str, name: str, sources: Sequence[str]) -> str:
+    """Put a notebook of these cells into the folder of JupyterLab, and return its address."""
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"cell-{number}",
+            "metadata": {},
+            "source": source,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for number, source in enumerate(sources)
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
+    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
+    parts = urlsplit(lab)
+    request = urllib.request.Request(
+        f"{parts.scheme}://{parts.netloc}/api/contents/{name}.ipynb",
+        data=json.dumps({"type": "notebook", "content": content}).encode(),
+        headers={"Authorization": f"token {parse_qs(parts.query)['token'][0]}"},
+        method="PUT",
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 201
+    return lab.replace("/lab/tree/00_start_here", f"/lab/workspaces/{name}/tree/{name}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from judging import check_mistake, check_right, check_strange, check_whole, judged
 from matplotlib.figure import Figure
 
 import gpulab
@@ -17,7 +18,6 @@ from gpulab.exercises import lesson_06
 from gpulab.exercises.figures_06 import staircase
 from gpulab.exercises.flush_choice import explain_flush
 from gpulab.exercises.flush_trial import FlushTrial, run
-from gpulab.exercises.forms import Table
 from gpulab.exercises.records import Exercise, Verdict
 from gpulab.flush import flusher
 
@@ -63,17 +63,10 @@ WAYS = (
 STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, {"a": ("b",)}, {"flush": 3, "because": "c"}]
 
 
-def judged(exercise: Exercise, answer: object) -> Verdict:
-    """Judge an answer as the notebook does."""
-    return exercise.judge(answer, None)
-
-
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
     """A right answer is right, as a word or as a number, and it is told why."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
-    assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # a Table has one
+    check_right(exercise, answer)
 
 
 @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
@@ -81,32 +74,20 @@ def test_typical_mistakes_are_recognised(
     exercise: Exercise, answer: object, code: str, begins: str
 ) -> None:
     """Each has its own name, begins with what it is about, and ends as a sentence."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert verdict.message.startswith(begins)
-    assert re.fullmatch(r"Not yet\. .{30,}[.?)]", str(verdict), re.DOTALL)
+    check_mistake(exercise, answer, code, begins)
 
 
 @pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
 def test_every_exercise_is_whole(exercise: Exercise) -> None:
     """Two hints or more, words for every key, and the placeholder is no answer."""
-    assert len(exercise.hints) >= 2
-    for blank in (..., None):
-        assert judged(exercise, blank) == Verdict(ok=None, message=exercise.judge.how)
-    if isinstance(exercise.judge, Table):
-        (words,) = exercise.judge.allowed
-        assert set(exercise.judge.right.values()) <= set(words)
-        assert {key for key, _ in exercise.judge.wrong} <= set(exercise.judge.right)
-        assert {word for _, word in exercise.judge.wrong} <= set(words)
+    check_whole(exercise)
 
 
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
 @pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
     """What is no answer is shown back beside how to answer, and nothing is run."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-    assert verdict.message.endswith(exercise.judge.how)
+    check_strange(exercise, answer)
 
 
 # The flush

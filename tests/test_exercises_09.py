@@ -1,18 +1,18 @@
 """The lesson on crossovers: each mistake has its name, and its figures are those it tells."""
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from judging import check_mistake, check_right, check_strange, check_whole, judged
 from matplotlib.figure import Figure
 
 from gpulab.crossing import Crossover, crossover
 from gpulab.exercises import lesson_09
 from gpulab.exercises.figures_09 import crossings, crossings_of, nearest, short
-from gpulab.exercises.records import Exercise, Verdict
+from gpulab.exercises.records import Exercise
 from gpulab.exercises.staying import NEVER, TRIALS, n_needed
 from gpulab.tasks import Point, Task
 
@@ -60,17 +60,10 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
 STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, {"n": "many"}, {"a": ("b",)}]
 
 
-def judged(exercise: Exercise, answer: object) -> Verdict:
-    """Judge an answer as the notebook does."""
-    return exercise.judge(answer, None)
-
-
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
     """A right answer is right, and it is told why."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
-    assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # these have one
+    check_right(exercise, answer)
 
 
 @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
@@ -78,30 +71,20 @@ def test_typical_mistakes_are_recognised(
     exercise: Exercise, answer: object, code: str, begins: str
 ) -> None:
     """Each has its own name, begins with what it is about, and ends as a sentence."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert verdict.message.startswith(begins)
-    assert re.fullmatch(r"Not yet\. .{30,}[.?)]", str(verdict), re.DOTALL)
+    check_mistake(exercise, answer, code, begins)
 
 
 @pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
 def test_every_exercise_is_whole(exercise: Exercise) -> None:
     """Two hints or more, and the placeholder is no answer."""
-    assert len(exercise.hints) >= 2
-    for blank in (..., None):
-        assert judged(exercise, blank) == Verdict(ok=None, message=exercise.judge.how)
-    if exercise.choices:
-        judge = exercise.judge
-        assert set(exercise.choices) == {judge.right, *judge.wrong}  # type: ignore[attr-defined]  # a Choice
+    check_whole(exercise)
 
 
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
 @pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
     """What is no answer is shown back beside how to answer."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-    assert verdict.message.endswith(exercise.judge.how)
+    check_strange(exercise, answer)
 
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:

@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 import pandas as pd
 import pytest
+from judging import check_mistake, check_right, check_strange, check_whole, judged
 from matplotlib.figure import Figure
 
 import gpulab
@@ -16,7 +17,7 @@ from gpulab import roofline
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import lesson_10
 from gpulab.exercises.figures_10 import steps
-from gpulab.exercises.forms import Diagnosis, Table
+from gpulab.exercises.forms import Diagnosis
 from gpulab.exercises.quantities import Quantities
 from gpulab.exercises.records import Exercise, Verdict
 from gpulab.exercises.suspects import Suspect, suspect
@@ -88,17 +89,10 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
 STRANGE = ["z", 3.5j, [1], {"z": 1}, object(), {"a": ("b",)}, {"ridge": "much"}]
 
 
-def judged(exercise: Exercise, answer: object) -> Verdict:
-    """Judge an answer as the notebook does."""
-    return exercise.judge(answer, None)
-
-
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
     """A right answer is right to two digits, and it is told why."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
-    assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # these forms have one
+    check_right(exercise, answer)
 
 
 @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
@@ -106,23 +100,13 @@ def test_typical_mistakes_are_recognised(
     exercise: Exercise, answer: object, code: str, begins: str
 ) -> None:
     """Each has its own name, begins with what it is about, and ends as a sentence."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert verdict.message.startswith(begins)
-    assert re.fullmatch(r"Not yet\. .{30,}[.?)]", str(verdict), re.DOTALL)
+    check_mistake(exercise, answer, code, begins)
 
 
 @pytest.mark.parametrize("exercise", lesson_10.EXERCISES, ids=lambda item: item.exercise_id)
 def test_every_exercise_is_whole(exercise: Exercise) -> None:
     """Two hints or more, words for every key, and the placeholder is no answer."""
-    assert len(exercise.hints) >= 2
-    for blank in (..., None):
-        assert judged(exercise, blank) == Verdict(ok=None, message=exercise.judge.how)
-    if isinstance(exercise.judge, Table):
-        (words,) = exercise.judge.allowed
-        assert set(exercise.judge.right.values()) <= set(words)
-        assert {key for key, _ in exercise.judge.wrong} <= set(exercise.judge.right)
-        assert {word for _, word in exercise.judge.wrong} <= set(words)
+    check_whole(exercise)
     if isinstance(exercise.judge, Quantities):
         assert {key for key, _, _ in exercise.judge.wrong} <= set(exercise.judge.right)
 
@@ -131,9 +115,7 @@ def test_every_exercise_is_whole(exercise: Exercise) -> None:
 @pytest.mark.parametrize("exercise", lesson_10.EXERCISES, ids=lambda item: item.exercise_id)
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
     """What is no answer is shown back beside how to answer."""
-    verdict = judged(exercise, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-    assert verdict.message.endswith(exercise.judge.how)
+    check_strange(exercise, answer)
 
 
 def test_open_numbers_are_no_answer() -> None:

@@ -1,15 +1,20 @@
 """Explorers as a reader uses them: in a real JupyterLab, with sliders, buttons and keys."""
 
-import json
 import os
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from lab_driver import RUN_TIMEOUT_MS, chromium, lab, needs_browser, open_notebook, run_all
+from lab_driver import (
+    RUN_TIMEOUT_MS,
+    chromium,
+    lab,
+    needs_browser,
+    open_notebook,
+    put_notebook,
+    run_all,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -33,29 +38,7 @@ roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
 @pytest.fixture(scope="module")
 def notebook_url(lab: str) -> str:  # the fixture
     """Put a notebook with both explorers into the folder of JupyterLab, return its address."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"cell-{number}",
-            "metadata": {},
-            "source": source,
-            "outputs": [],
-            "execution_count": None,
-        }
-        for number, source in enumerate(CELLS)
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
-    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
-    parts = urlsplit(lab)
-    request = urllib.request.Request(
-        f"{parts.scheme}://{parts.netloc}/api/contents/explorers.ipynb",
-        data=json.dumps({"type": "notebook", "content": content}).encode(),
-        headers={"Authorization": f"token {parse_qs(parts.query)['token'][0]}"},
-        method="PUT",
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 201
-    return lab.replace("/lab/tree/00_start_here", "/lab/workspaces/explorers/tree/explorers")
+    return put_notebook(lab, "explorers", CELLS)
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,12 @@
 """The live picture in a real JupyterLab: it grows, and is stopped in two ways."""
 
-import json
 import os
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from lab_driver import RUN_TIMEOUT_MS, chromium, lab, needs_browser, open_notebook
+from lab_driver import RUN_TIMEOUT_MS, chromium, lab, needs_browser, open_notebook, put_notebook
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -37,30 +34,7 @@ f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 @pytest.fixture(scope="module")
 def notebook_url(lab: str) -> str:  # the fixture
     """Put a notebook with a long load into the folder of JupyterLab, and return its address."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"cell-{number}",
-            "metadata": {},
-            "source": source,
-            "outputs": [],
-            "execution_count": None,
-        }
-        for number, source in enumerate(CELLS)
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
-    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
-    parts = urlsplit(lab)
-    token = parse_qs(parts.query)["token"][0]
-    request = urllib.request.Request(
-        f"{parts.scheme}://{parts.netloc}/api/contents/live.ipynb",
-        data=json.dumps({"type": "notebook", "content": content}).encode(),
-        headers={"Authorization": f"token {token}"},
-        method="PUT",
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 201
-    return lab.replace("/lab/tree/00_start_here", "/lab/workspaces/live/tree/live")
+    return put_notebook(lab, "live", CELLS)
 
 
 @pytest.fixture

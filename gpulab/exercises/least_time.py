@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import isclose
 from typing import NamedTuple
 
-from gpulab.exercises.forms import Diagnosis, malformed, read_number, unanswered
-from gpulab.exercises.records import Verdict, is_open
+from gpulab.exercises.forms import Diagnosis, read_number
+from gpulab.exercises.records import Verdict
+from gpulab.exercises.trying import tried
 
 _TOLERANCE = 1e-3
 _ITEM_BYTES = 2  # half precision
@@ -129,21 +130,10 @@ class LeastTime:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Try the function on three products, and recognise what it computes."""
-        if is_open(answer):
-            return unanswered(self.how)
-        if not callable(answer):
-            return malformed(answer, self.how)
-        try:
-            found = [answer(*trial) for trial in TRIALS]
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            what = f"{type(error).__name__}: {error}"
-            return Diagnosis(
-                "raised", f"Your function raised {what}. Call it yourself in a cell to see."
-            ).verdict()
-        if all(map(is_open, found)):
-            return unanswered(self.how)
-        seconds = [read_number(value) for value in found]
-        return self._judge(seconds)
+        found, verdict = tried(answer, TRIALS, self.how)
+        if verdict is not None:
+            return verdict
+        return self._judge([read_number(value) for value in found])
 
     def _judge(self, seconds: list[float | None]) -> Verdict:
         if _are(seconds, lambda p: max(p.compute_s, p.memory_s)):

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpulab.exercises.forms import Diagnosis, malformed, read_number, unanswered
-from gpulab.exercises.records import Verdict, is_open
+from gpulab.exercises.forms import Diagnosis, read_number
+from gpulab.exercises.records import Verdict
+from gpulab.exercises.trying import tried
 
 
 def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
@@ -123,18 +124,12 @@ class Staying:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Try the function on four cases and on one without an answer."""
-        if is_open(answer):
-            return unanswered(self.how)
-        if not callable(answer):
-            return malformed(answer, self.how)
-        try:
-            returned = [answer(*case) for case in TRIALS]
-        except Exception as error:  # noqa: BLE001  # whatever a learner's function may raise
-            message = f"Your function raised {type(error).__name__}: {error}"
-            return Diagnosis("raised", message).verdict()
-        if all(is_open(value) for value in returned):
-            return unanswered(self.how)
-        found = _explain(returned) or _explain_never(answer)
+        returned, verdict = tried(answer, TRIALS, self.how)
+        if verdict is not None:
+            return verdict
+        found = _explain(returned)
+        if found is None and callable(answer):
+            found = _explain_never(answer)
         return found.verdict() if found else Verdict(ok=True, message=self.why)
 
 
