@@ -23,7 +23,7 @@ import gpulab
 SCHEMA = "gpulab.accuracy/1"
 
 # What is kept back from the cases, in seconds.
-_PROCESS_S, _NVBENCH_S = 1.5, 6.0  # each
+_PROCESS_S, _NVBENCH_S = 3.0, 7.0  # each
 
 
 def run(  # noqa: PLR0913 # each is an option of the command

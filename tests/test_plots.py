@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Canvas
 from places import HERE
 
 from gpulab import plots
+from gpulab._axes import _tick
 from gpulab._figure import MAX_TABLE_ROWS, frame_of, provenance
 from gpulab.errors import InvalidOptionError
 from gpulab.measurement import Measurement, Span, Timeline
@@ -407,3 +408,9 @@ def test_frames_keep_the_order_of_the_samples() -> None:
     assert list(frame["method"].unique()) == ["events", "naive"]
     assert tuple(frame["duration_s"][:41]) == SAMPLES_S
     assert list(frame.index) == list(range(82))
+
+
+def test_ticks_of_a_logarithmic_axis_are_short() -> None:
+    """Numbers are written out, and millions counted: over many decades they would collide."""
+    assert [_tick(value) for value in (0.1, 1.0, 100_000.0)] == ["0.1", "1", "100,000"]
+    assert [_tick(value) for value in (1e6, 2e7, 1e9)] == ["1 M", "20 M", "1,000 M"]

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import gpulab
+from gpulab.virtual.core.machine import ValueLimits
 
 
 def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
@@ -45,3 +46,13 @@ def test_norms_of_halves_are_trained(
         assert halves.grad is not None
         found = halves.grad.float().cpu()
     assert found.numpy() == pytest.approx(exact.grad.numpy(), abs=0.06)
+
+
+def test_host_memory_stays_as_it_is_where_no_value_is_carried() -> None:
+    """Filling what nobody looks at would take longer than all the rest of a sweep."""
+    with gpulab.virtual_gpu("H200") as virtual:
+        virtual.machine.limits = ValueLimits(0, 0)
+        target = torch.ones(8)
+        target.copy_(torch.zeros(8, device="cuda"))
+        torch.cuda.synchronize()
+    assert target.tolist() == [1.0] * 8
