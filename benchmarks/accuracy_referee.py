@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from gpulab._events import Pair, elapsed_s, new_event
 from gpulab.flush import flusher
 from gpulab.records import per_call
 from gpulab.saturation import Saturated
@@ -114,10 +115,10 @@ class _Watched:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._pairs: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._pairs: list[Pair] = []
 
     def __call__(self) -> None:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start, end = new_event(), new_event()
         start.record()
         self._work()
         end.record()
@@ -126,7 +127,7 @@ class _Watched:
     @property
     def median_s(self) -> float:
         """Median of what the events read, the device being done."""
-        return statistics.median(start.elapsed_time(end) for start, end in self._pairs) * 1e-3
+        return statistics.median(map(elapsed_s, self._pairs))
 
 
 def _call_s(work: Work) -> float:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpulab._clocks_reading import Reading
-from gpulab.exercises.forms import Diagnosis, malformed, read_number, unanswered
-from gpulab.exercises.records import Verdict, is_open
+from gpulab.exercises.forms import Diagnosis, no_function, read_number
+from gpulab.exercises.records import Verdict
 
 
 def _at(*clocks_mhz: int | None) -> list[Reading | None]:
@@ -43,10 +43,8 @@ class Keeper:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Run the function on made-up samples of known clocks."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not callable(answer):
-            return malformed(answer, self.how)
+            return no_function(answer, self.how)
         samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
         try:
             diagnosis = _explain_kept(answer(list(samples_s), _at(*_SAMPLES_MHZ)), samples_s)

@@ -10,7 +10,7 @@ import torch
 
 from gpulab import device
 from gpulab._events import elapsed_s, new_pairs
-from gpulab.exercises.forms import Diagnosis, malformed, unanswered
+from gpulab.exercises.forms import Diagnosis, no_function, unanswered
 from gpulab.exercises.records import Verdict, is_open
 
 N_SAMPLES = 40
@@ -70,10 +70,8 @@ class HeadStart:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Let the GPU sleep for as long as the learner says, and look who was ahead."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not callable(answer):
-            return malformed(answer, self.how)
+            return no_function(answer, self.how)
         leads = []
         with device.active():
             cycles_per_s = _cycles_per_s()

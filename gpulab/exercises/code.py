@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING
 
-from gpulab.exercises.forms import Diagnosis, malformed, unanswered
+from gpulab.exercises.forms import Diagnosis, no_function, unanswered
 from gpulab.exercises.records import Verdict, is_open
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ class Timer:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not callable(answer):
-            return malformed(answer, self.how)
+            return no_function(answer, self.how)
         from gpulab.exercises.running import run
 
         idle = run(answer)

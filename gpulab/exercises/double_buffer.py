@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises.forms import Diagnosis, malformed, unanswered
-from gpulab.exercises.records import Exercise, Verdict, is_open
+from gpulab.exercises.forms import Diagnosis, no_function, unanswered
+from gpulab.exercises.records import Exercise, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,10 +29,8 @@ class Pipeline:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Run the function on the GPU in use, once for values and once for order."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not callable(answer):
-            return malformed(answer, self.how)
+            return no_function(answer, self.how)
         from gpulab.exercises.pipelines import hazards_of, run
 
         seen = run(answer)

@@ -209,6 +209,11 @@ def malformed(answer: object, how: str) -> Verdict:
     return Diagnosis("not-a-choice", f"{shown} is no possible answer. {how}").verdict()
 
 
+def no_function(answer: object, how: str) -> Verdict:
+    """Make the verdict on what cannot be called where a function is asked for."""
+    return unanswered(how) if is_open(answer) else malformed(answer, how)
+
+
 def read_number(answer: object) -> float | None:
     """Read a number, or text with a unit of time (then in seconds); None if it is neither."""
     if isinstance(answer, str):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from gpulab import device
-from gpulab.exercises.forms import Diagnosis, malformed, unanswered
+from gpulab.exercises.forms import Diagnosis, no_function, unanswered
 from gpulab.exercises.records import Verdict, is_open
 
 _N_ROUNDS = 4
@@ -76,10 +76,8 @@ class Graphed:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Make the graph with one input, replay it with two others, and look at the values."""
-        if is_open(answer):
-            return unanswered(self.how)
         if not callable(answer):
-            return malformed(answer, self.how)
+            return no_function(answer, self.how)
         with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
             # The stream's context gives back what a capture that failed may leave behind.
             found = _run(answer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpulab.exercises.forms import Diagnosis, malformed, unanswered
+from gpulab.exercises.forms import Diagnosis, no_function, unanswered
 from gpulab.exercises.records import Verdict, is_open
 
 __all__ = ["tried"]
@@ -27,10 +27,8 @@ def tried(
     tuple
         The results; and a verdict if the answer is open, is no function, or raises.
     """
-    if is_open(answer):
-        return [], unanswered(how)
     if not callable(answer):
-        return [], malformed(answer, how)
+        return [], no_function(answer, how)
     try:
         found = [answer(*case) for case in cases]
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
