@@ -14,7 +14,7 @@ import platform
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from cold_cache_counters import HALVES, MEMORY, Counts, read_report, watch
 from cold_cache_flushes import WAYS, needed_bytes
 from cold_cache_times import flushes_of, samples_of, sizes_mib, times_of
 from cold_cache_works import WORKS
-from fidelity_records import Record, profiled, virtual_kernels
 
 import gpulab
 
@@ -40,7 +39,6 @@ _HALVES_WORKS, _HALVES_WAYS = ("sum", "fill", "linear, 1 row", "add"), ("hot", "
 def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool) -> None:
     """Take the durations of all kernels and write them to a file."""
     ways = [way for way in WAYS if not (virtual and way.real_only)]
-    profile = _virtual_profile() if virtual else profiled
     flushes = flushes_of(ways)
     works = {}
     for work in WORKS:
@@ -50,28 +48,13 @@ def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool)
         try:
             sizes = sizes_mib()
             samples = [item for size in sizes for item in samples_of(work, size, ways, flushes)]
-            works[work.name] = times_of(samples, profile, n_samples)
+            works[work.name] = times_of(samples, n_samples)
         except RuntimeError as error:
             works[work.name] = {"error": str(error)}
         print(f"{work.name}: {time.perf_counter() - start_s:.1f} s", flush=True)
         # Written after each, so that a visit that is cut short leaves what it has.
         document = {"origin": _origin(n_samples), "works": works}
         (folder / TIMES).write_text(json.dumps(document), encoding="utf-8")
-
-
-def _virtual_profile() -> Callable[[Callable[[], object]], list[Record]]:
-    from gpulab.virtual.session import entered
-
-    gpu = entered()
-
-    def profile(work: Callable[[], object]) -> list[Record]:
-        torch.cuda.synchronize()
-        n_before = len(virtual_kernels(gpu))
-        work()
-        torch.cuda.synchronize()
-        return virtual_kernels(gpu)[n_before:]
-
-    return profile
 
 
 def take_counts(labels_path: Path, budget_s: float, n_rounds: int, names: list[str]) -> None:

@@ -3,14 +3,16 @@
 import random
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from cold_cache_flushes import MIB, Prepare, Way, clones_of, needed_bytes, prepared
 from cold_cache_works import Case, Work
-from fidelity_records import Record, busy_us, short_name
+from fidelity_records import busy_us, profiled, short_name
+
+from gpulab.records import Record
 
 SHARES = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of the L2, beside the small sizes
 SMALL_MIB = (1, 4)
@@ -18,8 +20,6 @@ _LONG_SLEEP, _SHORT_SLEEP = 40_000, 1_000  # cycles: the long one lets the host 
 _MARKS = ("spin_kernel", "sleep")
 _N_MARKS = 3
 _SEED = 20261121
-
-Profile = Callable[[Callable[[], object]], list[Record]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def samples_of(
     ]
 
 
-def times_of(samples: Sequence[Sample], profile: Profile, n_samples: int) -> dict[str, Any]:
+def times_of(samples: Sequence[Sample], n_samples: int) -> dict[str, Any]:
     """Return durations of one kernel and of the flushes ahead of it, in microseconds.
 
     The samples are shuffled, so that no way always follows the same other one, and slow drifts of
@@ -85,7 +85,7 @@ def times_of(samples: Sequence[Sample], profile: Profile, n_samples: int) -> dic
         for sample in order:
             sample.run()
 
-    return _summary(order, profile(everything))
+    return _summary(order, profiled(everything))
 
 
 def _summary(order: Sequence[Sample], records: Sequence[Record]) -> dict[str, Any]:

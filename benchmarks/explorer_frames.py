@@ -8,29 +8,27 @@ inline figures.
     python benchmarks/explorer_frames.py [device pixels for each CSS pixel]
 """
 
-import json
 import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import sync_playwright
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from gpulab.lessons import usable_port
+from lab_driver import (
+    RUN_TIMEOUT_MS,
+    chromium,
+    jupyter,
+    open_notebook,
+    put_notebook,
+    run_all,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-ROOT = Path(__file__).parents[1]
-TIMEOUT_MS = 180_000
 N_KEYS = 40
 PAUSE_MS = 120
 GOAL_MS = (60, 100)
@@ -103,64 +101,12 @@ WATCH = """([root, selector]) => {
 }"""
 
 
-@contextmanager
-def jupyter(folder: Path) -> Iterator[str]:
-    """Start JupyterLab in a folder, and yield its address with the token."""
-    command = [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"]
-    environment = os.environ | {
-        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
-        "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))),
-    }
-    with subprocess.Popen(  # noqa: S603 # our own command
-        [*command, "--port", str(usable_port())],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        lines = iter(server.stdout.readline, "")  # type: ignore[union-attr] # it is a pipe
-        yield next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
-        server.terminate()
-
-
-def put_notebook(address: str, cells: list[str]) -> str:
-    """Put a notebook into the folder of JupyterLab, and return its address."""
-    content = {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}},
-        "cells": [
-            {
-                "cell_type": "code",
-                "id": f"cell-{number}",
-                "metadata": {},
-                "source": source,
-                "outputs": [],
-                "execution_count": None,
-            }
-            for number, source in enumerate(cells)
-        ],
-    }
-    parts = urlsplit(address)
-    request = urllib.request.Request(  # noqa: S310 # our own server
-        f"{parts.scheme}://{parts.netloc}/api/contents/explorers.ipynb",
-        data=json.dumps({"type": "notebook", "content": content}).encode(),
-        headers={"Authorization": f"token {parse_qs(parts.query)['token'][0]}"},
-        method="PUT",
-    )
-    urllib.request.urlopen(request).close()  # noqa: S310 # as above
-    return address.replace("/lab/tree/00_start_here", "/lab/workspaces/explorers/tree/explorers")
-
-
-def run(page: "Page", address: str, cell: str, shown: str) -> "Locator":
-    """Run the set-up and a cell, and return the cell's output."""
-    page.goto(put_notebook(address, [SETUP, cell]))
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=TIMEOUT_MS)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    output = page.locator(".jp-NotebookPanel:visible .jp-OutputArea").nth(1)
-    output.locator(f"{shown} img").first.wait_for(state="attached", timeout=TIMEOUT_MS)
+def run(page: "Page", url: str, shown: str) -> "Locator":
+    """Run a notebook of the set-up and a cell, and return the cell's output."""
+    notebook = open_notebook(page, url)
+    run_all(page)
+    output = notebook.locator(".jp-OutputArea").nth(1)
+    output.locator(f"{shown} img").first.wait_for(state="attached", timeout=RUN_TIMEOUT_MS)
     page.wait_for_timeout(2_000)
     return output
 
@@ -209,21 +155,19 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as name,
         jupyter(Path(name)) as address,
-        sync_playwright() as playwright,
+        chromium() as first,
     ):
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        for what, (cell, shown, slider) in CELLS.items():
-            page = browser.new_page(
-                viewport={"width": 1280, "height": 1000}, device_scale_factor=sharpness
+        browser = first.context.browser
+        for number, (what, (cell, shown, slider)) in enumerate(CELLS.items()):
+            url = put_notebook(address, f"explorer_{number}", [SETUP, cell])
+            page = browser.new_page(  # type: ignore[union-attr] # it was launched
+                viewport=first.viewport_size, device_scale_factor=sharpness
             )
-            output = run(page, address, cell, shown)
+            output = run(page, url, shown)
             print(line(what, press(page, output, shown, slider)))
             n_keys, n_painted = drag(page, shown)
             print(f"{'':<18} held down: {n_keys} keys, {n_painted} pictures")
             page.close()
-        browser.close()
 
 
 if __name__ == "__main__":

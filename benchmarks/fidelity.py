@@ -173,8 +173,8 @@ def virtual(name: str) -> Bencher:
 
     @contextmanager
     def bench() -> Iterator[Bench]:
-        with gpulab.virtual_gpu(name, first_use=False) as gpu:
-            yield virtual_bench(gpu)
+        with gpulab.virtual_gpu(name, first_use=False):
+            yield virtual_bench()
 
     return bench
 

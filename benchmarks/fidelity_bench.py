@@ -3,18 +3,17 @@
 import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from fidelity_records import KINDS, Record, Work, profiled, short_name, virtual_kernels
+from fidelity_records import KINDS, Work, duration_us, profiled, short_name
 
-if TYPE_CHECKING:
-    from gpulab.virtual.session import VirtualGpu
+from gpulab.records import Record
 
 # Launches that may be pending on an H200 before the host is blocked are 1,021; stay well below.
 MOST_PENDING = 900
@@ -30,26 +29,20 @@ class Bench:
 
     Attributes
     ----------
-    records
-        Runs some work, waits for it, and returns what the device did, by start.
     n_repetitions
         Samples of a device time.
     n_calls, n_rounds
         Calls enqueued back-to-back for a host time, and how often that is done.
     """
 
-    def __init__(
-        self,
-        records: Callable[[Work], list[Record]],
-        *,
-        n_repetitions: int,
-        n_calls: int,
-        n_rounds: int,
-    ) -> None:
-        self.records = records
+    def __init__(self, *, n_repetitions: int, n_calls: int, n_rounds: int) -> None:
         self.n_repetitions = n_repetitions
         self.n_calls = n_calls
         self.n_rounds = n_rounds
+
+    def records(self, work: Work) -> list[Record]:
+        """Run some work, wait for it, and return what the device did, by start."""
+        return profiled(work)
 
     @cached_property
     def _separator(self) -> str:
@@ -64,21 +57,13 @@ class Bench:
 def real_bench(*, quick: bool) -> Bench:
     """Return the bench of the CUDA GPU in use."""
     if quick:
-        return Bench(profiled, n_repetitions=2, n_calls=10, n_rounds=1)
-    return Bench(profiled, n_repetitions=20, n_calls=200, n_rounds=5)
+        return Bench(n_repetitions=2, n_calls=10, n_rounds=1)
+    return Bench(n_repetitions=20, n_calls=200, n_rounds=5)
 
 
-def virtual_bench(gpu: "VirtualGpu") -> Bench:
-    """Return the bench of an entered virtual GPU, which repeats itself exactly."""
-
-    def records(work: Work) -> list[Record]:
-        torch.cuda.synchronize()
-        start_ns = gpu.machine.host.now_ns
-        work()
-        torch.cuda.synchronize()
-        return [record for record in virtual_kernels(gpu) if record.start_ns >= start_ns]
-
-    return Bench(records, n_repetitions=3, n_calls=50, n_rounds=1)
+def virtual_bench() -> Bench:
+    """Return the bench of the virtual GPU in use, which repeats itself exactly."""
+    return Bench(n_repetitions=3, n_calls=50, n_rounds=1)
 
 
 def spin(cycles: int = _SPIN_CYCLES) -> None:
@@ -214,8 +199,8 @@ def _summary(hot: list[list[Record]], cold: list[list[Record]]) -> dict[str, obj
         "kernels": [
             {
                 "name": short_name(first[i].name),
-                "hot_us": _median([part[i].duration_us for part in hot_usual]),
-                "cold_us": _median([part[i].duration_us for part in cold_usual]),
+                "hot_us": _median([duration_us(part[i]) for part in hot_usual]),
+                "cold_us": _median([duration_us(part[i]) for part in cold_usual]),
             }
             for i in range(min(usual, _N_NAMED_KERNELS))
         ],
@@ -223,7 +208,7 @@ def _summary(hot: list[list[Record]], cold: list[list[Record]]) -> dict[str, obj
 
 
 def _total_us(part: list[Record], kind: str | None = None) -> float:
-    return sum(record.duration_us for record in part if kind in {None, record.kind})
+    return sum(duration_us(record) for record in part if kind in {None, record.kind})
 
 
 def _median(values: list[float]) -> float | None:

@@ -22,7 +22,9 @@ from fidelity_bench import (
 )
 from fidelity_calls import Readings, allocation, backward, host_calls
 from fidelity_graphs import graphs, graphs_on_device
-from fidelity_records import Record, Work, busy_us
+from fidelity_records import Work, busy_us, duration_us
+
+from gpulab.records import Record
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _COPY_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB, _MIB, 4 * _MIB, 16 * _MIB, 256 * _MIB)
@@ -128,7 +130,7 @@ def spinning_on_device(bench: Bench) -> Readings:
 
     records = bench.records(thrice)
     for i, cycles in enumerate(_SPINS):
-        durations_us = [record.duration_us for record in records[3 * i : 3 * i + 3]]
+        durations_us = [duration_us(record) for record in records[3 * i : 3 * i + 3]]
         yield f"{cycles}_cycles_us", statistics.median(durations_us)
 
 
@@ -252,7 +254,7 @@ def _together(works: tuple[Work, Work]) -> Work:
 
 
 def launch_after_profiling(bench: Bench) -> Readings:
-    """Time a launch once the profiler was in use: what it leaves behind, if anything."""
+    """Time a launch once the profiler was in use, and CUPTI taken out again."""
     x = tiny()
     bench.records(lambda: x.add_(1.0))
     yield "add__us", host_us(bench, lambda: x.add_(1.0))
@@ -260,7 +262,7 @@ def launch_after_profiling(bench: Bench) -> Readings:
 
 Fact = Callable[[Bench], Readings]
 
-# The profiler slows launches down even after it is left, so these are read before its first use.
+# Read before the profiler is used: where CUPTI cannot be taken out, launches are slower behind it.
 HOST_FACTS: tuple[Fact, ...] = (
     event_floor,
     queue_depth,

@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from fidelity_bench import MOST_PENDING, Bench, device_reading, event_us, host_us, median_us
 from fidelity_programs import Program
-from fidelity_records import KINDS, Record, Work, short_name
+from fidelity_records import KINDS, Work, duration_us, short_name
 from fidelity_workloads import Workload
+
+from gpulab.records import Record
 
 Recording = dict[str, Any]
 
@@ -99,7 +101,7 @@ def device_of_program(program: Program, bench: Bench) -> Recording:
     records, n = bench.records(_steps(program)), program.n_steps
     return {
         "busy_us": round(_union_us(records) / n, 3),
-        "summed_us": round(sum(record.duration_us for record in records) / n, 3),
+        "summed_us": round(sum(map(duration_us, records)) / n, 3),
         **{f"n_{kind}": sum(r.kind == kind for r in records) / n for kind in KINDS},
         "kernels": _top_kernels(records, n),
     }
@@ -117,7 +119,7 @@ def _union_us(records: list[Record]) -> float:
 def _top_kernels(records: list[Record], n_steps: int) -> list[dict[str, Any]]:
     found: dict[str, list[float]] = {}
     for record in records:
-        found.setdefault(short_name(record.name), []).append(record.duration_us)
+        found.setdefault(short_name(record.name), []).append(duration_us(record))
     top = sorted(found.items(), key=lambda item: -sum(item[1]))[:_N_TOP_KERNELS]
     return [
         {

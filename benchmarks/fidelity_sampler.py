@@ -21,8 +21,10 @@ from fidelity_bench import spin
 from fidelity_dense import dense, focused
 from fidelity_operators import Work
 from fidelity_readings import provenance
-from fidelity_records import Record, profiled
+from fidelity_records import duration_us, profiled
 from fidelity_workload import Workload
+
+from gpulab.records import Record
 
 _BATCH = 80
 _MOST_BYTES = 24 << 30  # of one batch
@@ -120,7 +122,7 @@ def evaluate(items: list[Item], records: list[Record]) -> None:
 
 
 def _total(parts: list[list[Record]]) -> float:
-    return round(statistics.median(sum(r.duration_us for r in part) for part in parts), 3)
+    return round(statistics.median(sum(map(duration_us, part)) for part in parts), 3)
 
 
 def sample(out: Path, limit_s: float, draw: str) -> None:

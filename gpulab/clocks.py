@@ -29,6 +29,7 @@ __all__ = [
     "to_frame",
     "try_read",
     "watch",
+    "watch_by",
 ]
 
 _MOST_AHEAD = 256  # calls; a GPU keeps about four times as many launches waiting
@@ -162,14 +163,43 @@ def watch(
         If one of the times is not above 0.
     """
     asked = tuple(parts)
+    return watch_by(load, lambda: read(device, asked), duration_s=duration_s, period_s=period_s)
+
+
+def watch_by(
+    load: Callable[[], object],
+    look: Callable[[], Reading],
+    *,
+    duration_s: float,
+    period_s: float = 0.1,
+) -> Iterator[Reading]:
+    """Yield what ``look`` reads while ``load`` is called again and again, as :func:`watch` does.
+
+    That there are readings does not mean that a driver was asked: of each its time alone is
+    used, and the rest is what ``look`` put there, which may be nothing.
+
+    Parameters
+    ----------
+    load, duration_s, period_s
+        As for :func:`watch`.
+    look
+        Returns a reading of the moment in which it is called.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of the times is not above 0.
+
+    What ``look`` and ``load`` raise is raised on.
+    """
     for name, value_s in (("duration_s", duration_s), ("period_s", period_s)):
         if not value_s > 0:
             raise InvalidOptionError(f"{name}={value_s}; it must be above 0 seconds")
-    return _watch(load, duration_s, period_s, lambda: read(device, asked))
+    return _looks(load, look, duration_s, period_s)
 
 
-def _watch(
-    load: Callable[[], object], duration_s: float, period_s: float, look: Callable[[], Reading]
+def _looks(
+    load: Callable[[], object], look: Callable[[], Reading], duration_s: float, period_s: float
 ) -> Iterator[Reading]:
     began = look()
     yield began

@@ -225,10 +225,13 @@ def _readings(
         clocks.read(device, ())
     except ClocksUnavailableError as error:
         # The load is run all the same: its picture says what is missing, and why.
-        return clocks._watch(
-            work, duration_s, period_s, lambda: clocks.Reading(time.perf_counter())
-        ), str(error)
+        found = clocks.watch_by(work, _time_alone, duration_s=duration_s, period_s=period_s)
+        return found, str(error)
     return found, ""
+
+
+def _time_alone() -> clocks.Reading:
+    return clocks.Reading(time.perf_counter())
 
 
 def _so_far(

@@ -35,7 +35,13 @@ needs_browser = [
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start `gpulab lab` in an empty folder, and return its address with the token."""
-    folder = tmp_path_factory.mktemp("learner")
+    with jupyter(tmp_path_factory.mktemp("learner")) as address:
+        yield address
+
+
+@contextmanager
+def jupyter(folder: Path) -> Iterator[str]:
+    """Start `gpulab lab` in a folder, and yield its address with the token."""
     settings = folder / "settings"
     (settings / SETTINGS).parent.mkdir(parents=True)
     (settings / SETTINGS).write_text(json.dumps(ALL_CELLS))

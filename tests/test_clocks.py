@@ -12,7 +12,7 @@ import torch
 import gpulab
 from gpulab import _clocks_nvml
 from gpulab._clocks_reading import in_order, reasons_of
-from gpulab.clocks import PARTS, QUICK, Reading, read, to_frame, try_read, watch
+from gpulab.clocks import PARTS, QUICK, Reading, read, to_frame, try_read, watch, watch_by
 from gpulab.errors import ClocksUnavailableError, InvalidOptionError, UnknownNameError
 from gpulab.virtual.core.driver import READ_NS
 
@@ -438,8 +438,10 @@ def test_host_is_ahead_by_one_period_at_most() -> None:
 )
 def test_watching_needs_times(duration_s: float, period_s: float, message: str) -> None:
     """A wrong time is refused at the call, not at the first reading."""
-    call = lambda: watch(print, duration_s=duration_s, period_s=period_s)  # noqa: E731 # as short as it is
-    assert message_of(InvalidOptionError, call) == message
+    times = {"duration_s": duration_s, "period_s": period_s}
+    look = lambda: Reading(time.perf_counter())  # noqa: E731 # as short as it is
+    assert message_of(InvalidOptionError, lambda: watch(print, **times)) == message
+    assert message_of(InvalidOptionError, lambda: watch_by(print, look, **times)) == message
 
 
 def test_watching_refuses_before_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,3 +451,19 @@ def test_watching_refuses_before_it_works(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ClocksUnavailableError):
         next(watch(lambda: calls.append(1), duration_s=1.0))
     assert not calls
+
+
+def test_watching_by_a_look_asks_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The readings are those of the look, at the times at which the driver would be asked."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+
+    def look() -> Reading:
+        return Reading(time.perf_counter(), power_w=1.5)
+
+    with gpulab.virtual_gpu("H200"):
+        readings = list(watch_by(products(), look, duration_s=0.3, period_s=0.1))
+        assert torch.cuda.current_stream().query()  # nothing is left behind
+    times_s = [reading.at_s - readings[0].at_s for reading in readings]
+    assert [round(time_s, 2) for time_s in times_s] == [0.0, 0.1, 0.2, 0.3]
+    assert {reading.power_w for reading in readings} == {1.5}
+    assert {reading.sm_mhz for reading in readings} == {None}
