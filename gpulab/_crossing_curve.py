@@ -35,6 +35,9 @@ class Curve:
         What the times hold, e.g. ``"2 threads"`` or ``"transfers both"``.
     missing
         Sizes without a time, each with the reason.
+    waits
+        Sizes whose times hold waits for a core of the host, each with the seconds of one wait.
+        Known where the CPU was measured now, on Linux.
     fit
         The line through the points; None with fewer than two of them.
     """
@@ -48,6 +51,7 @@ class Curve:
     device_name: str
     how: str = ""
     missing: tuple[tuple[int, str], ...] = ()
+    waits: tuple[tuple[int, float], ...] = ()
     fit: Fit | None = None
 
     @property

@@ -9,11 +9,13 @@ import numpy as np
 
 from gpulab._crossing_curve import Curve, amounts, curve_of
 from gpulab._crossing_fit import Fit
+from gpulab._crossing_host import Watch, doubts
 from gpulab._crossing_link import LINKS, find_link, link_of, over_link
 from gpulab._crossing_points import Request, Source, Wanted, acquire
 from gpulab._crossing_where import Crossing, locate
 from gpulab._sources import place
 from gpulab.errors import InvalidOptionError
+from gpulab.measurement import Finding
 from gpulab.sweeping import take
 from gpulab.tasks import Task
 from gpulab.workloads import workload as find_workload
@@ -103,6 +105,11 @@ class Crossover:
         """Whether the times of the two sides come from different sources."""
         return self.cpu.source != self.gpu.source
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What to doubt about the times that were measured for it; often nothing."""
+        return doubts(self.cpu)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row for each size of each curve.
 
@@ -159,6 +166,7 @@ class Crossover:
             yield f"from these lines: {self.predicted}"
         if self.is_mixed:
             yield f"the sides are of different kinds, {self.cpu.source} and {self.gpu.source}"
+        yield from map(str, self.findings)
         for curve in (self.cpu, self.gpu):
             yield from (f"{curve.on.upper()}, n = {n}: {why}" for n, why in curve.missing)
 
@@ -241,6 +249,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     asked = None if sizes is None else _ascending(sizes)
     bare = Task(workload, 1, dtype, cache=cache, method=method)  # at any size
     moved = Request(replace(bare, transfers=transfers), asked)
+    watch = Watch(partial(take, precision=precision, max_time_s=max_time_s))
     taken = acquire(
         Wanted(
             cpu=Request(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
@@ -249,10 +258,10 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
         ),
         source,
         gpu,
-        partial(take, precision=precision, max_time_s=max_time_s),
+        watch,
         progress=progress,
     )
-    cpu, without = curve_of(taken.cpu), curve_of(taken.bare)
+    cpu, without = replace(curve_of(taken.cpu), waits=watch.waits), curve_of(taken.bare)
     if transfers == "none":
         return Crossover(workload, dtype, transfers, cpu, without, without)
     if taken.moved:

@@ -54,11 +54,12 @@ def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
     """Return the figure of a crossover, to be shown."""
     from gpulab.plots import draw
 
+    seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
     return draw(
         crossover,
         record,
         title=f"{record.workload} {record.dtype}",
-        alt=f"Time of a call on the CPU and on the GPU over the size. {record}.",
+        alt=" ".join([seen, *(f"Doubtful: {finding}." for finding in record.findings)]),
         source=record.origin,
         ax_size=(6.8, 4.4),
         lines=lines,

@@ -55,7 +55,7 @@ FAMILIES = {
     ],
     "crossing": [
         *["crossing", "_crossing_curve", "_crossing_fit", "_crossing_link", "_crossing_points"],
-        "_crossing_where",
+        *["_crossing_host", "_crossing_where"],
     ],
     "surveying": [
         *["surveying", "_survey_clocks", "_survey_command", "_survey_first_use", "_survey_log"],
@@ -82,10 +82,10 @@ FAMILIES = {
         "_clocks_watchdog",
     ],
     "records": [
-        *["records", "_records_kineto", "_records_record", "_records_stderr"],
-        "_records_virtual",
+        *["records", "_records_detach", "_records_kineto", "_records_record"],
+        *["_records_stderr", "_records_virtual"],
     ],
-    "floor": ["floor", "_floor_timer"],
+    "floor": ["floor", "_floor_found", "_floor_timer", "_floor_work"],
     "saturation": ["saturation", "_events"],
     "timing": ["timing", "flush", "guard", "referee", "replay"],
     "findings": ["findings", "_doubts_run", "_doubts_samples", "_facts"],
