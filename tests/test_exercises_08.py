@@ -295,6 +295,18 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "no-overlap")])
+def test_a_host_that_is_busy_for_once_is_no_mistake(
+    monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
+) -> None:
+    """A program beside it can delay all launches of a run; one that waits is always slow."""
+    runs = [pipelines.run(buffered(device_sync=True))] * n_disturbed
+    runs.append(pipelines.run(buffered()))
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    assert judge("08.double-buffer", buffered()).diagnosis_code == code
+
+
+@pytest.mark.usefixtures("_gpu")
 def test_a_stub_is_not_answered() -> None:
     """A function that does nothing is the placeholder, not a mistake."""
     assert judge("08.double-buffer", lambda *_: None).ok is None

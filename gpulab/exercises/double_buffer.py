@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpulab.exercises.pipelines import PipelineRun
 
 LEAST_OVERLAP = 0.5
+_N_TRIES = 3  # a host that something else keeps busy launches too late, which hides an overlap
 
 _HOST_RACE = "host write into a buffer in flight"
 _DEVICE_RACE = "write while it is read"
@@ -37,7 +38,12 @@ class Pipeline:
         if seen.error is None and not seen.n_filled and not seen.n_computed:
             return unanswered(self.how)
         found = _broken(seen) or _unordered({h.kind for h in hazards_of(answer)}, seen)
-        found = found or _without_order(seen) or _too_slow(seen)
+        found = found or _without_order(seen)
+        n_tries = 1
+        while found is None and _too_slow(seen) and n_tries < _N_TRIES:
+            seen = max(seen, run(answer), key=lambda tried: tried.overlap)
+            n_tries += 1
+        found = found or _too_slow(seen)
         return found.verdict() if found else Verdict(ok=True, message=_why(seen))
 
 
