@@ -31,14 +31,21 @@ def put_back_later(stack: ExitStack) -> None:
     # They run in the reverse order, each of them even if another one fails.
     stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
     stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
-    stack.callback(
-        torch.use_deterministic_algorithms,
-        torch.are_deterministic_algorithms_enabled(),
-        warn_only=torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    stack.callback(_put_determinism_back, *_determinism())
     for flag in ("enabled", "benchmark", "deterministic"):
         was = getattr(torch.backends.cudnn, flag)
         stack.callback(setattr, torch.backends.cudnn, flag, was)
+
+
+def _determinism() -> tuple[bool, bool]:
+    is_asked = torch.are_deterministic_algorithms_enabled()
+    return is_asked, torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def _put_determinism_back(is_asked: bool, only_warns: bool) -> None:  # noqa: FBT001  # as torch has them
+    # Only where it was changed: the call imports PyTorch's compiler, which takes 5 s.
+    if _determinism() != (is_asked, only_warns):
+        torch.use_deterministic_algorithms(is_asked, warn_only=only_warns)
 
 
 def _drain() -> None:

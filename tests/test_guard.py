@@ -119,3 +119,24 @@ def test_device_is_put_back() -> None:
     with left_as_found():
         torch.cuda.set_device(1)
     assert torch.cuda.current_device() == 0
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_determinism_is_put_back_only_where_it_was_changed(
+    monkeypatch: pytest.MonkeyPatch,
+    changed: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """The call that does so imports PyTorch's compiler, for which a first answer waited 5 s."""
+    calls: list[tuple[bool, bool]] = []
+    choose = torch.use_deterministic_algorithms
+
+    def noted(mode: bool, *, warn_only: bool = False) -> None:  # noqa: FBT001 # as torch has it
+        calls.append((mode, warn_only))
+        choose(mode, warn_only=warn_only)
+
+    with left_as_found():
+        if changed:
+            choose(mode=True, warn_only=True)
+        monkeypatch.setattr(torch, "use_deterministic_algorithms", noted)
+    assert calls == [(False, False)] * changed
+    assert not torch.are_deterministic_algorithms_enabled()
