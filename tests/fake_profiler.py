@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch.autograd import DeviceType
 
 from gpulab import _records_kineto, device
 
@@ -42,7 +43,7 @@ class Event:
 
     def device_type(self) -> Any:  # noqa: ANN401 # an enumeration of torch's
         """Return whose event it is."""
-        return SimpleNamespace(name=self.on)
+        return getattr(DeviceType, self.on)
 
     def device_index(self) -> int:
         """Return the device."""
@@ -195,6 +196,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
         (torch.cuda, "current_stream", lambda: gpu),
         (torch.cuda, "Event", gpu.event),
         (_records_kineto.time, "time_ns", gpu.time_ns),
+        (_records_kineto, "detach", lambda: None),
     ]
     for owner, name, stand_in in stand_ins:
         monkeypatch.setattr(owner, name, stand_in)

@@ -12,7 +12,18 @@ import gpulab
 from gpulab import _records_kineto, _records_stderr
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.gpus import gpu as gpu_named
-from gpulab.records import HostCall, Record, Records, capture, per_call, short_name, usable
+from gpulab.records import (
+    HostCall,
+    Record,
+    Records,
+    capture,
+    leaves_no_trace,
+    per_call,
+    read_calls,
+    short_name,
+    usable,
+)
+from gpulab.saturation import saturated
 from gpulab.virtual.core.device import Gaps
 from gpulab.virtual.core.graphs import GRAPH_GAPS
 from gpulab.virtual.core.host import HostCosts
@@ -20,6 +31,8 @@ from gpulab.virtual.session import VirtualGpu
 
 HOST, GAPS = HostCosts(), Gaps()
 KERNEL_NS = 10_000
+TICK_S = 32e-9
+FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
 N_CYCLES = KERNEL_NS * gpu_named("H200").boost_clock_mhz // 1000
 INSTEAD = 'or measure without records: method="calibrated"'
 
@@ -397,6 +410,50 @@ def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
     assert capture(fake.launch).n_records == 1
 
 
+def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind an error of the work's, but nothing is asked of a context that is broken."""
+    detached: list[bool] = []
+    monkeypatch.setattr(_records_kineto, "detach", lambda: detached.append(fake.is_open))
+    capture(fake.launch)
+    assert detached == [False]
+    with pytest.raises(ZeroDivisionError):
+        capture(lambda: 1 // 0)
+    assert detached == [False, False]
+
+    def breaks() -> None:
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(torch.AcceleratorError):
+        capture(breaks)
+    assert detached == [False, False]
+
+
+def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
+    """The same as without records, for each call: the virtual GPU's profiler takes no time."""
+    del h200
+    calls = read_calls(kernel, n_samples=7)
+    assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
+    readings_s = [reading_s for _, reading_s in calls]
+    assert readings_s == pytest.approx(saturated(kernel, n_samples=7), abs=TICK_S)
+    assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
+
+
+def test_records_leave_no_trace_where_cupti_can_go(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where nobody can take it out, nor where there is none."""
+    del fake
+    monkeypatch.setattr(gpulab.records, "is_detachable", lambda: True)
+    assert leaves_no_trace()
+    monkeypatch.setattr(gpulab.records, "is_detachable", lambda: False)
+    assert not leaves_no_trace()
+    monkeypatch.setattr(gpulab.records, "is_detachable", lambda: True)
+    monkeypatch.setattr(torch.profiler, "supported_activities", set)
+    assert not leaves_no_trace()
+    with gpulab.virtual_gpu("H200", first_use=False):
+        assert leaves_no_trace()
+
+
 def test_a_session_ends_when_its_first_launches_fail(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,6 +608,8 @@ def test_a_real_gpu_gives_the_same_answers() -> None:
         assert [item.kind for item in call.records] == ["kernel", "memcpy", "kernel", "kernel"]
         assert 0 < call.busy_s < call.span_s < 1e-3
         assert not call.dropped
-    with torch.profiler.profile(), pytest.raises(ProfilerBusyError):
+    # With its events kept, as torch 2.11 warns otherwise.
+    with torch.profiler.profile(acc_events=True), pytest.raises(ProfilerBusyError):
         capture(work)
     assert usable() is None
+    assert leaves_no_trace()
