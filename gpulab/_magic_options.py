@@ -30,6 +30,8 @@ class Options:
         How to time, and on which kind of GPU.
     hot, cold, flush
         State of the cache before each sample, and how a cold one is made.
+    floor
+        Which floor is taken off.
     climbs, draws_timeline
         Time by every method; show a timeline of one call.
     versus
@@ -52,6 +54,7 @@ class Options:
     hot: bool = False
     cold: bool = False
     flush: str = "read"
+    floor: str = "work"
     climbs: bool = False
     draws_timeline: bool = False
     versus: str | None = None
@@ -114,6 +117,7 @@ _OPTIONS: dict[str, tuple[str, _Value]] = {
     "--hot": ("hot", _FLAG),
     "--cold": ("cold", _FLAG),
     "--flush": ("flush", _Value(str, bool, "the name of a flush")),
+    "--floor": ("floor", _Value(str, bool, "the name of a floor")),
     "--ladder": ("climbs", _FLAG),
     "--timeline": ("draws_timeline", _FLAG),
     "--vs": ("versus", _NAME),

@@ -86,6 +86,7 @@ def _run(work: Work, options: Options, other: "Measurement | Work | None") -> tu
         "method": options.method,
         "cache": options.cache,
         "flush": options.flush,
+        "floor": options.floor,
         "n_samples": options.n_samples,
         "n_warmup": options.n_warmup,
         "inner_loops": options.inner_loops,

@@ -60,6 +60,7 @@ class Outcome:
             stopped_by=self.run.stopped_by,
             floor_s=facts.floor_s,
             floor_error_s=error_s,
+            floor_method="" if self.floor is None else self.floor.method,
             flagged=tuple(index for index, flag in enumerate(flags) if flag),
         )
 

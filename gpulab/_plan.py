@@ -14,6 +14,7 @@ from gpulab.flush import flusher
 from gpulab.timing import Method, Sampler, find_method
 
 CACHES = ("hot", "cold")
+FLOORS = ("work", "device")
 _CURE = "pass a function: measure(lambda: a @ b)"
 
 
@@ -27,12 +28,15 @@ class Plan:
         Takes no arguments; the rotation of inputs is in it.
     cache
         ``"hot"`` or ``"cold"``.
+    floor
+        Which floor is taken off: that of the ``"work"`` itself or of the ``"device"``.
     """
 
     work: Work
     method: Method
     cache: str
     flush: str
+    floor: str
     setup: Work
     n_samples: int | None
     n_warmup: int | None
@@ -56,6 +60,8 @@ class Plan:
             )
         if self.cache not in CACHES:
             raise UnknownNameError("cache state", self.cache, CACHES)
+        if self.floor not in FLOORS:
+            raise UnknownNameError("floor", self.floor, FLOORS)
 
     def before(self) -> Work:
         """Make ready what goes ahead of each sample: the setup, then the flush."""
@@ -83,6 +89,7 @@ def make_plan(  # noqa: PLR0913  # one for each option that has to be worked out
     method: str,
     cache: str | None,
     flush: str,
+    floor: str,
     setup: Work | None,
     inputs: Sequence[Sequence[object]] | None,
     **numbers: Any,  # noqa: ANN401  # checked as fields of the plan
@@ -106,6 +113,7 @@ def make_plan(  # noqa: PLR0913  # one for each option that has to be worked out
         method=rung,
         cache=cache,
         flush=flush,
+        floor=floor,
         setup=nothing if setup is None else setup,
         **numbers,
     )

@@ -140,5 +140,10 @@ def _told(n_taken: int, n_next: int) -> tuple[str, str]:
         when = f"while sample {n_taken + 1} was taken"
     if n_taken == 0:
         return when, "nothing was measured"
+    return when, kept(n_taken)
+
+
+def kept(n_taken: int) -> str:
+    """Say, for an error of the work, where the samples before it are."""
     are = f"the {n_taken} samples before are" if n_taken > 1 else "the sample before is"
-    return when, f"{are} kept in its attribute `partial`"
+    return f"{are} kept in its attribute `partial`"

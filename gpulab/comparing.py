@@ -18,7 +18,7 @@ from gpulab.errors import InvalidOptionError
 from gpulab.floor import Floor
 from gpulab.guard import left_as_found, watched
 from gpulab.measurement import Measurement
-from gpulab.measuring import count_allocations, floor_for, method_for
+from gpulab.measuring import count_allocations, floor_for, later_floor, method_for
 from gpulab.timing import Method, Sampler
 from gpulab.warmup import WarmUp, warm_up
 
@@ -108,6 +108,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     method: str = "calibrated",
     cache: str | None = None,
     flush: str = "read",
+    floor: str = "work",
     setup: Work | None = None,
     n_samples: int | None = None,
     n_warmup: int | None = None,
@@ -128,7 +129,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         Functions of no arguments that enqueue the work.
     labels
         Their names.
-    method, cache, flush, setup, n_warmup, inner_loops
+    method, cache, flush, floor, setup, n_warmup, inner_loops
         As in :func:`gpulab.measure`.
     n_samples
         How many pairs. None: until the interval of the ratio lies within ``precision`` (at
@@ -163,6 +164,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
             method=method,
             cache=cache,
             flush=flush,
+            floor=floor,
             setup=setup,
             inputs=None,
             n_samples=n_samples,
@@ -177,6 +179,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         with left_as_found():
             sides = [_Side.warm(plan) for plan in plans]
             _take_turns(sides)
+            for side in sides:
+                side.floor = later_floor(side.plan, side.floor, side.run, side.before)
         records = [
             side.outcome().measurement(label=label, least_s=None)
             for side, label in zip(sides, labels, strict=True)
@@ -193,6 +197,7 @@ class _Side:
     warm_up: WarmUp
     take: Sampler
     run: Run
+    before: Work
     floor: Floor | None
     n_allocations: int = 0
 
@@ -202,7 +207,8 @@ class _Side:
         seen = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
         method = method_for(plan, seen)
         take = plan.sampler(method, before)
-        return cls(plan, method, seen, take, Run(), floor_for(method, before))
+        found = floor_for(plan, method, before)
+        return cls(plan, method, seen, take, Run(), before, found)
 
     def turn(self, n_samples: int) -> None:
         n_allocations = count_allocations()

@@ -1,7 +1,7 @@
 """What a pair of events reads beyond the kernel between them, found on the device in use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, median_low
 from weakref import WeakKeyDictionary
 
@@ -9,7 +9,9 @@ import torch
 
 from gpulab import device
 from gpulab._events import nothing
+from gpulab._floor_found import Floor
 from gpulab._floor_timer import load
+from gpulab._floor_work import can_record, forget_refusals, of_work, record
 from gpulab.errors import (
     NotModelledError,
     ProfilerBusyError,
@@ -22,7 +24,7 @@ from gpulab.saturation import Saturated
 from gpulab.stats import median_interval
 from gpulab.virtual.session import VirtualGpu
 
-__all__ = ["METHODS", "Floor", "beside", "floor", "forget"]
+__all__ = ["METHODS", "Floor", "beside", "can_record", "floor", "forget", "of_work", "record"]
 
 METHODS = ("auto", "profiler", "timer", "assumed")
 
@@ -54,45 +56,6 @@ _ERROR_ELSEWHERE_S = {"profiler": 0.0, "timer": 0.2e-6, "assumed": 0.5e-6}
 Work = Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """How much a pair of events reads too much.
-
-    Attributes
-    ----------
-    value_s
-        Seconds to subtract from the reading of a pair round kernels.
-    low_s, high_s
-        Its 95 % interval. The floors of single kernels differ, and lie within it.
-    method
-        How it was found: ``"profiler"``, ``"timer"``, ``"assumed"``, or ``"records"`` on a
-        virtual GPU.
-    device_name
-        As the driver reports it.
-    n_samples
-        Readings that it is the median of.
-    """
-
-    value_s: float
-    low_s: float
-    high_s: float
-    method: str
-    device_name: str
-    n_samples: int
-
-    def joined(self, later: "Floor") -> "Floor":
-        """Return the mean of this floor and one that was read later, and the wider interval."""
-        value_s = (self.value_s + later.value_s) / 2
-        aside_s = max(self.high_s - self.low_s, later.high_s - later.low_s) / 2
-        return replace(
-            self,
-            value_s=value_s,
-            low_s=value_s - aside_s,
-            high_s=value_s + aside_s,
-            n_samples=self.n_samples + later.n_samples,
-        )
-
-
 def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     """Return the floor of the device in use; it is looked for once per process and device.
 
@@ -107,8 +70,8 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
         ``"profiler"``: readings of a small kernel, less its records. ``"timer"``: readings of
         a kernel that takes its own time, less that time and what a record would add, which is
         known of an H200. ``"assumed"``: readings of a small kernel, less what it takes on an
-        H200. ``"auto"``: the first of timer, profiler and assumed that works here, as using the
-        profiler makes all later launches slower. A virtual GPU has its records for all of them.
+        H200. ``"auto"``: the first of timer, profiler and assumed that works here, as the
+        profiler takes longest. A virtual GPU has its records for all of them.
     of
         ``"launches"``: events round kernels launched one by one, with the host ahead.
         ``"graph"``: events that are part of a CUDA graph.
@@ -166,6 +129,7 @@ def forget() -> None:
     _found.clear()
     _found_virtual.clear()
     _known.clear()
+    forget_refusals()
 
 
 _Kept = dict[tuple[str, str, int], Floor]

@@ -80,6 +80,8 @@ class CudaTimeMagics(Magics):
         --hot             the cache holds what the call before left
         --cold            the cache is flushed before each call (calibrated: the default)
         --flush NAME      how a cold cache is made: read (default) or write
+        --floor NAME      what calibrated takes off: work (default), by the driver's records
+                          of this work, or device, without any profiler
         --ladder          time by every method, beside the driver's own records
         --timeline        show what host and GPU did, call by call
         --vs NAME         compare with the Measurement in this variable, or in turns with
@@ -181,12 +183,14 @@ def _describe_owner(magic: Callable[..., object]) -> str:
 
 
 def _check_names(options: Options) -> None:
+    from gpulab._plan import FLOORS
     from gpulab.flush import KINDS
     from gpulab.timing import METHODS
 
     for option, kind, name, known in (
         ("--method", "timing method", options.method, METHODS),
         ("--flush", "flush", options.flush, KINDS),
+        ("--floor", "floor", options.floor, FLOORS),
     ):
         if name not in known:
             raise UsageError(f"{option} {name}: {UnknownNameError(kind, name, known)}")

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["SOURCES", "SPAN_KINDS", "Conditions", "Finding", "Measurement", "Span", "Timeline"]
 
 _CONFIDENCE = 0.95
+# From what the floor is known.
+_FLOORS = {
+    "work": " from the driver's records of this work",
+    "timer": " from a kernel that reads the device's clock",
+    "profiler": " from the driver's records of a small kernel",
+    "assumed": " from a small kernel and what it takes on an H200",
+    "records": " from the model",
+}
 _MIN_FOR_INTERVAL = 6  # below it no two samples enclose the median with 95 % confidence
 
 
@@ -60,6 +68,10 @@ class Measurement(Saved):
     floor_s, floor_error_s
         What was subtracted from each timed interval because events read it of no work at all,
         and how far that may be off; both 0 where nothing was subtracted.
+    floor_method
+        How that was found: ``"work"``, from the driver's records of this work; ``"timer"``,
+        ``"profiler"`` or ``"assumed"``, from another kernel; ``"records"``, of a virtual GPU;
+        empty where nothing was subtracted.
     flagged
         Indices of samples that were taken in another regime of clocks than most.
 
@@ -86,6 +98,7 @@ class Measurement(Saved):
     stopped_by: str = "n_samples"
     floor_s: float = 0.0
     floor_error_s: float = 0.0
+    floor_method: str = ""
     flagged: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -215,10 +228,9 @@ class Measurement(Saved):
         yield "warm-up calls", str(self.n_warmup)
         yield "method, cache", f"{self.method}, {at.cache}"
         if self.floor_s:
-            yield (
-                "floor subtracted",
-                f"{format_time(self.floor_s)}, known within {format_time(self.floor_error_s)}",
-            )
+            known = f"known within {format_time(self.floor_error_s)}"
+            source = _FLOORS.get(self.floor_method, "")
+            yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
         yield "GPU, source", f"{at.device_name}, {self.source}"
         yield "clock before, after", _both(at.clock_before_mhz, at.clock_after_mhz, "MHz")
         yield "power before, after", _both(at.power_before_w, at.power_after_w, "W")

@@ -12,21 +12,26 @@ from typing import Never
 
 import torch
 
-from gpulab import clocks, device, floor
+from gpulab import clocks, device
+from gpulab import floor as floors
 from gpulab._events import Work
 from gpulab._outcome import Outcome, least_time
 from gpulab._plan import Plan, make_plan, refuse_unknown
-from gpulab._sampling import Run, sample
-from gpulab.guard import left_as_found
+from gpulab._sampling import Run, kept, sample
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.floor import Floor
+from gpulab.guard import left_as_found, watched
 from gpulab.measurement import Measurement
 from gpulab.saturation import Saturated
-from gpulab.timing import METHODS, Method
+from gpulab.timing import METHODS, Method, Sampler
 from gpulab.warmup import WarmUp, warm_up
 
 __all__ = ["measure"]
 
-_RESOLUTION_S = 50e-9
+_RESOLUTION_S = 0.1e-6
 _N_COLD = 5  # samples that show whether a hot reading was the cache's
+_N_BEHIND = 12  # samples behind the records
+_OWN_BELOW_S = 1e-3  # of longer work an error of the floor is no twentieth of a percent
 
 
 def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
@@ -35,6 +40,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     method: str = "calibrated",
     cache: str | None = None,
     flush: str = "read",
+    floor: str = "work",
     setup: Work | None = None,
     inputs: Sequence[Sequence[object]] | None = None,
     n_samples: int | None = None,
@@ -71,6 +77,11 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         what the call before left. None: as the method has it, cold for ``"calibrated"``.
     flush
         How a cold cache is made; a name of :data:`gpulab.flush.KINDS`.
+    floor
+        What ``"calibrated"`` takes off: ``"work"``, the floor of this work, from the driver's
+        records of a dozen more calls, or ``"device"``, that of a usual kernel on this GPU,
+        without any profiler. The device's is taken instead where there are no records, of
+        work of more than a millisecond, and where the number of samples was given.
     setup
         Called ahead of each sample and not timed, e.g. to restore an input that the work
         changes in place. What it enqueues goes to the current stream.
@@ -136,6 +147,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         method=method,
         cache=cache,
         flush=flush,
+        floor=floor,
         setup=setup,
         inputs=inputs,
         n_samples=n_samples,
@@ -156,7 +168,7 @@ def _take(plan: Plan, *, label: str, progress: bool) -> Outcome:
     # What needs memory of its own comes first: made later, it would take the block that the work
     # frees after each call, and the allocator would have to ask the driver for another.
     before_each = plan.before()
-    found = floor_for(plan.method, before_each)
+    found = floor_for(plan, plan.method, before_each)
     warm = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
     method = method_for(plan, warm)
     if method.floor_of is None:  # another one stands in, whose readings have no known floor
@@ -176,19 +188,19 @@ def _take(plan: Plan, *, label: str, progress: bool) -> Outcome:
             progress=progress,
             reads_clocks=before is not None,
         )
+        n_allocations = count_allocations() - n_allocations
+        found = later_floor(plan, found, seen.run, before_each, take)
     except Exception as error:
         _keep(seen, label, error)
         raise
-    n_allocations = count_allocations() - n_allocations
-    later = floor_for(method, before_each)
     return replace(
         seen,
         after=None if before is None else clocks.try_read(),
         n_starved=getattr(take, "n_starved", 0),
         n_dropped=getattr(take, "n_dropped", 0),
         n_allocations=n_allocations,
-        cold_s=_cold_s(plan, method, seen.run),
-        floor=found.joined(later) if found and later else None,  # the mean, as it drifts
+        cold_s=_cold_s(plan, found, method, seen.run),
+        floor=found,
     )
 
 
@@ -201,9 +213,54 @@ def _keep(seen: Outcome, label: str, error: Exception) -> None:
             error.partial = seen.measurement(label=label, least_s=None)  # type: ignore[attr-defined]  # a new one
 
 
-def floor_for(method: Method, before: Work) -> floor.Floor | None:
+def floor_for(plan: Plan, method: Method, before: Work) -> Floor | None:
     """Return the floor that a method's samples hold just now, or None if it takes none off."""
-    return None if method.floor_of is None else floor.beside(before, of=method.floor_of)
+    if method.floor_of is None:
+        return None
+    if _is_own(plan):  # another is read behind the samples; this one stands in if that fails
+        return floors.floor(of=method.floor_of)
+    return floors.beside(before, of=method.floor_of)
+
+
+def later_floor(
+    plan: Plan, found: Floor | None, run: Run, before: Work, more: Sampler | None = None
+) -> Floor | None:
+    """Return the floor as it is when all samples are there: the work's own, or the mean.
+
+    For the work's own, ``more`` adds some samples to the run, so that there are some ahead of
+    the records and some behind them.
+    """
+    if found is None or plan.method.floor_of is None:
+        return None
+    try:
+        own = _own_floor(plan, run, before, more)
+        # The floor drifts, so that it is the mean of before and after.
+        return own or found.joined(floors.beside(before, of=plan.method.floor_of))
+    except KeyboardInterrupt:
+        run.stopped_by = "interrupt"
+        return found
+
+
+def _own_floor(plan: Plan, run: Run, before: Work, more: Sampler | None) -> Floor | None:
+    if not _is_own(plan) or run.stopped_by == "interrupt":
+        return None
+    if median(run.samples_s) > _OWN_BELOW_S:
+        return None
+    try:
+        with watched("while the driver recorded calls", kept(len(run.samples_s))):
+            calls = floors.record(plan.work, before=before)
+            if more is not None:
+                run.add(more(_N_BEHIND), run.readings[-1])
+        return floors.of_work(calls, run.samples_s)
+    except (ProfilerBusyError, ProfilerUnavailableError):
+        return None
+
+
+def _is_own(plan: Plan) -> bool:
+    """Tell whether the floor is to be read from records of the work, and can be."""
+    is_asked = plan.floor == "work" and plan.method.floor_of == "launches"
+    # A number of calls that was asked for is kept to.
+    return is_asked and plan.n_samples is None and plan.inner_loops == 1 and floors.can_record()
 
 
 def method_for(plan: Plan, warm: WarmUp) -> Method:
@@ -218,15 +275,13 @@ def count_allocations() -> int:
     return int(torch.cuda.memory_stats().get("num_device_alloc", 0))
 
 
-def _cold_s(plan: Plan, method: Method, run: Run) -> float | None:
+def _cold_s(plan: Plan, found: Floor | None, method: Method, run: Run) -> float | None:
     """Return what a cold call takes, where a hot reading could be the cache's."""
     # A number of calls that was asked for is kept to, and an interrupt ends everything.
     if plan.cache == "cold" or plan.n_samples is not None or run.stopped_by == "interrupt":
         return None
-    if method.floor_of is None or plan.inner_loops > 1:
+    if found is None or plan.inner_loops > 1:
         return None
     cold_plan = replace(plan, cache="cold")
-    before = cold_plan.before()
-    cold = cold_plan.sampler(method, before)
-    found = floor.beside(before, of=method.floor_of)
+    cold = cold_plan.sampler(method, cold_plan.before())
     return median(cold(_N_COLD)) - found.value_s

@@ -124,3 +124,25 @@ def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
         graph(refuses, n_samples=2)
     gc.collect()
     assert len(graph(lambda: x.add_(1), n_samples=2)) == 2
+
+
+@pytest.mark.usefixtures("gpu")
+def test_records_of_the_work_leave_the_process_whole() -> None:
+    """Graphs, captures, PyTorch's own profiler and the next answers are as they were."""
+    x = torch.ones(1 << 16, device="cuda")
+    made = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(made):
+        x.mul_(1)
+    for _ in range(5):
+        found = gpulab.measure(lambda: x.mul_(1), progress=False)
+        assert found.floor_method in ("work", "records")  # a real GPU's, or the virtual one's
+        assert 0.5e-6 < found.median_s < 20e-6
+        made.replay()
+        assert len(graph(lambda: x.mul_(1), n_samples=2)) == 2
+    if found.source == "measured":
+        with torch.profiler.profile(acc_events=True) as profile:
+            x.mul_(1)
+            inside = gpulab.measure(lambda: x.mul_(1), progress=False)
+        assert inside.floor_method == "timer"  # the profiler is somebody's, and kept its records
+        assert sum("elementwise" in event.name for event in profile.events()) > 20
+        assert gpulab.measure(lambda: x.mul_(1), progress=False).floor_method == "work"

@@ -6,7 +6,7 @@ from IPython.core.error import UsageError
 from gpulab._magic_options import Options, parse_options
 
 KNOWN = (
-    "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --ladder, "
+    "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
     "--timeline, --vs, --backend, --warmup, --precision, "
     "--max-time, --seed, --stream, --run; code that begins with a minus goes after --"
 )

@@ -443,10 +443,14 @@ def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> 
         (
             lambda work: measure(work, n_sample=3),
             (
-                "unknown option 'n_sample'; did you mean 'n_samples'? Known: cache, flops, flush, "
-                "inner_loops, inputs, label, max_time_s, method, n_samples, n_warmup, precision, "
-                "progress, setup, size_bytes"
+                "unknown option 'n_sample'; did you mean 'n_samples'? Known: cache, floor, flops, "
+                "flush, inner_loops, inputs, label, max_time_s, method, n_samples, n_warmup, "
+                "precision, progress, setup, size_bytes"
             ),
+        ),
+        (
+            lambda work: measure(work, floor="works"),
+            "unknown floor 'works'; did you mean 'work'? Known: device, work",
         ),
         (
             lambda work: measure(work, method="event"),

@@ -1,0 +1,287 @@
+"""The floor of some work from its own records: by made-up records, and on the virtual GPU."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import _floor_work, device, floor
+from gpulab.comparing import compare
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.measuring import measure
+from gpulab.records import Record, Records
+from gpulab.saturation import saturated
+from gpulab.virtual.core.device import Gaps
+
+GAPS = Gaps()
+FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
+TICK_S = 32e-9
+CYCLES_PER_US = gpulab.gpus.gpu("H200").boost_clock_mhz
+US = 1e-6
+
+Call = tuple[Records, float]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept() -> Iterator[None]:
+    """Forget floors and refusals before and after each test."""
+    floor.forget()
+    yield
+    floor.forget()
+
+
+@pytest.fixture
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+@pytest.fixture
+def recording(h200: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 # it is entered first
+    """Let the virtual GPU's records count as a driver's that leave no trace."""
+    monkeypatch.setattr(floor, "can_record", lambda: True)
+
+
+def sleep_us(duration_us: int) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(duration_us * CYCLES_PER_US)
+
+
+def call(read_us: float, *lasts_us: float, pause_us: float = 1.0, n_missing: int = 0) -> Call:
+    """Return a call of kernels with a pause between them, and what events read of it."""
+    records, at_ns = [], 0
+    for last_us in lasts_us:
+        records.append(Record("kernel", "work", at_ns, at_ns + round(last_us * 1000), 7))
+        at_ns += round((last_us + pause_us) * 1000)
+    return Records(tuple(records), (), "measured", "NVIDIA H200", n_missing), read_us * US
+
+
+@pytest.mark.usefixtures("h200")
+def test_one_kernel_is_what_its_record_says() -> None:
+    """Whatever events read in the session: 5 µs without it, less 2 µs, are 3."""
+    found = floor.of_work([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+    assert (found.method, found.device_name, found.n_samples) == ("work", "NVIDIA H200", 12)
+    drift_s = 0.005 * 5.0 * US
+    aside_s = (drift_s**2 + (0.15 * US) ** 2) ** 0.5
+    assert found.high_s - found.value_s == pytest.approx(aside_s, rel=1e-6)
+    assert found.value_s - found.low_s == pytest.approx(aside_s, rel=1e-6)
+
+
+@pytest.mark.usefixtures("h200")
+def test_records_that_vary_widen_the_interval() -> None:
+    """By half the width of the interval of their median, as an independent error."""
+    calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
+    found = floor.of_work(calls, [5.0 * US] * 10)
+    assert found.value_s == pytest.approx(5.0 * US - 2.55 * US, abs=1e-12)
+    assert found.high_s - found.value_s > 0.3 * US
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
+    """5 µs longer there: the floor is what events read more than the record there, not -2."""
+    found = floor.of_work([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
+    """Stretched pauses are in readings and spans of the session alike."""
+    found = floor.of_work([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+    assert found.high_s - found.value_s > 0.5 * US
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(("read_us", "floor_ns"), [(1.0, -1120), (400.0, 397880)])
+def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) -> None:
+    """As where the work runs on a stream that the events did not bracket."""
+    with pytest.raises(ProfilerUnavailableError) as error:
+        floor.of_work([call(read_us, 0.5, 0.5)] * 12, [read_us * US] * 10)
+    assert str(error.value) == (
+        f"the records leave {floor_ns} ns for the floor, so they are of something else than what "
+        'the events read; measure without them: floor="device"'
+    )
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[Call]]) -> None:
+    """Put some calls, or an error, in the place of the driver's records."""
+    monkeypatch.setattr(_floor_work, "read_calls", lambda *_, **__: answer())
+
+
+@pytest.mark.usefixtures("h200")
+def test_lost_records_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls without all of theirs, or without any, are left out; six are needed."""
+    whole, lost, empty = call(5.0, 2.0), call(5.0, 2.0, n_missing=1), call(5.0)
+    recorded(monkeypatch, lambda: [whole] * 6 + [lost] * 3 + [empty] * 3)
+    assert floor.record(lambda: None) == [whole] * 6
+    recorded(monkeypatch, lambda: [whole] * 5 + [lost] * 7)
+    with pytest.raises(ProfilerUnavailableError) as error:
+        floor.record(lambda: None)
+    assert str(error.value) == (
+        "the profiler kept the records of 5 of 12 calls, which is too few; measure without them: "
+        'floor="device"'
+    )
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose a GPU that passes for a real one, whose records leave no trace."""
+    monkeypatch.setattr(_floor_work, "leaves_no_trace", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    device._session.device = device.Device("NVIDIA H200", "measured", "a test made it")
+
+
+@pytest.mark.usefixtures("real")
+def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as the process lives; one that is busy is."""
+
+    def busy() -> list[Call]:
+        raise ProfilerBusyError("a session is open")
+
+    def refused() -> list[Call]:
+        raise ProfilerUnavailableError("forbidden")
+
+    assert floor.can_record()
+    recorded(monkeypatch, busy)
+    with pytest.raises(ProfilerBusyError):
+        floor.record(lambda: None)
+    assert floor.can_record()
+    recorded(monkeypatch, refused)
+    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
+        floor.record(lambda: None)
+    assert not floor.can_record()
+    floor.forget()
+    assert floor.can_record()
+    monkeypatch.setattr(_floor_work, "leaves_no_trace", lambda: False)
+    assert not floor.can_record()
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_virtual_gpu_needs_no_records() -> None:
+    """Its floor is known to the nanosecond."""
+    assert not floor.can_record()
+    assert measure(lambda: sleep_us(20)).floor_error_s == 0.0
+
+
+@pytest.mark.usefixtures("h200")
+def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
+    """Within half a tick of its events, from the same code that reads a driver's records."""
+    readings_s = saturated(lambda: sleep_us(20), n_samples=10)
+    found = floor.of_work(floor.record(lambda: sleep_us(20)), readings_s)
+    assert found.value_s == pytest.approx(FLOOR_S, abs=TICK_S)
+
+
+@pytest.mark.usefixtures("recording")
+def test_measure_takes_off_the_floor_of_the_work() -> None:
+    """A dozen more calls with records, and as many samples behind them; the record's time."""
+    numbers: list[int] = []
+
+    def work() -> None:
+        numbers.append(len(numbers))
+        sleep_us(20)
+
+    found = measure(work)
+    assert found.median_s == pytest.approx(20 * US, abs=1e-12)
+    assert found.floor_error_s == pytest.approx(
+        (0.15**2 + (0.005 * 22.6) ** 2) ** 0.5 * US, rel=0.01
+    )
+    assert (found.n_samples, found.stopped_by) == (10 + 12, "precision")
+    assert len(numbers) == found.n_warmup + 22 + 12
+
+
+@pytest.mark.usefixtures("recording")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"floor": "device"},
+        {"n_samples": 10},
+        {"inner_loops": 2, "cache": "hot"},
+        {"method": "graph"},
+        {"method": "saturated"},
+    ],
+)
+def test_measure_leaves_the_profiler_alone(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    """Where it was told to, and where the number of calls or another method was asked for."""
+    monkeypatch.setattr(floor, "record", lambda *_, **__: pytest.fail("it was asked"))
+    found = measure(lambda: sleep_us(20), **options)  # type: ignore[arg-type] # options of measure
+    assert found.floor_error_s == 0.0
+
+
+@pytest.mark.usefixtures("recording")
+def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than a millisecond the floor is nothing."""
+    monkeypatch.setattr(floor, "record", lambda *_, **__: pytest.fail("it was asked"))
+    assert measure(lambda: sleep_us(1_001)).floor_s == pytest.approx(FLOOR_S)
+
+
+@pytest.mark.usefixtures("recording")
+@pytest.mark.parametrize("error", [ProfilerBusyError("busy"), ProfilerUnavailableError("none")])
+def test_the_floor_of_the_device_stands_in(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Where the profiler gives nothing, no sample is lost and nothing is raised."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(floor, "record", refuse)
+    found = measure(lambda: sleep_us(20))
+    assert (found.floor_s, found.floor_error_s) == (pytest.approx(FLOOR_S, abs=1e-15), 0.0)
+    assert (found.n_samples, found.stopped_by) == (10, "precision")
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
+    """With the floor of the device."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 12 + 10 + 3:
+            raise KeyboardInterrupt
+        sleep_us(20)
+
+    found = measure(work)
+    assert (found.n_samples, found.stopped_by) == (10, "interrupt")
+    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
+    """They hang on the error, which says when it came."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        sleep_us(20 // (n_calls != 12 + 10 + 3))
+
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work)
+    assert error.value.__notes__ == [
+        (
+            "gpulab: raised while the driver recorded calls; the 10 samples before are kept in "
+            "its attribute `partial`"
+        )
+    ]
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.n_samples, partial.stopped_by) == (10, "error")
+    assert partial.median_s == pytest.approx(20 * US, abs=TICK_S)
+
+
+@pytest.mark.usefixtures("recording")
+def test_both_sides_of_a_comparison_have_their_own() -> None:
+    """As many samples as before, in pairs."""
+    found = compare(lambda: sleep_us(20), lambda: sleep_us(40))
+    assert (found.first.n_samples, found.second.n_samples) == (20, 20)
+    assert found.first.median_s == pytest.approx(20 * US, abs=1e-12)
+    assert found.second.median_s == pytest.approx(40 * US, abs=1e-12)
+    assert found.second.floor_error_s > found.first.floor_error_s > 0
+    other = compare(lambda: sleep_us(20), lambda: sleep_us(40), floor="device")
+    assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
