@@ -172,6 +172,8 @@ SHORT_CASES = (
     _one("layers", "softmax", 1024),
     _one("layers", "rms_norm", 1024),
     _one("products", "matmul", 512),
+    _one("batched", "bmm", 128),
+    _one("convolutions", "conv1x1", 16, _HALF),
 )
 
 

@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from accuracy_cases import SHORT_CASES
 _READY, _MARK = "@ready", "@medians "
 _N_WARM = 20
 _AT_ONCE = 10
-_METHODS = ("calibrated", "profiler-span")  # the profiler last: it makes later launches slower
+# What is said of each process: by which method, in which state of the cache.
+_SAID = {
+    "cold": ("calibrated", "cold"),
+    "hot": ("calibrated", "hot"),
+    "referee_cold": ("profiler-span", "cold"),
+    "referee_hot": ("profiler-span", "hot"),
+}
 
 
 def run(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:
@@ -30,16 +37,13 @@ def run(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:
         n_next = min(_AT_ONCE, n_processes - len(medians))
         medians += [taken for taken in _batch(n_next, virtual=virtual) if taken]
     names = [case.name for case in SHORT_CASES]
-    by_method = {
-        method: {name: [each[method][name] for each in medians] for name in names}
-        for method in _METHODS
+    by_way = {
+        way: {name: [each[way][name] for each in medians] for name in names} for way in _SAID
     }
     return {
         "n_processes": len(medians),
-        "medians_us": by_method["calibrated"],
-        "variation_percent": _variations(by_method["calibrated"]),
-        "referee_medians_us": by_method["profiler-span"],
-        "referee_variation_percent": _variations(by_method["profiler-span"]),
+        "medians_us": by_way,
+        "variation_percent": {way: _variations(found) for way, found in by_way.items()},
     }
 
 
@@ -92,6 +96,7 @@ def serve() -> None:
 
     import gpulab
 
+    measure = partial(gpulab.measure, progress=False)
     works = {case.name: case.build() for case in SHORT_CASES}
     for work in works.values():
         for _ in range(_N_WARM):
@@ -100,10 +105,10 @@ def serve() -> None:
     print(_READY, flush=True)
     sys.stdin.readline()
     medians = {
-        method: {
-            name: round(gpulab.measure(work, method=method, progress=False).median_s * 1e6, 4)
+        way: {
+            name: round(1e6 * measure(work, method=method, cache=cache).median_s, 4)
             for name, work in works.items()
         }
-        for method in _METHODS
+        for way, (method, cache) in _SAID.items()
     }
     print(_MARK + json.dumps(medians), flush=True)

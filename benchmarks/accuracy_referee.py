@@ -2,7 +2,8 @@
 
 While the profiler is on it puts time between the kernels of a call, which a program without a
 profiler does not have. How much is seen by events round the same calls, launched in the same
-sequence with the profiler and without: it is called the stretch, and is taken off the spans.
+sequence with the profiler and without, less what the profiler adds to a reading of one kernel: it
+is called the stretch, and is taken off the spans.
 """
 
 import statistics
@@ -12,9 +13,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gpulab._events import Pair, elapsed_s, new_event
+from gpulab._floor_work import SESSION_S
 from gpulab.flush import flusher
-from gpulab.records import per_call
+from gpulab.records import read_calls
 from gpulab.saturation import Saturated
 
 Work = Callable[[], object]
@@ -92,15 +93,15 @@ class Referee:
         before = flush_of(state)
         n_samples = int(_BUDGET_S / (self._call_s + _FLUSH_S))
         n_samples = min(max(n_samples, _N_LEAST), _N_MOST)
-        watched = _Watched(self.work)
-        calls = per_call(watched, n_samples=n_samples, before=before)
-        whole = [call for call in calls if not call.dropped and call.n_records]
+        calls = read_calls(self.work, n_samples=n_samples, before=before)
+        whole = [call for call, _ in calls if not call.dropped and call.n_records]
         if not whole:
             raise RuntimeError(f"none of {len(calls)} calls left all of its records")
         stretch_s = 0.0
         if whole[0].n_records > 1:
             alone_s = Saturated(self.work, before=before)(n_samples)
-            stretch_s = watched.median_s - statistics.median(alone_s)
+            watched_s = [reading_s for _, reading_s in calls]
+            stretch_s = statistics.median(watched_s) - statistics.median(alone_s) - SESSION_S
         return Reading(
             tuple(round(call.busy_s * _US_PER_S, 4) for call in whole),
             tuple(round(call.span_s * _US_PER_S, 4) for call in whole),
@@ -108,26 +109,6 @@ class Referee:
             whole[0].n_records,
             len(calls) - len(whole),
         )
-
-
-class _Watched:
-    """Work between two events of its own."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._pairs: list[Pair] = []
-
-    def __call__(self) -> None:
-        start, end = new_event(), new_event()
-        start.record()
-        self._work()
-        end.record()
-        self._pairs.append((start, end))
-
-    @property
-    def median_s(self) -> float:
-        """Median of what the events read, the device being done."""
-        return statistics.median(map(elapsed_s, self._pairs))
 
 
 def _call_s(work: Work) -> float:

@@ -104,23 +104,26 @@ def _goals(results: Record, known: Sequence[Row]) -> Iterator[str]:
     coverage = "none" if own.coverage is None else f"{100 * own.coverage:.0f} %"
     yield f"| interval holds the referee's median in 90 to 99 % | {coverage} |"
     yield f"| an answer within 0.05 s for work under 1 ms | {own.short_wall_s:.3f} s |"
-    spread = results.get("processes", {}).get("variation_percent")
-    if spread:
-        n = results["processes"]["n_processes"]
-        values = list(spread.values())
-        yield (
-            f"| variation over {n} processes at most 0.3 %, kernels of 10 to 16 µs "
-            f"| {statistics.median(values):.2f} % ({min(values):.2f} to {max(values):.2f} %) |"
+    processes = results.get("processes", {})
+    for cache in ("cold", "hot") if "variation_percent" in processes else ():
+        own_spread, records = (
+            list(processes["variation_percent"][way].values())
+            for way in (cache, f"referee_{cache}")
         )
-        records = list(results["processes"]["referee_variation_percent"].values())
         yield (
-            "| (variation of the driver's own records of these kernels) "
-            f"| {statistics.median(records):.2f} % ({min(records):.2f} to {max(records):.2f} %) |"
+            f"| variation over {processes['n_processes']} processes at most 0.3 %, kernels of 10 "
+            f"to 16 µs, {cache} | {_range(own_spread)}; the driver's own records of them "
+            f"{_range(records)} |"
         )
     magic = results.get("magic", {})
     if magic and "error" not in magic:
         added = max(body["added_us"] for body in magic.values())
         yield f"| `%%cudatime` adds at most 1 µs to the host time of its body | {added:+.2f} µs |"
+
+
+def _range(percents: Sequence[float]) -> str:
+    least, most = min(percents), max(percents)
+    return f"{statistics.median(percents):.2f} % ({least:.2f} to {most:.2f} %)"
 
 
 def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:

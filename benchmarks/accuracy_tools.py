@@ -32,7 +32,7 @@ class Answer:
     low_s, high_s
         The interval that it prints beside it, or None.
     remark
-        What else it says: codes of findings.
+        What else it says: where the floor is from, and codes of findings.
     """
 
     time_s: float
@@ -93,6 +93,9 @@ def own_tools() -> Iterator[Tool]:
     kind = "95 % interval of the median"
     yield Tool(DEFAULT, OWN, READ, _measured(), kind)
     yield Tool("measure, hot", OWN, HOT, _measured(cache="hot"), kind)
+    for cache, state in states.items():
+        ask = _measured(cache=cache, floor="device")
+        yield Tool(f"measure, floor of the device, {cache}", OWN, state, ask, kind)
     for name, method in METHODS.items():
         if name == "calibrated":  # the default, above
             continue
@@ -111,8 +114,9 @@ def own_tools() -> Iterator[Tool]:
 def _measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # options of measure
     def ask(work: Work) -> Answer:
         measurement = gpulab.measure(work, progress=False, **options)
-        codes = " ".join(finding.code for finding in measurement.findings)
-        return Answer(measurement.median_s, *measurement.interval_s, codes)
+        codes = [finding.code for finding in measurement.findings]
+        said = " ".join([measurement.floor_method, *codes]).strip()
+        return Answer(measurement.median_s, *measurement.interval_s, said)
 
     return ask
 
