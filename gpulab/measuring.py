@@ -90,7 +90,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         of the cache, or to vary data from call to call.
     n_samples
         How many samples to take. None: until the 95 % interval of the median lies within
-        ``precision``, one tick of the clock or half the error of the floor (at least 10
+        ``precision``, one tick of the clock or, where a floor is taken off, 0.1 µs (at least 10
         samples), or ``max_time_s`` has passed.
     n_warmup
         Calls before the first sample. None: until they are steady, at most 100 calls or
