@@ -11,6 +11,7 @@ from gpulab.errors import UnknownNameError
 
 _IGNORED = str.maketrans("", "", " -_")
 _PEAKS = "peak_flops_per_s"
+_LINK, _PEER = "link_bytes_per_s", "peer_bytes_per_s"
 _NOT_FIGURES = frozenset({"name", "driver_name", "recorded", "references", _PEAKS})
 _UNCONFIRMED = "unconfirmed"
 _SLICE = re.compile(r"^(?P<whole>.+) MIG (?P<part>\S+)$")
@@ -35,8 +36,9 @@ class GpuSpec:
         Streaming multiprocessors.
     memory_bytes, l2_bytes
         Sizes of the device memory and of the L2 cache, as the driver reports them.
-    bandwidth_bytes_per_s, link_bytes_per_s
-        Device memory, and the link to the host in one direction.
+    bandwidth_bytes_per_s, link_bytes_per_s, peer_bytes_per_s
+        Device memory, and the links to the host and to another such GPU in one direction. The
+        latter are those of the module; where there are none, the way is that to the host.
     boost_clock_mhz, memory_clock_mhz
         Highest clock of the multiprocessors, and the clock of the device memory.
     peak_flops_per_s
@@ -66,6 +68,7 @@ class GpuSpec:
     l2_bytes: int
     bandwidth_bytes_per_s: float
     link_bytes_per_s: float
+    peer_bytes_per_s: float
     boost_clock_mhz: int
     memory_clock_mhz: int
     peak_flops_per_s: dict[str, float]
@@ -221,9 +224,12 @@ def _by_driver_name() -> dict[str, GpuSpec]:
 
 
 def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
+    given, peaks = row["references"], row[_PEAKS]
+    if _PEER not in row:  # without links of its own a GPU reaches others as it reaches the host
+        row = {_PEER: row[_LINK], **row}
+        given = {_PEER: given.get(_LINK, given["default"]), **given}
     known = {key: value for key, value in row.items() if key != "also"}
     known["compute_capability"] = tuple(row["compute_capability"])
-    given, peaks = row["references"], row[_PEAKS]
     figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
     usual = given.get(_PEAKS, given["default"])
     figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}

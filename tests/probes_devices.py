@@ -97,6 +97,16 @@ def _events_of_each() -> list[object]:
     return [end.query(), start.elapsed_time(end) > 0.5, str(end.device)]
 
 
+def _time_between_devices() -> object:
+    events = []
+    for index in range(2):
+        with torch.cuda.device(index):
+            events.append(torch.cuda.Event(enable_timing=True))
+            events[-1].record()
+        torch.cuda.synchronize(index)
+    return events[0].elapsed_time(events[1])
+
+
 def _memory_of_each() -> list[object]:
     before = [torch.cuda.memory_allocated(i) for i in range(2)]
     x = torch.empty(1024, device="cuda:1")
@@ -261,6 +271,13 @@ FAMILIES: dict[str, list[Probe]] = {
             n_gpus=2,
         ),
         Gives("events of each", _events_of_each, [True, True, "cuda:1"], n_gpus=2),
+        Raises(
+            "the time between their events",
+            _time_between_devices,
+            torch.AcceleratorError,
+            "CUDA error: invalid resource handle.*",
+            n_gpus=2,
+        ),
         Gives("memory of each", _memory_of_each, [0, 4096, 1], n_gpus=2),
         Gives("random numbers of each", _random_of_each, [True, 2, 2], n_gpus=2),
         Gives(

@@ -8,12 +8,19 @@ import torch
 import gpulab
 from gpulab.errors import UnknownNameError
 from gpulab.gpus import by_driver_name, gpu, is_extrapolated, is_known, names, why_unknown
+from gpulab.records import capture
 
 UNRECORDED = [name for name in names() if not gpu(name).recorded]
 TYPES = {"float16", "bfloat16", "tf32", "float32", "float64"}
 FIGURES = {
     *("n_sms", "memory_bytes", "l2_bytes", "bandwidth_bytes_per_s", "link_bytes_per_s"),
-    *("boost_clock_mhz", "memory_clock_mhz", "compute_capability", "copy_engines"),
+    *(
+        "peer_bytes_per_s",
+        "boost_clock_mhz",
+        "memory_clock_mhz",
+        "compute_capability",
+        "copy_engines",
+    ),
     *("tdp_w", "idle_w"),
 }
 # Their data sheets state peaks at a lower clock than the highest.
@@ -52,6 +59,7 @@ def test_every_gpu_is_complete(name: str) -> None:
     assert spec.name == name
     figures = (spec.n_sms, spec.memory_bytes, spec.l2_bytes, spec.copy_engines)
     assert min(*figures, spec.bandwidth_bytes_per_s, spec.link_bytes_per_s) > 0
+    assert spec.link_bytes_per_s <= spec.peer_bytes_per_s < spec.bandwidth_bytes_per_s
     assert min(spec.boost_clock_mhz, spec.memory_clock_mhz, spec.tdp_w, spec.idle_w) > 0
     assert set(spec.peak_flops_per_s) == TYPES
     assert set(spec.references) == FIGURES | {f"peak_flops_per_s.{name}" for name in TYPES}
@@ -204,3 +212,14 @@ def test_what_is_no_text_is_no_name() -> None:
     assert not is_known(4090)
     with pytest.raises(UnknownNameError):
         gpu(4090)  # type: ignore[arg-type] # a mistake on purpose
+
+
+@pytest.mark.parametrize(("name", "bytes_per_s"), [("H200", 450e9), ("A100-PCIE", 31.5e9)])
+def test_copies_between_gpus_take_their_links(name: str, bytes_per_s: float) -> None:
+    """NVLink where the module has it, otherwise PCIe; 17 µs and 0.885 of the rate, as recorded."""
+    size = 1 << 28
+    with gpulab.virtual_gpu(name, count=2, first_use=False):
+        source = torch.empty(size, dtype=torch.uint8, device="cuda:0")
+        target = torch.empty(size, dtype=torch.uint8, device="cuda:1")
+        (copy,) = capture(lambda: target.copy_(source)).records
+    assert copy.duration_ns == pytest.approx(17_000 + size / (0.885 * bytes_per_s) * 1e9, abs=1)

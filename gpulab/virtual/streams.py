@@ -196,6 +196,8 @@ class EventBase:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and other.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        if self.task.stream.device is not other.task.stream.device:  # each has a clock of its own
+            raise active().cuda_error("CUDA error: invalid resource handle")
         return (_tick_ns(other.task) - _tick_ns(self.task)) / _NS_PER_MS
 
 
