@@ -68,8 +68,9 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     ----------
     work
         A function that enqueues the work; of no arguments, unless ``inputs`` are given. It is
-        called ``n_warmup + n_samples * inner_loops`` times, and again where the host was too
-        slow for a sample to count; ``"graph"`` calls it while it captures, and then replays.
+        called ``n_warmup + n_samples * inner_loops`` times, again where the host was too slow
+        for a sample to count, and a dozen times more for its floor if ``n_samples`` is not
+        given; ``"graph"`` calls it while it captures, and then replays.
     method
         A name of :data:`gpulab.timing.METHODS`.
     cache
