@@ -285,3 +285,25 @@ def test_both_sides_of_a_comparison_have_their_own() -> None:
     assert found.second.floor_error_s > found.first.floor_error_s > 0
     other = compare(lambda: sleep_us(20), lambda: sleep_us(40), floor="device")
     assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
+    """As work that is empty."""
+    found = measure(lambda: None)
+    assert (found.median_s, found.floor_method) == (0.0, "records")
+    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
+    """Its records last longer than what the events read, which did not bracket them."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            sleep_us(100)
+
+    found = measure(work)
+    assert (found.floor_method, found.floor_s) == ("records", pytest.approx(FLOOR_S, abs=1e-15))
+    assert "side-stream" in [finding.code for finding in found.findings]
