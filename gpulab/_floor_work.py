@@ -31,9 +31,8 @@ _DRIFT = 0.005
 # Calls with all of their records, and what events read of each.
 Recorded = list[tuple[Records, float]]
 
-
-# Why the driver gave no records, for each device that refused them: it would refuse them again.
-_refused: dict[int, str] = {}
+# Devices whose driver gave no records: it would give none the next time.
+_refused: set[int] = set()
 
 
 def can_record() -> bool:
@@ -68,8 +67,8 @@ def record(work: Work, *, before: Work = nothing) -> Recorded:
     """
     try:
         calls = read_calls(work, n_samples=_N_CALLS, before=before)
-    except ProfilerUnavailableError as error:
-        _refused[torch.cuda.current_device()] = str(error)
+    except ProfilerUnavailableError:
+        _refused.add(torch.cuda.current_device())
         raise
     whole = [(call, reading_s) for call, reading_s in calls if _is_whole(call)]
     if len(whole) < _N_LEAST:

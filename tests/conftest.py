@@ -20,3 +20,13 @@ def _gpu_is_left_as_found() -> Iterator[None]:
         while left.entered:
             left.__exit__(None, None, None)
         pytest.fail(f"the test left the virtual {left.spec.name} entered")
+
+
+@pytest.fixture
+def no_floor_known() -> Iterator[None]:
+    """Forget all floors, and who refused to tell one, before and after a test."""
+    from gpulab import floor
+
+    floor.forget()
+    yield
+    floor.forget()

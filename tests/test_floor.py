@@ -32,12 +32,7 @@ NO_TIMER = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_kept() -> Iterator[None]:
-    """Forget all floors before and after each test."""
-    floor.forget()
-    yield
-    floor.forget()
+pytestmark = pytest.mark.usefixtures("no_floor_known")
 
 
 @pytest.fixture

@@ -23,12 +23,7 @@ US = 1e-6
 Call = tuple[Records, float]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_kept() -> Iterator[None]:
-    """Forget floors and refusals before and after each test."""
-    floor.forget()
-    yield
-    floor.forget()
+pytestmark = pytest.mark.usefixtures("no_floor_known")
 
 
 @pytest.fixture
