@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -50,11 +50,13 @@ def left_to_us() -> Iterator[None]:
 
 @cache
 def _library() -> ctypes.PyDLL | None:
-    """Return the CUPTI that PyTorch has loaded; None where there is none, or no list of them."""
-    try:
-        lines = _MAPPED.read_text("utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    paths = {line.split(maxsplit=5)[-1] for line in lines if "/libcupti.so" in line}
-    # With the interpreter's lock held, so that no other thread of Python launches meanwhile.
-    return ctypes.PyDLL(paths.pop()) if paths else None
+    """Return the CUPTI that PyTorch has loaded; None where there is none, or it cannot be had.
+
+    As where a system has no list of what is mapped, or its file was replaced meanwhile.
+    """
+    with suppress(OSError):
+        lines = _MAPPED.read_text("utf-8", errors="surrogateescape").splitlines()
+        paths = {line.split(maxsplit=5)[-1] for line in lines if "/libcupti.so" in line}
+        # With the interpreter's lock held, so that no other thread of Python launches meanwhile.
+        return ctypes.PyDLL(paths.pop()) if paths else None
+    return None

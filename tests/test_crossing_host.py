@@ -203,3 +203,28 @@ def test_given_times_are_not_doubted() -> None:
     """Nobody knows any more how busy the host of a recording was."""
     source = [point(replace(task, size=size)) for task in (CPU, GPU) for size in (32, 64)]
     assert crossover("matmul", source=source).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("spent", "time_s", "n_samples", "is_told"),
+    [
+        pytest.param((0.15, 0.15, 15), 16e-3, 30, True, id="half as many turns as samples"),
+        pytest.param((0.15, 0.15, 14), 16e-3, 30, False, id="less than half as many"),
+        pytest.param((0.29, 0.11, 20), 16e-3, 30, True, id="more than a quarter of the time"),
+        pytest.param((0.31, 0.09, 20), 16e-3, 30, False, id="less than a quarter"),
+        pytest.param((0.15, 0.15, 15), 5.1e-3, 10, True, id="less than twice the reading"),
+        pytest.param((0.15, 0.15, 15), 4.9e-3, 10, False, id="more than twice the reading"),
+        pytest.param((5.1e-3, 5.1e-3, 10), 16e-3, 10, True, id="more than half a millisecond"),
+        pytest.param((4.9e-3, 4.9e-3, 10), 16e-3, 10, False, id="less than half a millisecond"),
+    ],
+)
+def test_waits_are_told_from_their_limits_on(
+    scheduler: Scheduler,
+    spent: tuple[float, float, int],
+    time_s: float,
+    n_samples: int,
+    is_told: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """In number, in share, and in length to either side."""
+    found = waits_of(point(CPU, time_s, n_samples), lambda: scheduler.spend(11, *spent))
+    assert bool(found) == is_told

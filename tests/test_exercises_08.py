@@ -1,6 +1,7 @@
 """Lesson 08: right answers pass, each typical mistake is named, and pipelines are really run."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -406,3 +407,34 @@ def test_overlap_figure_without_a_column() -> None:
     assert str(error.value) == (
         "the frame has no column n_wrong; it must have program, hidden_s, possible_s, n_wrong"
     )
+
+
+@pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(
+    ("pipeline", "code", "n_runs"),
+    [
+        (buffered(shift=1, device_sync=True), "wrong-data", 1),
+        (buffered(), "", 1),
+        (buffered(device_sync=True), "no-overlap", 3),
+    ],
+)
+def test_only_what_is_slow_and_nothing_else_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline, code: str, n_runs: int
+) -> None:
+    """Another mistake is none of the host's, and no second run makes it good."""
+    runs: list[object] = []
+    run = pipelines.run
+    monkeypatch.setattr(pipelines, "run", lambda tried: runs.append(tried) or run(tried))
+    assert judge("08.double-buffer", pipeline).diagnosis_code == code
+    assert runs == [pipeline] * n_runs
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict names its overlap, and not that of the last one."""
+    slow = pipelines.run(buffered(device_sync=True))
+    alone_s = slow.copies_s + slow.computes_s
+    shares = (0.1, 0.3, 0.2)
+    runs = [replace(slow, duration_s=alone_s - share * slow.possible_s) for share in shares]
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    assert "the overlap is 30 % of" in judge("08.double-buffer", buffered()).message

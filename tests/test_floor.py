@@ -364,3 +364,12 @@ def test_the_ways_agree_on_a_real_gpu() -> None:
     assert all(0.5e-6 < one.low_s < one.value_s < one.high_s < 10e-6 for one in found.values())
     assert found["timer"].low_s < found["profiler"].value_s < found["timer"].high_s
     assert floor.floor("timer", of="graph").value_s < found["timer"].value_s
+
+
+def test_known_work_is_forgotten_too(real: Known) -> None:
+    """Behind it the floor of a moment is read of what works then."""
+    assert floor.beside(nothing).method == "timer"
+    real.has_timer = False
+    assert floor.beside(nothing).method == "timer"
+    floor.forget()
+    assert floor.beside(nothing).method == "profiler"

@@ -7,9 +7,14 @@ import torch
 
 import gpulab
 from gpulab import _floor_work, device, floor
+from gpulab._events import nothing
+from gpulab._plan import make_plan
+from gpulab._sampling import Run
+from gpulab.clocks import Reading
 from gpulab.comparing import compare
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
-from gpulab.measuring import measure
+from gpulab.floor import Floor
+from gpulab.measuring import later_floor, measure
 from gpulab.records import Record, Records
 from gpulab.saturation import saturated
 from gpulab.virtual.core.device import Gaps
@@ -302,3 +307,213 @@ def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
     found = measure(work)
     assert (found.floor_method, found.floor_s) == ("records", pytest.approx(FLOOR_S, abs=1e-15))
     assert "side-stream" in [finding.code for finding in found.findings]
+
+
+def aside_us(found: Floor) -> float:
+    """Return how far the ends of the interval lie from the value, which must be in its middle."""
+    assert found.high_s - found.value_s == pytest.approx(found.value_s - found.low_s)
+    return (found.high_s - found.value_s) / US
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(
+    ("more_us", "floor_us"), [(1.4, 3.0), (1.6, 4.6), (-1.4, 3.0), (-1.6, 1.4)]
+)
+def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
+    """Up to 1.5 µs between session and no session the record counts, and beyond it does not."""
+    found = floor.of_work([call(5.12 + more_us, 2.0)] * 12, [5.0 * US] * 10)
+    assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+def test_half_the_interval_of_the_records_is_an_error() -> None:
+    """Of twelve the third and the tenth bracket the median: 0.35 µs to either side."""
+    calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
+    found = floor.of_work(calls, [5.0 * US] * 10)
+    assert aside_us(found) == pytest.approx((0.35**2 + 0.15**2 + 0.025**2) ** 0.5)
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
+    """It is those that count there, not the spans, which go up and down with the readings."""
+    steady = floor.of_work(
+        [call(9.12 + 0.1 * n, 2.0, 3.0 + 0.1 * n) for n in range(12)], [7.5 * US] * 10
+    )
+    assert aside_us(steady) == pytest.approx((0.5**2 + 0.0375**2) ** 0.5)
+    varying = floor.of_work([call(9.12 + 0.1 * n, 2.0, 3.0) for n in range(12)], [7.5 * US] * 10)
+    assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
+
+
+@pytest.mark.usefixtures("h200")
+def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
+    """The records alone would say 3.5 µs, as half of the spans hold a pause."""
+    calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
+    found = floor.of_work(calls, [7.5 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(
+    ("floor_us", "is_one"), [(0.4, False), (0.6, True), (8.9, True), (9.1, False)]
+)
+def test_a_floor_lies_between_half_a_microsecond_and_nine(
+    floor_us: float,
+    is_one: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """Outside of it the records are of something else, if only by little."""
+    calls, readings_s = [call(20.12 + floor_us, 20.0)] * 12, [(20.0 + floor_us) * US] * 10
+    if is_one:
+        found = floor.of_work(calls, readings_s)
+        assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
+    else:
+        with pytest.raises(ProfilerUnavailableError, match="something else"):
+            floor.of_work(calls, readings_s)
+
+
+@pytest.mark.usefixtures("real")
+def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first gave no records the second is asked all the same."""
+
+    def refused() -> list[Call]:
+        raise ProfilerUnavailableError("forbidden")
+
+    recorded(monkeypatch, refused)
+    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
+        floor.record(lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert floor.can_record()
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert not floor.can_record()
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
+    """A floor behind a flushed cache is another one than behind a hot one."""
+    called: list[str] = []
+
+    def work() -> None:
+        called.append("work")
+        sleep_us(20)
+
+    found = measure(work, setup=lambda: called.append("setup"))
+    assert called.count("setup") == found.n_samples + 12
+    assert called[found.n_warmup :] == ["setup", "work"] * (found.n_samples + 12)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, str]]:
+    """Note each question for a floor of the device, with what went ahead; answers grow."""
+    questions: list[tuple[object, str]] = []
+
+    def answer(before: object, of: str) -> Floor:
+        questions.append((before, of))
+        value_s = (1.0 + 0.5 * len(questions)) * US
+        return Floor(value_s, value_s, value_s, "timer", "NVIDIA H200", 20)
+
+    monkeypatch.setattr(floor, "floor", lambda *, of="launches": answer("nothing", of))
+    monkeypatch.setattr(floor, "beside", lambda before, *, of="launches": answer(before, of))
+    return questions
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(("method", "of"), [("calibrated", "launches"), ("graph", "graph")])
+def test_the_floor_of_the_device_is_read_before_and_behind(
+    asked: list[tuple[object, str]], method: str, of: str
+) -> None:
+    """Behind what goes ahead of each sample, of the method's kind; the mean is taken off."""
+    setup = lambda: None  # noqa: E731 # as short as it is
+    found = measure(lambda: sleep_us(20), method=method, cache="hot", setup=setup, n_samples=10)
+    assert asked == [(setup, of), (setup, of)]
+    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
+    assert found.floor_method == "timer"
+
+
+@pytest.mark.usefixtures("recording")
+def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, str]]) -> None:
+    """One that stands in is at hand, as a rule from before, and there it ends."""
+    found = measure(lambda: sleep_us(20))
+    assert asked == [("nothing", "launches")]
+    assert found.floor_method == "work"
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_stands_in_is_brought_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
+) -> None:
+    """Where the records fail the floor is read once more, behind what goes ahead."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ProfilerUnavailableError("none")
+
+    monkeypatch.setattr(floor, "record", refuse)
+    setup = lambda: None  # noqa: E731 # as short as it is
+    found = measure(lambda: sleep_us(20), cache="hot", setup=setup)
+    assert asked == [("nothing", "launches"), (setup, "launches")]
+    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who pressed Ctrl-C wants no dozen calls with records behind it."""
+    monkeypatch.setattr(floor, "record", lambda *_, **__: pytest.fail("it was asked"))
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 + 30:
+            raise KeyboardInterrupt
+        sleep_us(20 + 20 * (n_calls % 2))
+
+    found = measure(work, n_warmup=3)
+    assert (found.stopped_by, found.floor_method) == ("interrupt", "records")
+    assert n_calls == 3 + 30
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
+    """The limit is on what is read, floor and all."""
+    assert measure(lambda: sleep_us(990)).floor_method == "work"
+
+
+@pytest.mark.usefixtures("recording")
+def test_a_side_that_stands_in_has_no_floor() -> None:
+    """Where one side waits inside its call, events time it; the other keeps its own floor."""
+    x = torch.ones(4, device="cuda")
+    found = compare(lambda: x.sum().item(), lambda: sleep_us(40))
+    assert (found.first.method, found.first.floor_method) == ("events", "")
+    assert (found.second.method, found.second.floor_method) == ("calibrated", "work")
+
+
+@pytest.mark.usefixtures("recording")
+def test_samples_behind_the_records_have_the_last_clock() -> None:
+    """It was read just before them, and asking the driver anew takes time."""
+    plan = make_plan(
+        lambda: sleep_us(20),
+        method="calibrated",
+        cache="hot",
+        flush="read",
+        floor="work",
+        setup=None,
+        inputs=None,
+        n_samples=None,
+        n_warmup=None,
+        inner_loops=1,
+        precision=0.01,
+        max_time_s=1.0,
+    )
+    run = Run()
+    run.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
+    run.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
+    found = later_floor(plan, floor.floor(), run, nothing, lambda n: [22.6 * US] * n)
+    assert found is not None
+    assert found.method == "work"
+    assert run.batch_sizes == [8, 2, 12]
+    assert run.readings[2] == Reading(0.1, sm_mhz=1440)
+
+
+@pytest.mark.usefixtures("h200")
+def test_how_the_floor_was_found_is_told() -> None:
+    """Of a virtual GPU by its model, and nothing where no floor was taken off."""
+    assert measure(lambda: sleep_us(20)).floor_method == "records"
+    assert measure(lambda: sleep_us(20), method="events").floor_method == ""

@@ -140,3 +140,18 @@ def test_determinism_is_put_back_only_where_it_was_changed(
         monkeypatch.setattr(torch, "use_deterministic_algorithms", noted)
     assert calls == [(False, False)] * changed
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize("only_warned", [False, True])
+def test_what_determinism_does_about_others_is_put_back(
+    only_warned: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """Whether it warns or raises is a setting of its own, which work may change alone."""
+    try:
+        torch.use_deterministic_algorithms(mode=True, warn_only=only_warned)
+        with left_as_found():
+            torch.use_deterministic_algorithms(mode=True, warn_only=not only_warned)
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == only_warned
+    finally:
+        torch.use_deterministic_algorithms(mode=False)

@@ -470,3 +470,24 @@ def test_magic_writes_no_file(notebook: Notebook) -> None:
     """After all the cells of this module the working folder is as empty as at the start."""
     notebook.last("%cudatime --run 1")
     assert {path.name for path in notebook.folder.iterdir()} <= {".ipython"}
+
+
+def test_the_floor_that_is_taken_off_is_a_choice(notebook: Notebook) -> None:
+    """That of the work, unless --floor says otherwise; the virtual GPU gives records of it."""
+    ran = notebook.last(
+        "from unittest.mock import patch",
+        "with patch('gpulab.floor.can_record', lambda: True):\n"
+        "    own = %cudatime -o -q torch.cuda._sleep(40_000)\n"
+        "    usual = %cudatime -o -q --floor device torch.cuda._sleep(40_000)\n"
+        "print(own.floor_method, usual.floor_method)",
+    )
+    assert ran.out == "work records\n"
+
+
+def test_an_unknown_floor_is_refused(notebook: Notebook) -> None:
+    """As an option that cannot be used, and not from within the measurement."""
+    ran = notebook.last("%cudatime --floor works 1")
+    assert ran.error == "UsageError"
+    assert ran.message == (
+        "--floor works: unknown floor 'works'; did you mean 'work'? Known: device, work"
+    )

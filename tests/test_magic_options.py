@@ -1,9 +1,12 @@
 """Options are read like those of %timeit, and the code behind them is not touched."""
 
+from inspect import signature
+
 import pytest
 from IPython.core.error import UsageError
 
 from gpulab._magic_options import Options, parse_options
+from gpulab.measuring import measure
 
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
@@ -133,3 +136,9 @@ def test_options_that_exclude_each_other(line: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=True)
     assert str(error.value) == f"{first} and {second} exclude each other; use one of them"
+
+
+@pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])
+def test_what_is_left_out_is_as_in_measure(option: str) -> None:
+    """The same words mean the same, with and without the magic."""
+    assert getattr(Options(), option) == signature(measure).parameters[option].default

@@ -531,3 +531,21 @@ def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> No
         f"start_s={start_s}, end_s={end_s}; "
         "both must be finite seconds, and the end not before the start"
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "source"),
+    [
+        ("work", " from the driver's records of this work"),
+        ("timer", " from a kernel that reads the device's clock"),
+        ("profiler", " from the driver's records of a small kernel"),
+        ("assumed", " from a small kernel and what it takes on an H200"),
+        ("records", " from the model"),
+        ("another", ""),
+    ],
+)
+def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> None:
+    """A record of another version may name a way that this one does not know."""
+    record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"

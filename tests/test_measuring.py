@@ -1,6 +1,7 @@
 """``measure`` stops when it should, keeps what it has, and refuses what it cannot use."""
 
 import gc
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 import gpulab
 import gpulab.device
-from gpulab import _sampling
+from gpulab import _sampling, floor, measuring
 from gpulab._progress import Bar
 from gpulab.errors import (
     GpulabError,
@@ -19,10 +20,12 @@ from gpulab.errors import (
     StreamLeftOpenError,
     UnknownNameError,
 )
+from gpulab.floor import Floor
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.measuring import measure
 from gpulab.timing import METHODS
+from gpulab.units import format_time
 from gpulab.virtual.core.host import HostCosts
 from gpulab.virtual.core.task import Gaps
 from gpulab.virtual.session import VirtualGpu
@@ -586,3 +589,64 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
     assert "20/40" in shown
     assert capsys.readouterr().err.strip() == ""
     assert bar.monitor is None
+
+
+@pytest.mark.parametrize(
+    ("method", "more_us", "stopped_by"),
+    [
+        ("calibrated", 0.15, "precision"),
+        ("calibrated", 0.25, "max_time"),
+        ("saturated", 0.15, "max_time"),
+    ],
+)
+def test_half_the_error_of_the_floor_is_precise_enough(
+    method: str, more_us: float, stopped_by: str
+) -> None:
+    """An interval of 0.2 µs is, whatever was asked for, but only where a floor is taken off."""
+    lengths = itertools.cycle([5.0, 5.0 + more_us])
+
+    def work() -> None:
+        torch.cuda._sleep(round(next(lengths) * CYCLES_PER_US))
+
+    measurement = measure(work, method=method, precision=1e-4, max_time_s=0.02)
+    assert measurement.stopped_by == stopped_by
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_samples": 10}, {"n_samples": 10, "inner_loops": 2}, {"inner_loops": 2}]
+)
+def test_a_hot_cache_costs_no_call_that_was_not_asked_for(options: dict[str, Any]) -> None:
+    """Five calls on a cold one tell of the cache, but not where the calls were counted."""
+    work = Work()
+    measurement = measure(work, cache="hot", n_warmup=2, **options)
+    assert work.n_calls == 2 + measurement.n_samples * measurement.inner_loops
+
+
+def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
+    """The work is called no more."""
+    work = interrupt_at(12)
+    assert measure(work, cache="hot", n_warmup=2).stopped_by == "interrupt"
+    assert work.n_calls == 12
+
+
+def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
+    """What the finding says of it is what a measurement on a cold cache says."""
+    x = torch.ones(1 << 21, device="cuda")
+    cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
+    (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
+    assert f"takes {format_time(cold.median_s)} instead of" in finding.message
+
+
+def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of the driver behind the samples raises no doubt about them."""
+    n_allocations = 0
+
+    def beside(*_: object, **__: object) -> Floor:
+        nonlocal n_allocations
+        n_allocations += 1
+        return floor.floor()
+
+    monkeypatch.setattr(floor, "beside", beside)
+    monkeypatch.setattr(measuring, "count_allocations", lambda: n_allocations)
+    assert "allocator-grew" not in codes(measure(kernel))
+    assert n_allocations == 2

@@ -613,3 +613,39 @@ def test_a_real_gpu_gives_the_same_answers() -> None:
         capture(work)
     assert usable() is None
     assert leaves_no_trace()
+
+
+@pytest.mark.usefixtures("fake")
+def test_pytorch_leaves_cupti_to_us_in_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at the setting where a session begins and where it ends; the work sees none."""
+    monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
+    seen: list[str | None] = []
+
+    class Looking(torch.autograd.profiler.profile):
+        """Notes the setting as PyTorch would find it."""
+
+        def __enter__(self) -> None:  # type: ignore[override] # as the fake has it
+            seen.append(os.environ.get("TEARDOWN_CUPTI"))
+            super().__enter__()
+
+        def __exit__(self, *error: object) -> None:
+            seen.append(os.environ.get("TEARDOWN_CUPTI"))
+            super().__exit__(*error)  # type: ignore[arg-type] # as the fake has it
+
+    monkeypatch.setattr(torch.autograd.profiler, "profile", Looking)
+    capture(lambda: seen.append(os.environ.get("TEARDOWN_CUPTI")))
+    assert seen == ["0", None, "0"]
+
+
+@pytest.mark.usefixtures("h200")
+def test_before_goes_ahead_of_each_recorded_call() -> None:
+    """Also of those that are not kept: records on a cold cache need a flush for each."""
+    called: list[str] = []
+
+    def work() -> None:
+        called.append("work")
+        kernel()
+
+    per_call(work, n_samples=3, before=lambda: called.append("before"))
+    assert called == ["before", "work"] * (len(called) // 2)
+    assert len(called) >= 2 * 3

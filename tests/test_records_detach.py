@@ -99,3 +99,28 @@ def test_pytorch_is_kept_from_doing_it_a_second_time(monkeypatch: pytest.MonkeyP
     with detaching.left_to_us():
         assert os.environ["TEARDOWN_CUPTI"] == "1"
     assert os.environ["TEARDOWN_CUPTI"] == "1"
+
+
+def test_names_in_any_encoding_are_passed_over(loaded: Path) -> None:
+    """What else is mapped may have a name that is no UTF-8."""
+    other = b"7f00-7f10 r--p 00000000 08:01 10 /opt/caf\xe9/libother.so\n"
+    loaded.write_bytes(other + MAPPED.encode())
+    detaching.detach()
+    assert Library.n_calls == 1
+
+
+def test_a_library_that_was_replaced_meanwhile_stays(
+    loaded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by an upgrade under a running kernel; and its folder's name need not be text."""
+    asked: list[str] = []
+
+    def gone(path: str) -> Library:
+        asked.append(path)
+        raise OSError("cannot open shared object file")
+
+    monkeypatch.setattr(detaching.ctypes, "PyDLL", gone)
+    loaded.write_bytes(b"7f30-7f40 r-xp 0 08:01 12 /opt/\xff/libcupti.so.13 (deleted)\n")
+    assert not detaching.is_detachable()
+    detaching.detach()
+    assert [os.fsencode(path) for path in asked] == [b"/opt/\xff/libcupti.so.13 (deleted)"]
