@@ -48,7 +48,14 @@ class Session:
             use_cpu=False, use_device="cuda", use_kineto=True
         )
         with heard(_complaints), left_to_us():
-            self._profile.__enter__()
+            try:
+                self._profile.__enter__()
+            except RuntimeError as error:
+                raise ProfilerBusyError(
+                    f"torch.profiler begins no session ({str(error).partition(chr(10))[0]}); "
+                    "where a schedule has one in its warm-up, leave its `with` block, "
+                    f"{_INSTEAD}"
+                ) from error
         try:
             for _ in range(_N_THROWN_AWAY):
                 torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # torch's gap
@@ -97,6 +104,16 @@ class Session:
         by_number = {call.correlation: call for call in calls}
         shown = [event for event in on_device if not _is_annotation(event)]
         return [_record(event, by_number) for event in shown], calls
+
+
+def is_prepared() -> bool:
+    """Tell whether a program's own session may be in the warm-up of its schedule.
+
+    A second one would spoil it, and nothing tells but that its steps are counted: from when it is
+    made until its ``with`` block is left.
+    """
+    autograd: Any = torch.autograd  # the table of counts is private
+    return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict
 
 
 def obstacle() -> str | None:

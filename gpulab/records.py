@@ -15,7 +15,7 @@ import torch
 from gpulab import device
 from gpulab._events import nothing
 from gpulab._records_detach import is_detachable
-from gpulab._records_kineto import Session, obstacle
+from gpulab._records_kineto import Session, is_prepared, obstacle
 from gpulab._records_record import HostCall, Record, Records
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.saturation import Saturated
@@ -151,11 +151,13 @@ def usable() -> str | None:
 
 
 def leaves_no_trace() -> bool:
-    """Tell whether a session here would leave later launches as fast as they were.
+    """Tell whether a session here would leave launches as fast as they were, and others' whole.
 
     It need not give any records: :func:`usable` tells that.
     """
-    return device.current().virtual is not None or (obstacle() is None and is_detachable())
+    if device.current().virtual is not None:
+        return True
+    return obstacle() is None and is_detachable() and not is_prepared()
 
 
 def short_name(name: str) -> str:

@@ -145,4 +145,9 @@ def test_records_of_the_work_leave_the_process_whole() -> None:
             inside = gpulab.measure(lambda: x.mul_(1), progress=False)
         assert inside.floor_method == "timer"  # the profiler is somebody's, and kept its records
         assert sum("elementwise" in event.name for event in profile.events()) > 20
+        warming = torch.profiler.schedule(wait=0, warmup=1, active=1)
+        with torch.profiler.profile(schedule=warming, acc_events=True) as scheduled:
+            for _ in range(2):
+                assert gpulab.measure(lambda: x.mul_(1), progress=False).floor_method == "timer"
+                scheduled.step()
         assert gpulab.measure(lambda: x.mul_(1), progress=False).floor_method == "work"

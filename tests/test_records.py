@@ -454,6 +454,39 @@ def test_records_leave_no_trace_where_cupti_can_go(
         assert leaves_no_trace()
 
 
+def test_a_session_that_a_program_prepares_is_left_alone(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule in its warm-up cannot be seen, so that whoever has made one may be in it."""
+    del fake
+    monkeypatch.setattr(gpulab.records, "is_detachable", lambda: True)
+    assert leaves_no_trace()
+    waiting = torch.profiler.schedule(wait=9, warmup=1, active=1)
+    with torch.profiler.profile(schedule=waiting):
+        assert not leaves_no_trace()
+    assert leaves_no_trace()
+
+
+def test_a_session_that_does_not_begin_says_why(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a schedule is in its warm-up: torch's own error, and what to do."""
+
+    class Refusing:
+        def __init__(self, **_options: object) -> None: ...
+
+        def __enter__(self) -> None:
+            raise RuntimeError("Can't disable Kineto profiler\nwhen it's not running")
+
+    monkeypatch.setattr(torch.autograd.profiler, "profile", Refusing)
+    with pytest.raises(ProfilerBusyError) as error:
+        capture(fake.launch)
+    assert str(error.value) == (
+        "torch.profiler begins no session (Can't disable Kineto profiler); where a schedule has "
+        f"one in its warm-up, leave its `with` block, {INSTEAD}"
+    )
+
+
 def test_a_session_ends_when_its_first_launches_fail(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
