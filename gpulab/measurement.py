@@ -228,7 +228,8 @@ class Measurement(Saved):
         yield "warm-up calls", str(self.n_warmup)
         yield "method, cache", f"{self.method}, {at.cache}"
         if self.floor_s:
-            known = f"known within {format_time(self.floor_error_s)}"
+            error_s = self.floor_error_s
+            known = f"known within {format_time(error_s)}" if error_s else "known exactly"
             source = _FLOORS.get(self.floor_method, "")
             yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
         yield "GPU, source", f"{at.device_name}, {self.source}"

@@ -549,3 +549,10 @@ def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> N
     record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
     rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
     assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
+
+
+def test_a_floor_without_doubt_is_known_exactly() -> None:
+    """As that of a virtual GPU; nobody has to read "within 0.00 s"."""
+    record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"
