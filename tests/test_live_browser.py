@@ -62,6 +62,7 @@ def test_a_live_picture_grows_and_is_stopped(
     }
     for number, (words, button) in enumerate(stops.items()):
         _run(page, second)
+        second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for(timeout=RUN_TIMEOUT_MS)
         assert len(_frames(page, second)) == 3
         page.screenshot(path=pictures / f"live_{number}_running.png")
         button.click()
@@ -83,11 +84,10 @@ def _run(page: "Page", cell: "Locator") -> None:
     """Run a cell, and leave the cursor in it."""
     cell.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
-    cell.locator(".jp-InputArea-prompt", has_text="[*]").wait_for(timeout=RUN_TIMEOUT_MS)
 
 
 def _wait(page: "Page", cell: "Locator") -> None:
-    """Wait until a cell is done."""
+    """Wait until a cell is done that is running, or that has not run before."""
     prompt = cell.locator(".jp-InputArea-prompt").first
     page.wait_for_function(
         "element => /[0-9]/.test(element.textContent)",
