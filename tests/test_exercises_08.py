@@ -430,6 +430,18 @@ def test_only_what_is_slow_and_nothing_else_is_tried_again(
 
 
 @pytest.mark.usefixtures("_gpu")
+def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run that overlaps well, but on wrong data, does not make a pipeline right."""
+    slow = pipelines.run(buffered(device_sync=True))
+    quick = replace(slow, n_wrong=3, duration_s=slow.duration_s - slow.possible_s)
+    runs = [slow, quick]
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    verdict = judge("08.double-buffer", buffered())
+    assert verdict.diagnosis_code == "wrong-data"
+    assert verdict.message.startswith("3 of 40 steps computed on wrong data")
+
+
+@pytest.mark.usefixtures("_gpu")
 def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict names its overlap, and not that of the last one."""
     slow = pipelines.run(buffered(device_sync=True))
