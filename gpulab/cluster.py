@@ -13,12 +13,12 @@ from typing import IO, Any
 import torch
 
 from gpulab import device
-from gpulab._doctor import cuda_obstacle
-from gpulab._sweep_run import is_asked_for
-from gpulab.device import outside
+from gpulab.device import cuda_obstacle, outside
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+from gpulab.sweeps import is_asked_for
 
 __all__ = ["local"]
+
 
 _N_VIRTUAL = 2  # workers, where there is no GPU whose number would tell
 _VIRTUAL_NEEDS = ["torch._dynamo"]
@@ -40,7 +40,7 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
     Each worker sees one GPU and no other, and runs one task at a time. Where a virtual GPU was
     chosen by its name, each worker computes one of its own. For clusters of several machines,
     start Dask as its documentation says, one worker with one thread per GPU, and give
-    ``client.get_executor()`` to :func:`gpulab.sweeping.sweep`.
+    ``client.get_executor()`` to :func:`gpulab.sweeps.sweep`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
     # and then it is too late to choose a GPU.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
     # A worker that imports while others work would get no tasks of a short sweep.
-    needs = ["gpulab.sweeping", *(_VIRTUAL_NEEDS if gpu is None else [])]
+    needs = ["gpulab.sweeps", *(_VIRTUAL_NEEDS if gpu is None else [])]
     options = {
         "--nthreads": "1",  # one task at a time has the GPU for itself
         "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task

@@ -10,11 +10,11 @@ import pytest
 def _gpu_is_left_as_found() -> Iterator[None]:
     """Forget the chosen GPU after each test, and fail a test that leaves a virtual one entered."""
     yield
-    device = sys.modules.get("gpulab.device")
+    device = sys.modules.get("gpulab.device._device")
     if device is not None:
         device._session.release()
         device._session.device = None
-    session = sys.modules.get("gpulab.virtual.session")
+    session = sys.modules.get("gpulab.virtual._session")
     left = None if session is None else session.entered()
     if left is not None:
         while left.entered:
@@ -25,8 +25,8 @@ def _gpu_is_left_as_found() -> Iterator[None]:
 @pytest.fixture
 def no_floor_known() -> Iterator[None]:
     """Forget all floors, and who refused to tell one, before and after a test."""
-    from gpulab import floor
+    from gpulab.timing.calibration import _device_floor
 
-    floor.forget()
+    _device_floor.forget_floors()
     yield
-    floor.forget()
+    _device_floor.forget_floors()

@@ -17,8 +17,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import gpulab
-from gpulab import _doctor, device, lessons
+from gpulab import device, lessons
 from gpulab.cli import main
+from gpulab.device import _report
+from gpulab.lessons import _folder
 
 ROOT = Path(__file__).parents[1]
 
@@ -86,7 +88,7 @@ def test_port_out_of_range() -> None:
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report is printed as it is, or as JSON."""
-    report = _doctor.Report((_doctor.Row("GPU", "none", "no driver", "a virtual one"),))
+    report = _report.Report((_report.DiagnosisRow("GPU", "none", "no driver", "a virtual one"),))
     monkeypatch.setattr(device, "doctor", lambda: report)
     assert _run("doctor").output == f"{report}\n"
     assert json.loads(_run("doctor", "--json").output) == report.to_dict()
@@ -152,7 +154,7 @@ def test_port_in_use(tmp_path: Path) -> None:
 
 def test_lab_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was copied, kept and put beside is named, then the address, then the end."""
-    copies = lessons.Copies(("00.ipynb",), ("01.ipynb",), ("01.new.ipynb",))
+    copies = _folder.Copies(("00.ipynb",), ("01.ipynb",), ("01.new.ipynb",))
     monkeypatch.setattr(lessons, "copy_lessons", lambda _folder: copies)
 
     def serve(folder: Path, *, port: int, browser: bool, say: object) -> None:

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 import gpulab
-from gpulab import _doctor, cluster
+from gpulab import cluster
+from gpulab.device import _probe
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
-from gpulab.sweeping import sweep, tasks_of
+from gpulab.sweeps import sweep, tasks_of
 
 TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
 
@@ -78,14 +79,14 @@ def test_another_gpu_can_be_asked_of_the_same_workers(executor: Executor) -> Non
     assert {point.device_name for point in found.points} == {"Tesla T4"}
 
 
-def no_gpu() -> _doctor.Obstacle:
+def no_gpu() -> _probe.Obstacle:
     """Say that there is no GPU."""
-    return _doctor.Obstacle("torch 2.13.0 is a CPU build", "install another")
+    return _probe.Obstacle("torch 2.13.0 is a CPU build", "install another")
 
 
 def test_a_cluster_without_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A virtual GPU that was not asked for by name makes no cluster."""
-    monkeypatch.setattr(_doctor, "cuda_obstacle", no_gpu)
+    monkeypatch.setattr(_probe, "cuda_obstacle", no_gpu)
     monkeypatch.setattr(cluster, "cuda_obstacle", no_gpu)
     gpulab.use("auto")
     with pytest.raises(NoGpuError) as error, cluster.local():
@@ -99,8 +100,8 @@ def test_a_cluster_without_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 def on_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pretend that there are two GPUs."""
-    monkeypatch.setattr(_doctor, "cuda_obstacle", lambda: None)
-    monkeypatch.setattr(_doctor, "cuda_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: None)
+    monkeypatch.setattr(_probe, "cuda_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(cluster, "cuda_obstacle", lambda: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
 

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "gpulab", ROOT / "tests"
 
-MAX_FILE_LINES = 300
+LONG_FILE_LINES = 500  # cohesion decides where a file ends; a longer one says why
 MAX_FUNCTION_MEDIAN = 8
 MAX_FUNCTION_P90 = 30
 # A class of one letter keeps each pattern from finding itself in this file.
@@ -118,7 +118,7 @@ def figures() -> dict[str, str]:
         "files": str(len(sizes)),
         "lines": str(sum(sizes)),
         "median file": f"{statistics.median(sizes):.0f}",
-        "largest file": f"{max(sizes)} (at most {MAX_FILE_LINES})",
+        "largest file": f"{max(sizes)}",
         "functions": str(len(lengths)),
         "median function": f"{statistics.median(lengths):.0f} (at most {MAX_FUNCTION_MEDIAN})",
         "p90 function": f"{p90(lengths):.0f} (at most {MAX_FUNCTION_P90})",
@@ -156,10 +156,16 @@ def test_figures_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(rows) == 10
 
 
-def test_files_fit_on_a_few_screens() -> None:
-    """No file of the package is longer than 300 lines."""
+def test_long_files_say_why() -> None:
+    """A file of more than 500 lines says in its docstring why it is one."""
     sizes = {path: n_lines_of(path) for path in package_files()}
-    long = [at(path, n, f"{n} lines") for path, n in sizes.items() if n > MAX_FILE_LINES]
+    long = [
+        at(path, 1, f"{n} lines and no 'One file, because ...' in the docstring")
+        for path, n in sizes.items()
+        if n > LONG_FILE_LINES
+        and "One file, because"
+        not in (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+    ]
     assert not long, "\n".join(long)
 
 
@@ -189,7 +195,7 @@ def test_public_names_have_docstrings() -> None:
 def test_modules_have_an_idea() -> None:
     """The first line of every module is a sentence: the one idea of the module."""
     vague = []
-    for path in [*package_files(), *TESTS.glob("*.py")]:
+    for path in [*package_files(), *TESTS.rglob("*.py")]:
         docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
         if not docstring.partition("\n")[0].endswith("."):
             vague.append(at(path, 1, "no sentence in the first line"))
@@ -199,7 +205,7 @@ def test_modules_have_an_idea() -> None:
 def test_tests_state_their_contract() -> None:
     """Every test function has a docstring that starts with a sentence on one line."""
     silent = []
-    for path in sorted(TESTS.glob("test_*.py")):
+    for path in sorted(TESTS.rglob("test_*.py")):
         for found in definitions_in(path):
             docstring = ast.get_docstring(found.node) or ""
             if found.node.name.startswith("test_") and not docstring.partition("\n")[0].endswith(
@@ -220,7 +226,7 @@ def test_suppressions_have_a_reason() -> None:
     """A silenced warning names its rule, and the same line says why."""
     bare = [
         at(path, line, comment)
-        for path in [*package_files(), *sorted(TESTS.glob("*.py"))]
+        for path in [*package_files(), *sorted(TESTS.rglob("*.py"))]
         for line, comment in comments_of(path)
         if SUPPRESSION.search(comment) and not EXPLAINED.search(comment)
     ]

@@ -1,7 +1,7 @@
 """Where a number comes from, and how to read one line of output."""
 
-from gpulab.exercises.forms import Choice, Diagnosis, Table
-from gpulab.exercises.records import Exercise
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, Table
 
 _VIRTUAL_AS_MEASURED = Diagnosis(
     "virtual-as-measured",

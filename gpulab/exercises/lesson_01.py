@@ -4,15 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from gpulab.exercises.forms import (
-    Choice,
-    Diagnosis,
-    Letters,
-    malformed,
-    read_number,
-    unanswered,
-)
-from gpulab.exercises.records import Exercise, Verdict, is_open
+from gpulab.exercises._exercise import Exercise, Verdict, is_open
+from gpulab.exercises.answers import Choice, Diagnosis, Letters, malformed, read_number, unanswered
 
 _MISSED_COPY = Diagnosis(
     "missed-copy",

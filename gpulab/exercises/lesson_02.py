@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from gpulab.exercises.code import Timer, near, times
-from gpulab.exercises.forms import Diagnosis, Table
-from gpulab.exercises.records import Exercise
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Diagnosis, Table, Timer, near, times
 
 if TYPE_CHECKING:
-    from gpulab.exercises.running import Trial
+    from gpulab.exercises.answers import FunctionTrial
+
 
 _IDLE_ENOUGH = 0.5  # a reading below half of the work cannot hold the work
 
 
-def _explain_stopwatch(idle: "Trial", busy: "Trial") -> Diagnosis | None:
+def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
     """Say which wait is missing, from the readings on an idle and on a busy GPU."""
     queued = busy.backlog_s / busy.work_s
     if idle.ratio is not None and idle.ratio < _IDLE_ENOUGH:

@@ -5,19 +5,28 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises.code import Timer, near, times
-from gpulab.exercises.forms import Choice, Diagnosis, malformed, read_number, unanswered
-from gpulab.exercises.records import Exercise, Verdict, is_open
+from gpulab.exercises._exercise import Exercise, Verdict, is_open
+from gpulab.exercises.answers import (
+    Choice,
+    Diagnosis,
+    Timer,
+    malformed,
+    near,
+    read_number,
+    times,
+    unanswered,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gpulab.exercises.running import Trial
+    from gpulab.exercises.answers import FunctionTrial
+
 
 _HALF = 0.5  # a reading below half of the work cannot hold the work
 
 
-def _explain_events(idle: "Trial", busy: "Trial") -> Diagnosis | None:
+def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
     """Say what an event timer, or what was written in its place, did wrong."""
     if idle.n_elapsed == 0:
         return _HOST_CLOCK
@@ -138,7 +147,7 @@ def _floor_readings() -> "pd.DataFrame":
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class FloorJudge:
     """Judges the constant by which a pair of events reads more than the kernel in it."""
 
     how: str = (
@@ -223,7 +232,7 @@ FLOOR = Exercise(
     "Each row is one kernel: its own time by the driver's records (kernel_s), and what a pair of "
     "events round it read (pair_s), recorded on an NVIDIA H200. Which constant does the pair add "
     "to a kernel?",
-    Floor(),
+    FloorJudge(),
     hints=(
         "Is it the ratio or the difference of the two columns that stays the same?",
         "One row holds no kernel at all: leave it out.",

@@ -1,15 +1,58 @@
-"""What stands behind ``torch.cuda.Stream`` and ``torch.cuda.Event``: marks in virtual streams."""
+"""Which stream of a GPU is current, and which one was when an operator ran.
 
+What stands behind ``torch.cuda.Stream`` and ``torch.cuda.Event``: marks in virtual streams.
+"""
+
+from bisect import bisect_right
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gpulab.errors import NotModelledError
-from gpulab.virtual.core.hazards import Snapshot
-from gpulab.virtual.core.machine import Gpu, Machine, active
-from gpulab.virtual.core.task import Stream, Task
-from gpulab.virtual.tensor import cuda_device
+from gpulab.happens_before import Snapshot
+from gpulab.torch_private import next_sequence_number
+from gpulab.virtual.simulator.machine import Machine, SimulatedGpu, active
+from gpulab.virtual.simulator.task import SimulatedStream, StreamTask
+from gpulab.virtual.tensors.tensor import cuda_device
+
+# Beyond it the older half is forgotten; backward then runs what is older on the oldest known.
+_N_CHANGES_KEPT = 10_000
+
+# By GPU, from which of autograd's numbers on a stream was current. PyTorch numbers the nodes of
+# autograd as it makes them, and each operator that backward must know of makes one.
+_changes: WeakKeyDictionary[SimulatedGpu, list[tuple[int, SimulatedStream]]] = WeakKeyDictionary()
+
+
+def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
+    """Make ``stream`` the current one of its GPU."""
+    if stream is gpu.stream:
+        return
+    changes = _changes.setdefault(gpu, [(0, gpu.stream)])
+    number = next_sequence_number()
+    if changes[-1][0] == number:
+        changes.pop()  # nothing was made since, as in most blocks that only copy
+    if not changes or changes[-1][1] is not stream:
+        changes.append((number, stream))
+    if len(changes) > _N_CHANGES_KEPT:
+        del changes[: _N_CHANGES_KEPT // 2]
+    gpu.stream = stream
+
+
+def has_changed(gpu: SimulatedGpu) -> bool:
+    """Tell whether operators that backward may know of ran on more than one stream."""
+    return len(_changes.get(gpu, ())) > 1
+
+
+def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
+    """Return the stream that was current when autograd's node of this number was made."""
+    changes = _changes.get(gpu)
+    if changes is None:
+        return gpu.stream
+    place = bisect_right(changes, number, key=lambda change: change[0])
+    return changes[max(0, place - 1)][1]
+
 
 CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
 _EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
@@ -26,7 +69,7 @@ class StreamBase:
         The stream of the simulated device.
     """
 
-    core: Stream
+    core: SimulatedStream
     priority: int
 
     def __new__(  # torch's signature
@@ -102,7 +145,7 @@ class EventBase:
 
     enable_timing: bool
     is_external: bool
-    task: Task | None
+    task: StreamTask | None
     snapshot: Snapshot | None
 
     def __new__(cls, enable_timing: bool = False, **flags: Any) -> Any:  # noqa: FBT001, FBT002 # torch's signature
@@ -146,7 +189,7 @@ class EventBase:
         if machine.hazards is not None:
             self.snapshot = machine.hazards.record(stream.core.key)
 
-    def _record_again(self, task: Task) -> None:
+    def _record_again(self, task: StreamTask) -> None:
         """Move to the mark of a graph that has just been launched."""
         self.task = task
         self.snapshot = None
@@ -221,13 +264,13 @@ def require_device(index: int, machine: Machine) -> None:
         )
 
 
-def _new_stream(gpu: Gpu) -> Stream:
+def _new_stream(gpu: SimulatedGpu) -> SimulatedStream:
     host = active().host
     host.spend(host.costs.stream_create_ns)
     return gpu.next_stream()
 
 
-def _known_stream(gpu: Gpu, number: int) -> Stream:
+def _known_stream(gpu: SimulatedGpu, number: int) -> SimulatedStream:
     streams = gpu.device.streams
     if not 0 <= number < len(streams):
         raise NotModelledError(
@@ -237,7 +280,7 @@ def _known_stream(gpu: Gpu, number: int) -> Stream:
     return streams[number]
 
 
-def _tick_ns(task: Task) -> int:
+def _tick_ns(task: StreamTask) -> int:
     return round((task.end_ns or 0) / _EVENT_TICK_NS) * _EVENT_TICK_NS
 
 

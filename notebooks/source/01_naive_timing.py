@@ -24,7 +24,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.recorder import Recorder
+from gpulab.tracing import Recorder
 from gpulab.units import format_time
 
 gpulab.use("auto")

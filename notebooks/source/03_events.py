@@ -26,7 +26,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.recorder import Recorder
+from gpulab.tracing import Recorder
 from gpulab.units import format_time
 
 draw_timeline = partial(plots.draw, plots.timeline, ax_size=(8, 2.4))

@@ -26,8 +26,8 @@ import torch
 
 import gpulab
 from gpulab import exercises, live, plots, stats
-from gpulab.exercises import figures_04, first_uses, traces_04
-from gpulab.exercises.fresh_04 import in_a_new_process
+from gpulab.exercises.lesson_04 import figures, first_use, traces
+from gpulab.exercises.lesson_04.first_use import in_a_new_process
 from gpulab.units import format_time
 
 gpulab.__version__
@@ -73,7 +73,7 @@ def loop(times_s, name):
     return pd.DataFrame(rows)
 
 
-draw_loops = partial(plots.draw, figures_04.iterations, source=gpulab.device.current())
+draw_loops = partial(plots.draw, figures.iterations, source=gpulab.device.current())
 draw_loops(
     loop(products_s, "product and sum"),
     title="Ten times the same product",
@@ -242,9 +242,9 @@ pd.DataFrame(costs, index=["first", "second"]).T.map(format_time).tail(2)
 
 # %%
 live.series(
-    first_uses.measured(),
-    figures_04.first_uses,
-    n_expected=len(first_uses.NAMES),
+    first_use.measured(),
+    figures.first_uses,
+    n_expected=len(first_use.NAMES),
     title="First use and second use",
     alt="In every row the first use lies far right of the second, up to ten thousands of times.",
     source=gpu,
@@ -421,8 +421,8 @@ steady.compare(next((limits[n] for n in limits if n_slow <= n), "not within 40")
 
 # %%
 plots.draw(
-    figures_04.iterations,
-    traces_04.to_frame(),
+    figures.iterations,
+    traces.to_frame(),
     title="From where on may the samples count?",
     alt="Six lines that begin high, or with peaks, and become level; one of them keeps growing.",
     source="made for this exercise",
@@ -665,9 +665,9 @@ change.compare("it jumps" if abs(more.median_s - mixed.median_s) > width_s / 2 e
 # order taken.
 
 # %%
-runs = traces_04.two_runs()
+runs = traces.two_runs()
 plots.draw(
-    figures_04.histograms,
+    figures.histograms,
     runs,
     title="Two runs, each with two humps",
     alt="Both histograms have two humps of unequal height with an empty gap between them.",
@@ -677,7 +677,7 @@ plots.draw(
 
 # %%
 plots.draw(
-    figures_04.iterations,
+    figures.iterations,
     runs,
     title="The same samples in the order taken",
     alt="Run a goes up once and stays; run b goes up and down between two levels.",

@@ -27,9 +27,9 @@ import torch
 from torch.nn.functional import linear
 
 import gpulab
-from gpulab import exercises, live, plots, timeline_figure
-from gpulab.exercises.figures_06 import staircase
-from gpulab.flush import flusher
+from gpulab import exercises, live, plots
+from gpulab.exercises.lesson_06.figures import staircase
+from gpulab.timing import flusher
 from gpulab.units import format_time
 
 measure = partial(gpulab.measure, n_samples=21, progress=False)
@@ -350,7 +350,7 @@ moved.loc[[*moved.index[:3]], ["kernel", "from_memory_mb", "to_memory_mb"]]
 read_flush, write_flush = flusher("read"), flusher("write")
 turns = (read_flush, partial(layer, x), write_flush, partial(layer, x))
 record = gpulab.timeline(lambda: [turn() for turn in turns])
-timeline_figure.draw(record)
+plots.draw_timeline(record)
 
 # %%
 kernels = record.to_frame().query("kind == 'kernel'")

@@ -28,8 +28,9 @@ import torch
 
 import gpulab
 from gpulab import exercises, live
-from gpulab.exercises import machines, pipelines
-from gpulab.exercises.figures_08 import overlap
+from gpulab.exercises import machines
+from gpulab.exercises.lesson_08 import pipelines
+from gpulab.exercises.lesson_08.figures import overlap
 from gpulab.units import format_time
 
 gpulab.use("auto")

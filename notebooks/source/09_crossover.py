@@ -26,10 +26,10 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import crossing, exercises, plots, recordings, sweeping, workloads
-from gpulab.crossover_figure import draw_crossover
-from gpulab.exercises.figures_09 import crossings, crossings_of, nearest, short
-from gpulab.exercises.staying import n_needed
+from gpulab import exercises, plots, recordings, scaling, sweeps, workloads
+from gpulab.exercises.lesson_09.break_even import n_needed
+from gpulab.exercises.lesson_09.figures import crossings, crossings_of, nearest, short
+from gpulab.plots import draw_crossover
 from gpulab.units import format_time
 
 here = gpulab.use("auto")
@@ -43,7 +43,7 @@ here
 # %%
 EIGHT = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
 both_sides = {"on": ("cpu", "gpu"), "caches": ("hot",), "methods": ("synchronized",)}
-each_way = partial(sweeping.tasks_of, transfers=("none", "both"), **both_sides)
+each_way = partial(sweeps.tasks_of, transfers=("none", "both"), **both_sides)
 tasks = [*each_way(EIGHT), *each_way(("sort", "fft", "softmax"), sizes=(1, 2, 4))]
 tasks += [replace(task, n_threads=1) for task in each_way(["matmul"]) if task.on == "cpu"]
 tasks = [task for task in tasks if task.size < workloads.workload(task.workload).sizes[-1]]
@@ -51,7 +51,7 @@ f"{len(tasks)} points: each is one operation at one size on one side"
 
 # %%
 recorded = here.source == "virtual"
-times = recordings.load("h200-sxm-2026-11") if recorded else sweeping.sweep(tasks, max_time_s=0.05)
+times = recordings.load("h200-sxm-2026-11") if recorded else sweeps.sweep(tasks, max_time_s=0.05)
 crossover = partial(gpulab.crossover, source=times)
 print(times)
 
@@ -376,7 +376,7 @@ link_matters = exercises.predict(
 link_matters
 
 # %%
-by_link = {link: crossover("matmul", transfers="both", link=link) for link in crossing.LINKS}
+by_link = {link: crossover("matmul", transfers="both", link=link) for link in scaling.LINKS}
 pd.Series({link: short(record.crossing) for link, record in by_link.items()}, name="product")
 
 # %%
@@ -389,7 +389,7 @@ link_matters.compare(link_matters.choices[sum(share < limit for limit in (0.8, 0
 # among small copies, a faster link moves it little. For the addition it is another matter:
 
 # %%
-added = {link: crossover("add", transfers="both", link=link) for link in crossing.LINKS}
+added = {link: crossover("add", transfers="both", link=link) for link in scaling.LINKS}
 pd.Series({link: short(record.crossing) for link, record in added.items()}, name="addition")
 
 # %% [markdown]
@@ -422,7 +422,8 @@ def answer(cpu_s, gpu_s, transfers_s):
 exercises.check("09.how-many", answer)
 
 # %% [markdown]
-# `gpulab.exercises.staying.n_needed` is that function. Take exponentials, at every size.
+# `gpulab.exercises.lesson_09.break_even.n_needed` is that function. Take exponentials, at every
+# size.
 
 # %%
 chain = crossover("exp", transfers="both")

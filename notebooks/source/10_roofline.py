@@ -24,10 +24,10 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots, recordings, roofline, roofline_figure
-from gpulab.exercises.figures_10 import steps
-from gpulab.exercises.suspects import suspect
-from gpulab.sweeping import sweep, tasks_of
+from gpulab import exercises, plots, recordings, roofline
+from gpulab.exercises.lesson_10.figures import steps
+from gpulab.exercises.lesson_10.slow_programs import suspect
+from gpulab.sweeps import sweep, tasks_of
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import WORKLOADS, workload
 
@@ -241,7 +241,7 @@ turn.compare(str(next(side for side in sides if side / 3 > limit.ridge("float16"
 quick = {"progress": False, "max_time_s": 0.05}
 products = sweep(tasks_of(["matmul"], dtypes=["float16"]), **quick)
 plots.draw(
-    roofline_figure.roofline,
+    plots.roofline,
     roofline.chart(products, roofs, dtype="float16"),
     title="Products of half-precision squares",
     alt="Three roofs, each a slope and a flat part. The products lie below them: the larger, the "
@@ -359,7 +359,7 @@ middle.compare(here["plain_ratio"].median())
 
 # %%
 plots.draw(
-    roofline_figure.gaps,
+    plots.gaps,
     here,
     title="How much longer than predicted",
     alt="A row for each operation; over the plain prediction small sizes lie far to the right.",
@@ -397,7 +397,7 @@ roofline.errors(recorded).round(3)
 
 # %%
 plots.draw(
-    roofline_figure.roofline,
+    plots.roofline,
     roofline.chart(points, h200_roofs),
     title="The catalogue",
     alt="Most operations stand in columns below the slope, since their intensity is the same at "

@@ -1,0 +1,113 @@
+"""NVBench through ``cuda.bench``: it runs all its benchmarks at once, the referee inside them."""
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.accuracy.cases import find
+from benchmarks.accuracy.run import described, judged
+from benchmarks.accuracy.tools import Answer, Tool
+from benchmarks.common.referee import HOT, Reading, Referee
+
+COLD, _HOT = "NVBench cold", "NVBench batch"
+NAMES = (
+    *("add n=1024 float32", "matmul n=1024 float16", "sum n=4194304 float32"),
+    *("softmax n=1024 float32", "linear n=1 float16", "add n=67108864 float32"),
+    *("layer_norm n=256 float16", "matmul n=2048 float32", "copy n=4194304 float32"),
+    *("chain: ten adds", "sort n=64 float32", "attention n=1024 float16"),
+)
+_TIMEOUT_S = 3.0  # its own is 15 s, which most of the short kernels use up
+
+Record = dict[str, Any]
+
+
+def tools() -> tuple[Tool, Tool]:
+    """Return its two numbers as tools, for the table; they are asked together."""
+
+    def ask(_work: object) -> Answer:
+        raise NotImplementedError("NVBench asks for its work itself")
+
+    return (
+        Tool(COLD, "NVBench", "write 1 x L2", ask, "mean ± noise", "cuda.bench"),
+        Tool(_HOT, "NVBench", HOT, ask, "", "cuda.bench"),
+    )
+
+
+def run(names: Sequence[str], out: Path) -> None:
+    """Run NVBench on some cases and write what it and the referee say, by case and tool."""
+    from cuda import bench
+    from cuda.bench.results import BenchmarkResult
+
+    readings: dict[str, Record] = {}
+
+    def benchmark(state: Any) -> None:  # noqa: ANN401 # its state is untyped
+        name = names[int(state.get_int64("case"))]
+        stream = torch.cuda.ExternalStream(state.get_stream().addressof())
+        with torch.cuda.stream(stream):
+            try:
+                readings[name] = _between(state, name)
+            except Exception as error:  # noqa: BLE001 # the other cases go on
+                state.skip(described(error))
+                readings[name] = {"error": described(error)}
+        out.write_text(json.dumps({name: _failed(said) for name, said in readings.items()}))
+
+    registered = bench.register(benchmark)
+    registered.add_int64_axis("case", list(range(len(names))))
+    registered.set_timeout(_TIMEOUT_S)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nvbench.json"
+        bench.run_all_benchmarks(["nvbench", "--jsonbin", str(path)])
+        states = BenchmarkResult.from_json(path)["benchmark"]
+        said = {names[int(state.point["case"])]: state.summaries for state in states}
+    answers = {name: _answers(said.get(name, {}), read) for name, read in readings.items()}
+    out.write_text(json.dumps(answers))
+
+
+def _between(state: Any, name: str) -> Record:  # noqa: ANN401 # its state is untyped
+    work = find(name).build()
+    referee = Referee(work)
+    cold, hot = tools()
+    before = {tool.name: referee.read(tool.state) for tool in (cold, hot)}
+    start_s = time.perf_counter()
+    state.exec(lambda _launch: work())
+    wall_s = time.perf_counter() - start_s
+    after = {tool.name: referee.read(tool.state) for tool in (cold, hot)}
+    return {"before": before, "after": after, "wall_s": round(wall_s, 3)}
+
+
+def _answers(summaries: Any, read: Record) -> Record:  # noqa: ANN401 # a table of its records
+    if "error" in read:
+        return _failed(read)
+    answers: Record = {}
+    for tool, mean, noise in zip(
+        tools(),
+        ("nv/cold/time/gpu/mean", "nv/batch/time/gpu/mean"),
+        ("nv/cold/time/gpu/stdev/relative", ""),
+        strict=True,
+    ):
+        if mean not in summaries:
+            answers[tool.name] = {"error": "it gave no such number"}
+            continue
+        answer = _answer(summaries, mean, noise)
+        before: Reading = read["before"][tool.name]
+        after: Reading = read["after"][tool.name]
+        answers[tool.name] = judged(tool, answer, before, after) | {"wall_s": read["wall_s"]}
+    return answers
+
+
+def _answer(summaries: Any, mean: str, noise: str) -> Answer:  # noqa: ANN401 # as above
+    mean_s = float(summaries[mean].value)
+    if noise not in summaries:
+        return Answer(mean_s)
+    share = float(summaries[noise].value)
+    return Answer(mean_s, mean_s * (1 - share), mean_s * (1 + share))
+
+
+def _failed(read: Record) -> Record:
+    reason = read.get("error", "NVBench ended before it wrote its results")
+    return {tool.name: {"error": reason} for tool in tools()}

@@ -1,0 +1,246 @@
+"""The table and the figure of the accuracy benchmark, made from its results by one command."""
+
+import json
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.summary import Record, Row, range_us, rows
+
+_IMAGE = Path(__file__).parents[2] / "docs" / "images" / "accuracy-h200.png"
+
+# Okabe and Ito's colours for readers of any colour vision; marks differ too, for print.
+_SHOWN = (
+    ("measure", "gpulab.measure, cold", "#0072B2", "o"),
+    ("measure, hot", "gpulab.measure, hot", "#56B4E9", "s"),
+    ("triton do_bench", "triton do_bench", "#D55E00", "^"),
+    ("triton do_bench_cudagraph", "triton do_bench_cudagraph", "#E69F00", "v"),
+    ("torch.utils.benchmark blocked_autorange", "torch.utils.benchmark", "#CC79A7", "D"),
+    ("Inductor benchmarker", "Inductor benchmarker", "#009E73", "P"),
+    ("cupyx.profiler.benchmark", "cupyx.profiler.benchmark", "#000000", "x"),
+)
+_LEAST_PERCENT = 0.01
+
+
+def write(results_path: Path, page: Path | None, image: Path | None) -> None:
+    """Print the report, draw the figure and, if a page is given, put both between its markers."""
+    results = json.loads(results_path.read_text("utf-8"))
+    image = image or _IMAGE
+    draw(results, image)
+    folder = page.parent if page else Path.cwd()
+    shown = Path(os.path.relpath(image, folder)).as_posix()
+    text = "\n".join(report(results, shown))
+    if page is None:
+        print(text)
+        return
+    put_between_markers(page, "accuracy", text)
+    print(f"{page} and {image} were written")
+
+
+def put_between_markers(page: Path, name: str, text: str) -> None:
+    """Replace what stands between the two markers of a page."""
+    markers = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, begin, rest = page.read_text("utf-8").partition(markers[0])
+    _, end, after = rest.partition(markers[1])
+    if not begin or not end:
+        raise SystemExit(f"{page} lacks {' or '.join(markers)}; put them where the text goes")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
+
+
+def report(results: Record, image: str) -> Iterator[str]:
+    """Yield the lines of the report."""
+    known = rows(results)
+    least_us, most_us = range_us(results)
+    n_cases = sum("answers" in case for case in results["cases"])
+    at = results["provenance"]
+    yield (
+        f"{n_cases} workloads from {_time(least_us)} to {_time(most_us)}, timed by every tool in "
+        "one run and judged by the driver's own records, which were read before and after each "
+        "answer in the same state of the cache."
+    )
+    yield ""
+    yield f"![{_alt(known)}]({image})"
+    yield ""
+    for title, hot in (("cold cache", False), ("warm cache", True)):
+        yield from _table(title, [row for row in known if row.is_hot is hot])
+        yield ""
+    yield from _goals(results, known)
+    yield ""
+    yield from _notes(results, known)
+    yield ""
+    yield f"{source(at)} `python benchmarks/accuracy.py report --write README.md` made this part."
+
+
+def _table(title: str, listed: Sequence[Row]) -> Iterator[str]:
+    clean = not any(row.is_hot for row in listed)
+    extra = " beside a clean cold cache |" if clean else ""
+    yield (
+        f"| {title} | answers | median error | median | mean | worst | bias | interval holds "
+        f"| an answer takes |{extra}"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|" + ("---|" if clean else "")
+    for row in sorted(listed, key=lambda row: row.median_error):
+        coverage = "-" if row.coverage is None else f"{100 * row.coverage:.0f} %"
+        own, comma, rest = row.name.partition(",")
+        name = f"**`gpulab.{own}`{comma}{rest}**" if own == "measure" else row.name
+        yield (
+            f"| {name} | {len(row.points)} | {row.median_error_us:.2f} µs "
+            f"| {_percent(row.median_error)} | {_percent(row.mean_error)} "
+            f"| {_percent(row.worst.error, sign=True)} | {row.bias_us:+.2f} µs | {coverage} "
+            f"| {row.wall_s:.3f} s |" + (f" {_percent(row.clean_error)} |" if clean else "")
+        )
+
+
+def _goals(results: Record, known: Sequence[Row]) -> Iterator[str]:
+    own = next((row for row in known if row.name == "measure"), None)
+    if own is None:
+        return
+    yield "| goal of `gpulab.measure` | measured |"
+    yield "|---|---|"
+    yield f"| median error at most 0.10 µs | {own.median_error_us:.3f} µs |"
+    yield f"| mean relative error at most 1.5 % | {_percent(own.mean_error)} |"
+    coverage = "none" if own.coverage is None else f"{100 * own.coverage:.0f} %"
+    yield f"| interval holds the referee's median in 90 to 99 % | {coverage} |"
+    yield f"| an answer within 0.05 s for work under 1 ms | {own.short_wall_s:.3f} s |"
+    processes = results.get("processes", {})
+    for cache in ("cold", "hot") if "variation_percent" in processes else ():
+        own_spread, records = (
+            list(processes["variation_percent"][way].values())
+            for way in (cache, f"referee_{cache}")
+        )
+        yield (
+            f"| variation over {processes['n_processes']} processes at most 0.3 %, kernels of 10 "
+            f"to 16 µs, {cache} | {_range(own_spread)}; the driver's own records of them "
+            f"{_range(records)} |"
+        )
+    magic = results.get("magic", {})
+    if magic and "error" not in magic:
+        added = max(body["added_us"] for body in magic.values())
+        yield f"| `%%cudatime` adds at most 1 µs to the host time of its body | {added:+.2f} µs |"
+
+
+def _range(percents: Sequence[float]) -> str:
+    least, most = min(percents), max(percents)
+    return f"{statistics.median(percents):.2f} % ({least:.2f} to {most:.2f} %)"
+
+
+def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
+    yield (
+        "Error: the tool's number less the median of the records, which is taken from the first "
+        "start to the last end where work has several kernels, less what the profiler adds to the "
+        "pauses between them (seen by events with the profiler and without); worst and bias have "
+        "their sign. "
+        "A tool that flushes is judged by records behind the same kind of flush; the last column "
+        "judges it by records behind a flush that leaves no dirty lines."
+    )
+    own = next((row for row in known if row.name == "measure"), None)
+    if own is not None:
+        yield " ".join(_by_kernels(own))
+    left_out = len(results["left_out"])
+    if left_out:
+        yield f"{left_out} more workloads were left out, as the time was up."
+    failures = {row.name: row.failures for row in known if row.failures}
+    for name, failed in failures.items():
+        reason = next(iter(failed.values()))
+        yield f"{name} gave no answer about {len(failed)} workloads, the first time: {reason}."
+    not_run = results.get("not_run", {})
+    if not_run:
+        listed = "; ".join(f"{name} ({reason})" for name, reason in not_run.items())
+        yield f"Not run: {listed}."
+
+
+def _by_kernels(own: Row) -> Iterator[str]:
+    """Yield how well single kernels were timed, and work of several, where gaps count too."""
+    for single, what in ((True, "a single kernel or copy"), (False, "several")):
+        part = own.only(single=single)
+        if part.points:
+            yield (
+                f"Of the {len(part.points)} workloads that consist of {what} the median error of "
+                f"`gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
+                f"{_percent(part.mean_error)}"
+                + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
+            )
+
+
+def source(at: Record) -> str:
+    """Return a sentence that says where, when and with what results were taken."""
+    kind = "Computed for the" if at["gpu"].startswith("virtual") else "Measured on"
+    versions = ", ".join(f"{name} {number}" for name, number in at["versions"].items())
+    driver = f"driver {at['driver']}, " if at["driver"] else ""
+    return (
+        f"{kind} {at['gpu']}, {driver}CUDA {at['cuda']}, {at['cpu']}, Python {at['python']}, "
+        f"{versions}, gpulab {at['gpulab']}, on {at['taken_at'][:10]}."
+    )
+
+
+def _alt(known: Sequence[Row]) -> str:
+    parts = [
+        f"{label} {_percent(row.median_error)}"
+        for name, label, _, _ in _SHOWN
+        for row in known
+        if row.name == name
+    ]
+    return (
+        "Relative error of timing tools against the time on the GPU, both axes logarithmic. "
+        f"Median errors: {', '.join(parts)}."
+    )
+
+
+def draw(results: Record, image: Path) -> None:
+    """Draw the error of the best-known tools against the time of the work."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    known = {row.name: row for row in rows(results)}
+    figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
+    for name, label, colour, mark in _SHOWN:
+        if name in known:
+            _scatter(axes, known[name], label=label, colour=colour, mark=mark)
+    axes.set(xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _place: f"{value:,g}")
+        axis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.set_xlabel("Time on the GPU by the driver's records (µs)")
+    axes.set_ylabel("Error of the tool's answer (%)")
+    axes.set_title(_title(results["provenance"]["gpu"]), loc="left", fontsize=11)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside lower center")
+    image.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(image, dpi=150)
+    plt.close(figure)
+
+
+def _scatter(axes: Any, row: Row, *, label: str, colour: str, mark: str) -> None:  # noqa: ANN401 # matplotlib's
+    axes.plot(
+        [point.referee_us for point in row.points],
+        [max(100 * abs(point.error), _LEAST_PERCENT) for point in row.points],
+        linestyle="none",
+        marker=mark,
+        markersize=4.5,
+        color=colour,
+        alpha=0.8,
+        label=f"{label}: median {_percent(row.median_error)}",
+    )
+
+
+def _title(gpu: str) -> str:
+    kind = "computed for the" if gpu.startswith("virtual") else "measured on"
+    return f"How far timing tools are from the driver's records, {kind} {gpu}"
+
+
+def _time(time_us: float) -> str:
+    return f"{time_us:.1f} µs" if time_us < 1000 else f"{time_us / 1000:.1f} ms"  # noqa: PLR2004 # to ms
+
+
+def _percent(share: float, *, sign: bool = False) -> str:
+    value = 100 * share
+    digits = 2 if abs(value) < 1 else 1 if abs(value) < 10 else 0  # noqa: PLR2004 # three digits at most
+    return f"{value:{'+' if sign else ''}.{digits}f} %"

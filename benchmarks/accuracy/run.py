@@ -1,0 +1,207 @@
+"""Ask every tool about every case, the referee before and after each answer, until time is up."""
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.accuracy.cases import Case, Work
+from benchmarks.accuracy.tools import Answer, Tool
+from benchmarks.accuracy.worker import Worker
+from benchmarks.common.referee import HOT, READ, Reading, Referee
+
+_US_PER_S = 1e6
+_N_SLOW = 12  # so many cases are enough for tools of which an answer takes a second
+
+Record = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Results:
+    """What is written, after each case anew, so that nothing is lost.
+
+    Attributes
+    ----------
+    path
+        Where.
+    content
+        What: see :mod:`accuracy`.
+    """
+
+    path: Path
+    content: Record
+
+    def save(self) -> None:
+        """Write the file: a line for each answer, so that it can be read and compared."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(as_text(self.content) + "\n", "utf-8")
+
+
+def as_text(content: Record) -> str:
+    """Return JSON with a line for each answer, so that it can be read and compared."""
+    head = {name: part for name, part in content.items() if name != "cases"}
+    opened = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    cases = ",\n".join(_case_text(case) for case in content["cases"])
+    return f'{opened},\n "cases": [\n{cases}\n ]\n}}'
+
+
+def _case_text(case: Record) -> str:
+    head = {name: part for name, part in case.items() if name != "answers"}
+    lines = [
+        f"   {_line(name)}: {_line(answer)}" for name, answer in case.get("answers", {}).items()
+    ]
+    answers = ",\n".join(lines)
+    return f'{_line(head).removesuffix("}")}, "answers": {{\n{answers}\n  }}}}'
+
+
+def _line(part: object) -> str:
+    return json.dumps(part, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class Deadline:
+    """The moment by which to have ended.
+
+    Parameters
+    ----------
+    limit_s
+        Seconds from now, in real time also on the virtual GPU.
+    """
+
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+    start_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start_s = self.clock()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; negative when it has passed."""
+        return self.start_s + self.limit_s - self.clock()
+
+
+def run_cases(
+    cases: Iterable[Case],
+    tools: Iterable[Tool],
+    results: Results,
+    deadline: Deadline,
+    worker: Worker | None,
+) -> None:
+    """Judge every tool by every case, as far as the time goes."""
+    ready = [tool for tool in tools if not tool.obstacle]
+    quick = [tool for tool in ready if not tool.is_slow]
+    for place, case in enumerate(cases):
+        if deadline.left_s < 0:
+            results.content["left_out"].append(case.name)
+            continue
+        start_s = deadline.left_s
+        try:
+            is_first = place < _N_SLOW
+            record = run_case(case, ready if is_first else quick, worker if is_first else None)
+        except Exception as error:  # noqa: BLE001 # the other cases are still worth having
+            record = {"name": case.name, "group": case.group, "error": described(error)}
+        record["took_s"] = round(start_s - deadline.left_s, 2)
+        results.content["cases"].append(record)
+        results.save()
+        print(f"{deadline.left_s:6.0f} s left  {case.name}: {_short(record)}", flush=True)
+
+
+def _short(record: Record) -> str:
+    if "error" in record:
+        return str(record["error"])
+    said = record["answers"].get("measure", {})
+    if "error" in said:
+        return f"measure failed: {said['error']}"
+    return f"{said.get('us')} µs by measure, {said.get('referee_us')} by the referee"
+
+
+def run_case(case: Case, tools: Iterable[Tool], worker: Worker | None) -> Record:
+    """Return what each tool says of a case, and the referee at the same time."""
+    work = case.build()
+    referee = Referee(work)
+    answers: dict[str, Record] = {}
+    asked = [(tool, _asker(tool, work)) for tool in tools]
+    if worker is not None:
+        asked.append((worker.tool, lambda: worker.ask(case.name)))
+    for _, group in itertools.groupby(asked, key=lambda pair: pair[0].state):
+        answers |= _judge(list(group), referee)
+    states = {name: referee.read(name) for name in (HOT, READ)}
+    return {
+        "name": case.name,
+        "group": case.group,
+        "n_records": states[READ].n_records,
+        **{f"{name}_us": _spread(reading) for name, reading in states.items()},
+        "stretch_us": states[READ].stretch_us,
+        "answers": answers,
+    }
+
+
+def _asker(tool: Tool, work: Work) -> Callable[[], Answer]:
+    return lambda: tool.ask(work)
+
+
+def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> dict[str, Record]:
+    """Return the answers of tools of one state of the cache, each between two readings."""
+    answers: dict[str, Record] = {}
+    before = referee.read(asked[0][0].state)
+    for tool, ask in asked:
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        try:
+            answer, failure = ask(), ""
+        except Exception as error:  # noqa: BLE001 # a tool's failure is a result
+            answer, failure = None, described(error)
+        wall_s = time.perf_counter() - start_s
+        if answer is None:
+            torch.cuda.synchronize()
+            answers[tool.name] = {"error": failure}
+            before = referee.read(tool.state)
+            continue
+        after = referee.read(tool.state)
+        answers[tool.name] = judged(tool, answer, before, after) | {"wall_s": round(wall_s, 5)}
+        before = after
+    return answers
+
+
+def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> Record:
+    """Return an answer beside what the referee read just before and after it."""
+    both = before.joined(after)
+    recorded_us = _middle(both.span_us if tool.counts_gaps else both.busy_us)
+    stretch_us = both.stretch_us if tool.counts_gaps else 0.0
+    interval = {
+        name: round(end_s * _US_PER_S, 4)
+        for name, end_s in (("low_us", answer.low_s), ("high_us", answer.high_s))
+        if end_s is not None
+    }
+    return {
+        "us": round(answer.time_s * _US_PER_S, 4),
+        **interval,
+        "referee_us": round(recorded_us - stretch_us, 4),
+        "recorded_us": recorded_us,
+        "drift": round(after.median_us / before.median_us - 1, 5),
+        **({"remark": answer.remark} if answer.remark else {}),
+    }
+
+
+def _middle(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    middle = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return round(middle, 4)
+
+
+def _spread(reading: Reading) -> list[float]:
+    """Return smallest, median and largest of the spans, and the median busy time."""
+    spans = sorted(reading.span_us)
+    return [spans[0], _middle(spans), spans[-1], _middle(reading.busy_us)]
+
+
+def described(error: Exception) -> str:
+    """Return kind and first line of an error."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160]

@@ -1,0 +1,133 @@
+"""A whole run: the cases, then the processes, the magic and NVBench, as far as the time goes."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.accuracy import magic, nvbench, processes
+from benchmarks.accuracy.cases import CASES
+from benchmarks.accuracy.run import Deadline, Record, Results, described, run_cases
+from benchmarks.accuracy.tools import Tool, cupti_tool, tools
+from benchmarks.accuracy.worker import Worker
+from benchmarks.common.environment import clock_mhz, gpu_in_use, provenance
+
+SCHEMA = "gpulab.accuracy/1"
+
+# What is kept back from the cases, in seconds.
+_PROCESS_S, _NVBENCH_S = 3.0, 7.0  # each
+
+
+def run(  # noqa: PLR0913 # each is an option of the command
+    out: Path,
+    *,
+    virtual: bool,
+    limit_s: float,
+    n_cases: int | None,
+    n_processes: int,
+    n_nvbench: int,
+) -> None:
+    """Judge every tool by every case and write what comes of it, after each case anew."""
+    deadline = Deadline(limit_s)
+    known, own_process = tools(), (cupti_tool(), *nvbench.tools())
+    not_run = _not_run([*known.values(), *own_process])
+    if virtual:
+        not_run |= {tool.name: "it needs a real GPU" for tool in own_process}
+    worker = None if cupti_tool().name in not_run else Worker()
+    with gpu_in_use(virtual=virtual):
+        results = Results(out, _opened(virtual=virtual, not_run=not_run))
+        results.content["tools"] = _described([*known.values(), *own_process])
+        later_s = _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
+        in_time = Deadline(deadline.left_s - (0 if virtual else later_s))
+        if worker is not None:
+            worker.wait_until_ready()
+        run_cases(CASES[:n_cases], known.values(), results, in_time, worker)
+        if worker is not None:
+            worker.close()
+        results.content["provenance"]["clock_after_mhz"] = clock_mhz(virtual=virtual)
+        results.content["magic"] = _guarded(magic.overhead)
+        results.save()
+    if n_processes and deadline.left_s > 0:
+        results.content["processes"] = _guarded(
+            lambda: processes.run(n_processes, virtual=virtual, limit_s=deadline.left_s)
+        )
+        results.save()
+    if n_nvbench and nvbench.COLD not in not_run:
+        _run_nvbench(n_nvbench, results, min(_NVBENCH_S * n_nvbench + 10, deadline.left_s))
+    results.save()
+    print(f"{out}: {out.stat().st_size / 1024:.0f} kB")
+
+
+def _opened(*, virtual: bool, not_run: dict[str, str]) -> Record:
+    return {
+        "schema": SCHEMA,
+        "provenance": provenance(virtual=virtual),
+        "first_answer_s": _first_answer_s(),
+        "not_run": not_run,
+        "left_out": [],
+        "magic": {},
+        "processes": {},
+        "cases": [],
+    }
+
+
+def _first_answer_s() -> float:
+    """Return how long the first answer of a process takes, which finds the floor on its way."""
+    x = torch.zeros(1 << 20, device="cuda")
+    start_s = time.perf_counter()
+    gpulab.measure(lambda: x + 1, progress=False)
+    return round(time.perf_counter() - start_s, 3)
+
+
+def _not_run(known: Sequence[Tool]) -> dict[str, str]:
+    return {tool.name: tool.obstacle for tool in known if tool.obstacle}
+
+
+def _described(known: Sequence[Tool]) -> dict[str, Record]:
+    return {
+        tool.name: {
+            "owner": tool.owner,
+            "state": tool.state,
+            "interval": tool.interval,
+            "counts_gaps": tool.counts_gaps,
+        }
+        for tool in known
+    }
+
+
+def _guarded(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001 # the rest is still worth having
+        return {"error": described(error)}
+
+
+def _run_nvbench(n_cases: int, results: Results, limit_s: float) -> None:
+    """Run NVBench in a process of its own, which a kernel that never ends cannot stop."""
+    if limit_s <= 0:
+        results.content["not_run"][nvbench.COLD] = "no time was left"
+        return
+    out = results.path.with_suffix(".nvbench.json")
+    script = str(Path(__file__).with_name("accuracy.py"))
+    command = [sys.executable, script, "nvbench", "--cases", str(n_cases), "--out", str(out)]
+    try:
+        done = subprocess.run(  # noqa: S603 # it is this program
+            command, timeout=limit_s, check=False, capture_output=True, text=True
+        )
+        print(done.stdout[-3000:], done.stderr[-2000:])
+    except subprocess.TimeoutExpired:
+        print(f"NVBench was not done within {limit_s:.0f} s")
+    if not out.exists():
+        results.content["not_run"][nvbench.COLD] = "its process left no results"
+        return
+    answers = json.loads(out.read_text("utf-8"))
+    out.unlink()
+    for case in results.content["cases"]:
+        if "answers" in case:
+            case["answers"] |= answers.get(case["name"], {})

@@ -1,0 +1,275 @@
+"""Who is judged: gpulab's methods and the tools of others, each asked in its own usual way."""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.common.referee import HOT, READ
+from gpulab.timing import METHODS
+
+Work = Callable[[], object]
+
+OWN = "gpulab"
+DEFAULT = "measure"
+_RUNG_S = 0.1  # the lower rungs need not reach the precision; their fault is another
+_N_CUPY = 100
+_S_PER_MS = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool says of some work.
+
+    Attributes
+    ----------
+    time_s
+        The one number that it prints or returns, in seconds.
+    low_s, high_s
+        The interval that it prints beside it, or None.
+    remark
+        What else it says: where the floor is from, and codes of findings.
+    """
+
+    time_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that times work.
+
+    Attributes
+    ----------
+    name
+        What it is called in results.
+    owner
+        Whose it is.
+    state
+        State of the cache that it times in, as the referee names it.
+    ask
+        Times some work.
+    interval
+        What the printed interval is; empty where none is printed.
+    needs
+        Module without which it cannot run.
+    counts_gaps
+        Whether gaps between kernels are in its number; it is judged accordingly.
+    is_slow
+        Whether an answer takes so long that it is asked about the first cases only.
+    """
+
+    name: str
+    owner: str
+    state: str
+    ask: Callable[[Work], Answer]
+    interval: str = ""
+    needs: str = "torch"
+    counts_gaps: bool = True
+    is_slow: bool = False
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot run here, or nothing."""
+        return "" if _is_there(self.needs) else f"{self.needs} is not installed"
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def own_tools() -> Iterator[Tool]:
+    """Yield ``gpulab.measure`` as it is called without options, then the single rungs."""
+    states = {"hot": HOT, "cold": READ}
+    kind = "95 % interval of the median"
+    yield Tool(DEFAULT, OWN, READ, _measured(), kind)
+    yield Tool("measure, hot", OWN, HOT, _measured(cache="hot"), kind)
+    for cache, state in states.items():
+        ask = _measured(cache=cache, floor="device")
+        yield Tool(f"measure, floor of the device, {cache}", OWN, state, ask, kind)
+    for name, method in METHODS.items():
+        if name == "calibrated":  # the default, above
+            continue
+        caches = ("cold", "hot") if name == "graph" else (method.cache,)
+        for cache in caches:
+            yield Tool(
+                f"method {name}" + (f", {cache}" if len(caches) > 1 else ""),
+                OWN,
+                states[cache],
+                _measured(method=name, cache=cache, max_time_s=_RUNG_S),
+                kind,
+                counts_gaps=name != "profiler",
+            )
+
+
+def _measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # options of measure
+    def ask(work: Work) -> Answer:
+        measurement = gpulab.measure(work, progress=False, **options)
+        codes = [finding.code for finding in measurement.findings]
+        said = " ".join([measurement.floor_method, *codes]).strip()
+        return Answer(measurement.median_s, *measurement.interval_s, said)
+
+    return ask
+
+
+def other_tools() -> tuple[Tool, ...]:
+    """Return the tools of others."""
+    write = "write 256 MiB"
+    spread = "mean ± standard deviation"
+    quartiles = "interquartile range"
+    timer = "torch.utils.benchmark"
+    return (
+        Tool("triton do_bench", "triton", write, _do_bench, needs="triton"),
+        Tool("triton do_bench_cudagraph", "triton", HOT, _do_bench_cudagraph, needs="triton"),
+        Tool(f"{timer} blocked_autorange", "PyTorch", HOT, _blocked_autorange, quartiles),
+        Tool(
+            f"{timer} adaptive_autorange",
+            "PyTorch",
+            HOT,
+            _adaptive_autorange,
+            quartiles,
+            is_slow=True,
+        ),
+        Tool("Inductor benchmarker", "PyTorch", "write 1 x L2", _inductor),
+        Tool("cupyx.profiler.benchmark", "CuPy", HOT, _cupyx, spread, needs="cupyx"),
+        Tool("%gpu_timeit's way", "CuPy", HOT, _gpu_timeit, spread, needs="cupyx"),
+        Tool(
+            "flashinfer, events",
+            "flashinfer",
+            "write 2 x L2",
+            _flashinfer_events,
+            needs="flashinfer.testing.utils",
+        ),
+        Tool(
+            "flashinfer, graph",
+            "flashinfer",
+            HOT,
+            _flashinfer_graph,
+            needs="flashinfer.testing.utils",
+        ),
+        Tool("kernelmeter", "kernelmeter", write, _kernelmeter, needs="kernelmeter"),
+    )
+
+
+# It runs in a process of its own, because it holds CUPTI, as the referee does.
+FLASHINFER_CUPTI = "flashinfer, CUPTI"
+
+
+def cupti_tool() -> Tool:
+    """Return the tool that cannot share a process with the referee."""
+    return Tool(
+        FLASHINFER_CUPTI,
+        "flashinfer",
+        "write 2 x L2",
+        _flashinfer_cupti,
+        needs="cupti",
+        is_slow=True,
+    )
+
+
+def _do_bench(work: Work) -> Answer:
+    from triton.testing import do_bench
+
+    return Answer(do_bench(work) * _S_PER_MS)  # the mean, which is its default
+
+
+def _do_bench_cudagraph(work: Work) -> Answer:
+    from triton.testing import do_bench_cudagraph
+
+    with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call] # it captures
+        return Answer(do_bench_cudagraph(work) * _S_PER_MS)
+
+
+def _blocked_autorange(work: Work) -> Answer:
+    return _timer_answer(_timer(work).blocked_autorange())
+
+
+def _adaptive_autorange(work: Work) -> Answer:
+    return _timer_answer(_timer(work).adaptive_autorange())
+
+
+def _timer(work: Work) -> Any:  # noqa: ANN401 # torch's timer is untyped
+    from torch.utils.benchmark import Timer
+
+    return Timer("work()", globals={"work": work})
+
+
+def _timer_answer(taken: Any) -> Answer:  # noqa: ANN401 # torch's measurement is untyped
+    return Answer(taken.median, taken._p25, taken._p75)
+
+
+def _inductor(work: Work) -> Answer:
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    return Answer(benchmarker.benchmark_gpu(work) * _S_PER_MS)
+
+
+def _cupyx(work: Work) -> Answer:
+    from cupyx.profiler import benchmark
+
+    # Its default of 10,000 repeats, without a limit on time, would take minutes for long work.
+    return _cupy_answer(benchmark(work, n_repeat=_N_CUPY))
+
+
+def _gpu_timeit(work: Work) -> Answer:
+    """Do as CuPy's magic does with a cell: run its source text anew in each repeat."""
+    from cupyx.profiler import benchmark
+
+    names: dict[str, object] = {"work": work}
+
+    def run() -> None:
+        exec("work()", names, names)  # noqa: S102 # this is what is judged
+
+    return _cupy_answer(benchmark(run, n_repeat=_N_CUPY))
+
+
+def _cupy_answer(taken: Any) -> Answer:  # noqa: ANN401 # CuPy's result is untyped
+    times_s = [float(time_s) for time_s in taken.gpu_times[0]]
+    mean_s, deviation_s = statistics.fmean(times_s), statistics.pstdev(times_s)
+    return Answer(mean_s, mean_s - deviation_s, mean_s + deviation_s)
+
+
+def _flashinfer_events(work: Work) -> Answer:
+    from flashinfer.testing.utils import bench_gpu_time_with_cuda_event
+
+    return Answer(statistics.median(bench_gpu_time_with_cuda_event(work)) * _S_PER_MS)
+
+
+def _flashinfer_graph(work: Work) -> Answer:
+    from flashinfer.testing.utils import bench_gpu_time_with_cudagraph
+
+    # Of a call without arguments it cannot rotate the inputs, and warns: it is hot then.
+    times_ms = bench_gpu_time_with_cudagraph(work, cold_l2_cache=False)
+    return Answer(statistics.median(times_ms) * _S_PER_MS)
+
+
+def _flashinfer_cupti(work: Work) -> Answer:
+    from flashinfer.testing.utils import bench_gpu_time_with_cupti
+
+    return Answer(statistics.median(bench_gpu_time_with_cupti(work)) * _S_PER_MS)
+
+
+def _kernelmeter(work: Work) -> Answer:
+    from kernelmeter.bench import BenchSpec, run
+
+    taken = run(BenchSpec(fn=work, name="work", args=lambda: ()))
+    return Answer(taken.ms_median * _S_PER_MS)
+
+
+def tools() -> Mapping[str, Tool]:
+    """Return all tools that run in the referee's process, by name, in the order of asking.
+
+    Those of one state of the cache follow one another, so that one referee's reading after a
+    tool is the reading before the next.
+    """
+    known = [*own_tools(), *other_tools()]
+    return {tool.name: tool for tool in sorted(known, key=lambda tool: tool.state)}

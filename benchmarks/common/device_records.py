@@ -1,0 +1,39 @@
+"""What a recording tells of a device's records: which are taken, and in which words and units."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+
+from gpulab.profiling import ActivityRecord, capture
+
+Work = Callable[[], object]
+
+KINDS = ("kernel", "memcpy", "memset")
+_NAME_LENGTH = 60
+_NS_PER_US = 1e3
+
+
+def profiled(work: Work) -> list[ActivityRecord]:
+    """Run work on an idle device, real or virtual, and return what the device did, by start."""
+    torch.cuda.synchronize()
+    return list(capture(work).records)
+
+
+def short_name(name: str) -> str:
+    """Return a kernel's name without what C++ puts round it, as the recordings have it.
+
+    Those that there are were made by this; :func:`gpulab.profiling.short_name` cuts elsewhere.
+    """
+    for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
+        name = name.replace(noise, "")
+    return name[:_NAME_LENGTH]
+
+
+def duration_us(record: ActivityRecord) -> float:
+    """Return the duration of a record in microseconds."""
+    return record.duration_ns / _NS_PER_US
+
+
+def busy_us(records: Iterable[ActivityRecord]) -> float:
+    """Return the durations of some records, added up, in microseconds."""
+    return round(sum(map(duration_us, records)), 3)

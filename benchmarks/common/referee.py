@@ -1,0 +1,136 @@
+"""The referee: what the driver's records say of a call, in a given state of the cache.
+
+While the profiler is on it puts time between the kernels of a call, which a program without a
+profiler does not have. How much is seen by events round the same calls, launched in the same
+sequence with the profiler and without, less what the profiler adds to a reading of one kernel: it
+is called the stretch, and is taken off the spans.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from gpulab.timing import Saturated, flusher
+from gpulab.timing._profiler import read_calls
+from gpulab.timing.calibration._work_floor import SESSION_S
+
+Work = Callable[[], object]
+
+HOT, READ = "hot", "read"
+_MIB = 1 << 20
+# How the tools that flush do it, as their sources say: all of them by writing zeros.
+WRITES = {"write 256 MiB": 256 * _MIB, "write 2 x L2": 2, "write 1 x L2": 1}
+STATES = (HOT, READ, *WRITES)
+
+_US_PER_S = 1e6
+_FLUSH_S = 200e-6  # about what a flush and the sleep ahead of each call take
+_BUDGET_S, _N_LEAST, _N_MOST = 0.03, 7, 31
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the driver recorded of some calls, in microseconds a call.
+
+    Attributes
+    ----------
+    busy_us
+        Time in which the device did something for the call.
+    span_us
+        From the first start to the last end: gaps between kernels included.
+    stretch_us
+        What the profiler adds to a span; none to one of a single kernel.
+    n_records
+        Kernels, copies and fills of one call.
+    n_dropped
+        Calls of which records are missing; they are not among the times.
+    """
+
+    busy_us: tuple[float, ...]
+    span_us: tuple[float, ...]
+    stretch_us: float
+    n_records: int
+    n_dropped: int
+
+    @property
+    def median_us(self) -> float:
+        """Median span."""
+        return statistics.median(self.span_us)
+
+    def joined(self, other: "Reading") -> "Reading":
+        """Return both readings as one."""
+        return Reading(
+            self.busy_us + other.busy_us,
+            self.span_us + other.span_us,
+            (self.stretch_us + other.stretch_us) / 2,
+            self.n_records,
+            self.n_dropped + other.n_dropped,
+        )
+
+
+@dataclass(slots=True)
+class Referee:
+    """Reads one piece of work in any state of the cache, with the host ahead of the GPU.
+
+    Parameters
+    ----------
+    work
+        What is judged.
+    """
+
+    work: Work
+    _call_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work()  # the first call finds libraries to load
+        self._call_s = min(_call_s(self.work) for _ in range(3))
+
+    def read(self, state: str) -> Reading:
+        """Return a reading in a state of the cache: one of ``STATES``."""
+        before = flush_of(state)
+        n_samples = int(_BUDGET_S / (self._call_s + _FLUSH_S))
+        n_samples = min(max(n_samples, _N_LEAST), _N_MOST)
+        calls = read_calls(self.work, n_samples=n_samples, before=before)
+        whole = [call for call, _ in calls if not call.dropped and call.n_records]
+        if not whole:
+            raise RuntimeError(f"none of {len(calls)} calls left all of its records")
+        stretch_s = 0.0
+        if whole[0].n_records > 1:
+            alone_s = Saturated(self.work, before=before)(n_samples)
+            watched_s = [reading_s for _, reading_s in calls]
+            stretch_s = statistics.median(watched_s) - statistics.median(alone_s) - SESSION_S
+        return Reading(
+            tuple(round(call.busy_s * _US_PER_S, 4) for call in whole),
+            tuple(round(call.span_s * _US_PER_S, 4) for call in whole),
+            round(stretch_s * _US_PER_S, 4),
+            whole[0].n_records,
+            len(calls) - len(whole),
+        )
+
+
+def _call_s(work: Work) -> float:
+    """Return the seconds from a call to an idle device."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+_buffers: dict[int, torch.Tensor] = {}
+
+
+def flush_of(state: str) -> Work:
+    """Return what brings the cache into a state; called ahead of each timed call."""
+    if state == HOT:
+        return lambda: None
+    if state == READ:
+        return flusher("read")
+    size = WRITES[state]
+    if size < _MIB:
+        size *= torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    if size not in _buffers:
+        _buffers[size] = torch.empty(size // 4, dtype=torch.int32, device="cuda")
+    return _buffers[size].zero_

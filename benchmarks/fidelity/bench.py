@@ -1,0 +1,236 @@
+"""What reads a GPU, real or virtual, by one code path: kernel records, event and host times."""
+
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import pairwise
+from types import FrameType
+from typing import Any
+
+import torch
+
+from benchmarks.common.device_records import KINDS, Work, duration_us, profiled, short_name
+from gpulab.profiling import ActivityRecord
+
+# Launches that may be pending on an H200 before the host is blocked are 1,021; stay well below.
+MOST_PENDING = 900
+_SPIN_CYCLES = 1_000
+_CLOCK_HZ = 1.98e9
+_FLUSH_ELEMENTS = 1 << 26  # 256 MB of float32, four times the L2 cache of an H200
+_N_NAMED_KERNELS = 12
+_US_PER_S = 1e6
+
+
+class Bench:
+    """A GPU that is read, and how often.
+
+    Attributes
+    ----------
+    n_repetitions
+        Samples of a device time.
+    n_calls, n_rounds
+        Calls enqueued back-to-back for a host time, and how often that is done.
+    """
+
+    def __init__(self, *, n_repetitions: int, n_calls: int, n_rounds: int) -> None:
+        self.n_repetitions = n_repetitions
+        self.n_calls = n_calls
+        self.n_rounds = n_rounds
+
+    def records(self, work: Work) -> list[ActivityRecord]:
+        """Run some work, wait for it, and return what the device did, by start."""
+        return profiled(work)
+
+    @cached_property
+    def _separator(self) -> str:
+        # Real and virtual devices record the spinning kernel under other names: ask for it.
+        return self.records(spin)[0].name
+
+    def is_spin(self, record: ActivityRecord) -> bool:
+        """Tell whether a record is that of the spinning kernel that separates repetitions."""
+        return record.name == self._separator
+
+
+def real_bench(*, quick: bool) -> Bench:
+    """Return the bench of the CUDA GPU in use."""
+    if quick:
+        return Bench(n_repetitions=2, n_calls=10, n_rounds=1)
+    return Bench(n_repetitions=20, n_calls=200, n_rounds=5)
+
+
+def virtual_bench() -> Bench:
+    """Return the bench of the virtual GPU in use, which repeats itself exactly."""
+    return Bench(n_repetitions=3, n_calls=50, n_rounds=1)
+
+
+def spin(cycles: int = _SPIN_CYCLES) -> None:
+    """Let the device spin for a number of clock cycles."""
+    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call] # torch's is untyped
+
+
+def spin_s(duration_s: float) -> None:
+    """Let the device spin for about a number of seconds."""
+    spin(int(duration_s * _CLOCK_HZ))
+
+
+def new_event() -> Any:  # noqa: ANN401 # torch's events are untyped
+    """Return an event that can be timed."""
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's is untyped
+
+
+def new_stream() -> Any:  # noqa: ANN401 # torch's streams are untyped
+    """Return a stream beside the default one."""
+    return torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's is untyped
+
+
+def tiny() -> torch.Tensor:
+    """Return a tensor on which a kernel has next to nothing to do."""
+    return torch.zeros(1024, device="cuda")
+
+
+def median_us(values_s: list[float]) -> float:
+    """Return the median of times in seconds, in microseconds."""
+    return round(statistics.median(values_s) * _US_PER_S, 4)
+
+
+def wall_s(work: Work) -> float:
+    """Return the seconds that one call takes, from an idle device to an idle device."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+def returns_us(work: Work, n: int) -> float:
+    """Return the host time of a call in microseconds, each from an idle device."""
+    times_s = []
+    for _ in range(n):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        work()
+        times_s.append(time.perf_counter() - start_s)
+    torch.cuda.synchronize()
+    return median_us(times_s)
+
+
+def host_us(bench: Bench, work: Work, n_calls: int | None = None) -> float:
+    """Return the host time of a call in microseconds, enqueued back-to-back on an idle queue."""
+    n_calls = n_calls or bench.n_calls
+    rounds = []
+    for _ in range(bench.n_rounds):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        for _ in range(n_calls):
+            work()
+        rounds.append((time.perf_counter() - start_s) / n_calls)
+    torch.cuda.synchronize()
+    return median_us(rounds)
+
+
+def event_us(work: Work, n_repetitions: int, host_s: float) -> float:
+    """Return what a pair of events round the work reads, hot, with the queue full.
+
+    Parameters
+    ----------
+    host_s
+        Host time of the work, by which the kernel that spins in front is made long enough.
+    """
+    pairs = [(new_event(), new_event()) for _ in range(n_repetitions)]
+    torch.cuda.synchronize()
+    spin_s(1e-3 + 2 * n_repetitions * (host_s + 30e-6))
+    for start, end in pairs:
+        start.record()
+        work()
+        end.record()
+    torch.cuda.synchronize()
+    return median_us([start.elapsed_time(end) * 1e-3 for start, end in pairs])
+
+
+def device_reading(bench: Bench, work: Work, n_repetitions: int) -> dict[str, object]:
+    """Return device times of the work, hot and cold, from the records of its kernels.
+
+    Hot: called again and again on the same inputs. Cold: with a read of 256 MB in between, which
+    leaves no dirty lines behind. Each time is the median over repetitions of the sum of the
+    durations of what one call made the device do.
+    """
+    flush = torch.zeros(_FLUSH_ELEMENTS, device="cuda")
+
+    def repeat() -> None:
+        for _ in range(n_repetitions):
+            spin()
+            work()
+        for _ in range(n_repetitions):
+            spin()
+            flush.sum()
+            spin()
+            work()
+        spin()
+
+    parts = _split(bench, bench.records(repeat))
+    if len(parts) != 3 * n_repetitions:
+        raise RuntimeError(f"{len(parts)} parts were recorded instead of {3 * n_repetitions}")
+    return _summary(parts[:n_repetitions], parts[n_repetitions + 1 :: 2])
+
+
+def _split(bench: Bench, records: list[ActivityRecord]) -> list[list[ActivityRecord]]:
+    """Return the records between one separator and the next."""
+    marks = [index for index, record in enumerate(records) if bench.is_spin(record)]
+    return [records[a + 1 : b] for a, b in pairwise(marks)]
+
+
+def _summary(
+    hot: list[list[ActivityRecord]], cold: list[list[ActivityRecord]]
+) -> dict[str, object]:
+    usual = statistics.mode(len(part) for part in hot + cold)
+    hot_usual = [part for part in hot if len(part) == usual]
+    cold_usual = [part for part in cold if len(part) == usual]
+    hot_us, cold_us = [_total_us(part) for part in hot], [_total_us(part) for part in cold]
+    first = (hot_usual + cold_usual)[0]
+    return {
+        "hot_us": _median(hot_us),
+        "cold_us": _median(cold_us),
+        "hot_range_us": [round(min(hot_us), 3), round(max(hot_us), 3)],
+        "cold_range_us": [round(min(cold_us), 3), round(max(cold_us), 3)],
+        "n_repetitions": len(hot),
+        **{f"n_{kind}": sum(record.kind == kind for record in first) for kind in KINDS},
+        **{f"{kind}_hot_us": _median([_total_us(part, kind) for part in hot]) for kind in KINDS},
+        "kernels": [
+            {
+                "name": short_name(first[i].name),
+                "hot_us": _median([duration_us(part[i]) for part in hot_usual]),
+                "cold_us": _median([duration_us(part[i]) for part in cold_usual]),
+            }
+            for i in range(min(usual, _N_NAMED_KERNELS))
+        ],
+    }
+
+
+def _total_us(part: list[ActivityRecord], kind: str | None = None) -> float:
+    return sum(duration_us(record) for record in part if kind in {None, record.kind})
+
+
+def _median(values: list[float]) -> float | None:
+    return round(statistics.median(values), 3) if values else None
+
+
+@contextmanager
+def at_most(limit_s: float) -> Iterator[None]:
+    """Break off what takes longer on the host than a limit, with ``TimeoutError``.
+
+    The alarm is real time also under the virtual clock.
+    """
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"it took longer than {limit_s:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,132 @@
+"""Examine the virtual GPU blindly: record, predict, and only then look at what was recorded.
+
+``python benchmarks/fidelity_blind.py record --out FOLDER`` takes a seed from the system's source
+of randomness, reads the workloads that it draws on the GPU in use, and writes two files: the list
+of them, and their times, sealed. ``predict FOLDER`` computes the times of the list on the virtual
+H200 and writes them down with the digest of the model that gave them. ``judge FOLDER`` opens the
+times, but only for predictions of this list and of the model as it is; it writes the recording.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import secrets
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.fidelity.__main__ import Recorder, as_json, real, virtual
+from benchmarks.fidelity.table import chosen, failures, family_summary, score, workload_rows
+from benchmarks.fidelity.unseen import SEEDS
+from benchmarks.fidelity.workload import UNSEEN
+
+LIST, SEALED = "blind-list.json", "blind-times.sealed"
+_KNOWN = ("family", "role", "dtype", "parameters")
+_MOST_S = 40.0  # about twice what it takes on an H200
+_SEED_DIGITS = 8
+
+
+class BrokenSealError(Exception):
+    """What should not have changed since has changed."""
+
+
+def record(folder: Path, gpu: str) -> None:
+    """Draw a seed, read its workloads, and write list and times to different files."""
+    folder.mkdir(parents=True, exist_ok=True)  # before anything is read: it may not be possible
+    # Not from a clock or a fixed seed: nobody can have known the workloads.
+    seed = secrets.randbelow(10**_SEED_DIGITS)
+    name = torch.cuda.get_device_name() if not gpu else f"virtual {gpu}"
+    bench = virtual(gpu) if gpu else real(quick=False)
+    deadline_s = time.perf_counter() + _MOST_S
+    seeds = (*SEEDS, seed)
+    found = Recorder(bench, "measured", "", UNSEEN, seeds, deadline_s=deadline_s).record()
+    times = sealed(as_json(found))
+    known = {name: {key: item[key] for key in _KNOWN} for name, item in found["workloads"].items()}
+    listed = {"gpu": name, "seed": seed, "times": digest(times), "workloads": known}
+    (folder / SEALED).write_bytes(times)
+    (folder / LIST).write_text(as_json(listed), "utf-8")
+
+
+def predict(folder: Path, out: Path) -> None:
+    """Compute the times of the list, and write them down beside the model's digest."""
+    listed = json.loads((folder / LIST).read_text("utf-8"))
+    found = Recorder(virtual("H200"), "virtual", "", UNSEEN, (*SEEDS, listed["seed"])).record()
+    if set(found["workloads"]) != set(listed["workloads"]):
+        raise BrokenSealError("the seed draws other workloads here than where they were recorded")
+    # What was predicted, by which model and of which list: judge() takes nothing else.
+    found["model"], found["list"] = model_digest(), digest((folder / LIST).read_bytes())
+    out.write_text(as_json(found), "utf-8")
+    print("predictions", digest(out.read_bytes()), "of the model", found["model"])
+
+
+def judge(folder: Path, predicted: Path, out: Path) -> None:
+    """Open the times, compare, and write them as a recording."""
+    computed = json.loads(predicted.read_text("utf-8"))
+    given = (folder / LIST).read_bytes()
+    if (computed["model"], computed["list"]) != (model_digest(), digest(given)):
+        raise BrokenSealError("the predictions are of another model or of another list")
+    times = (folder / SEALED).read_bytes()
+    if digest(times) != json.loads(given)["times"]:
+        raise BrokenSealError("the sealed times are not those that were recorded")
+    text = opened(times)
+    out.write_text(text, "utf-8")
+    rows = workload_rows(json.loads(text), computed)
+    for what in (("hot", "cold"), ("event",), ("host",)):
+        print(*what, score(chosen(rows, what)))
+    print("\n".join([*failures(rows), *family_summary(rows)]))
+
+
+def model_digest() -> str:
+    """Return a digest of all that a virtual time hangs on: the package's code and its tables."""
+    root = Path(gpulab.__file__).parent
+    paths = [*root.glob("virtual/**/*.py"), *root.glob("data/*.json"), root / "gpus.py"]
+    whole = hashlib.sha256()
+    for path in sorted(paths):
+        whole.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(text: str) -> bytes:
+    """Return a text as one that nobody reads by mistake."""
+    return base64.encodebytes(zlib.compress(text.encode(), 9))
+
+
+def opened(content: bytes) -> str:
+    """Return the text that was sealed."""
+    return zlib.decompress(base64.decodebytes(content)).decode()
+
+
+def main() -> None:
+    """Read the command line and do what it asks."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    parts: dict[str, Any] = {
+        name: commands.add_parser(name) for name in ("record", "predict", "judge")
+    }
+    parts["record"].add_argument("--virtual", default="", metavar="GPU", help="to try it out")
+    parts["record"].add_argument("--out", type=Path, required=True, help="folder of both files")
+    for name in ("predict", "judge"):
+        parts[name].add_argument("folder", type=Path, help="with both files")
+        parts[name].add_argument("--predicted", type=Path, required=True)
+    parts["judge"].add_argument("--out", type=Path, required=True, help="the recording")
+    given = parser.parse_args()
+    if given.command == "record":
+        record(given.out, given.virtual)
+    elif given.command == "predict":
+        predict(given.folder, given.predicted)
+    else:
+        judge(given.folder, given.predicted, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The catalogue of workloads: those listed by hand, and those drawn at random."""
+
+from collections import Counter
+from itertools import chain
+
+from benchmarks.fidelity.dense import dense, focused
+from benchmarks.fidelity.listed import listed
+from benchmarks.fidelity.unseen import SEEDS, unseen
+from benchmarks.fidelity.workload import EARLIER, UNSEEN, Workload
+
+# What had been drawn to fit the model to when a seed was drawn: it must not come again.
+_FITTED = ((), (dense,), (dense, focused))
+
+
+def catalogue(seeds: tuple[int, ...] = SEEDS) -> list[Workload]:
+    """Return all workloads.
+
+    Parameters
+    ----------
+    seeds
+        Those of the draws; the last one is unseen.
+
+    Raises
+    ------
+    ValueError
+        If two have the same name.
+    """
+    found = list(listed())
+    for index, seed in enumerate(seeds):
+        fitted = chain.from_iterable(draw() for draw in _FITTED[min(index, len(_FITTED) - 1)])
+        role = UNSEEN if seed == seeds[-1] else EARLIER
+        found += list(unseen([*found, *fitted], role, seed))
+    counts = Counter(workload.name for workload in found)
+    twice = [name for name, n in counts.items() if n > 1]
+    if twice:
+        raise ValueError(f"two workloads are named {twice[0]!r}")
+    return found

@@ -1,0 +1,218 @@
+"""Fit the surfaces of efficiencies to recordings, and write them where gpulab reads them.
+
+``python benchmarks/fidelity_fit.py`` runs every recorded workload on the virtual H200 to learn
+what the roofline alone says, then fits one surface for each kind of call and prints how well each
+meets a fifth of the workloads when fitted to the other four fifths; ``--nested`` chooses the
+scales of the coordinates without that fifth too. It takes about ten minutes, nested forty.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import gpulab
+from benchmarks.fidelity import dense, layers
+from benchmarks.fidelity import operators as op
+from benchmarks.fidelity.catalogue import catalogue
+from benchmarks.fidelity.kriging import (
+    DIGITS,
+    UNITS,
+    Fit,
+    Numbers,
+    Points,
+    crossed,
+    encoded,
+    fitted,
+    folds_of,
+)
+from benchmarks.fidelity.sampler import samples
+from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
+from gpulab.virtual import KernelWork, Traffic
+from gpulab.virtual.simulator.costs import kernel_cost
+from gpulab.virtual.simulator.costs.efficiency_surfaces import SurfacePoint, packed
+
+_FOLDER = Path(__file__).with_name("recordings")
+RECORDINGS = tuple(
+    _FOLDER / f"h200{name}.json" for name in ("-dense", "-focused", "", "-earlier", "-earlier-2")
+)
+SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
+FLUSH_ELEMENTS = 1 << 26
+_LEAST_POINTS = 10
+_USUAL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A measured call: its place, what it took, and what the roofline says, hot and cold."""
+
+    place: SurfacePoint
+    measured_us: tuple[float, float]
+    roofline_us: tuple[float, float]
+    role: str
+    looseness: float
+
+    @property
+    def logarithms(self) -> tuple[float, float]:
+        """Measured over roofline, hot and cold."""
+        return (
+            float(np.log(self.measured_us[0] / self.roofline_us[0])),
+            float(np.log(self.measured_us[1] / self.roofline_us[1])),
+        )
+
+
+Row = tuple[Workload, float, float]
+
+
+def recorded(path: Path) -> Iterator[Row]:
+    """Return the calls of a recording of either form, and their times hot and cold (µs)."""
+    found = json.loads(path.read_text("utf-8"))
+    if "calls" in found:
+        for name, dtype, parameters, hot_us, cold_us in samples(path):
+            make = next(
+                getattr(module, name) for module in (dense, layers, op) if hasattr(module, name)
+            )
+            yield Workload(dense.DENSE, "", make, dtype, parameters), hot_us, cold_us
+        return
+    by_name = {workload.name: workload for workload in catalogue()}
+    for name, entry in found["workloads"].items():
+        times = entry["device"]
+        yield by_name[name], times["hot_us"], times["cold_us"]
+
+
+def points(rows: Iterator[Row]) -> Iterator[Point]:
+    """Run the workloads on the virtual GPU, and compare those that are one call."""
+    for workload, hot_us, cold_us in rows:
+        try:
+            kernels = launched(workload)
+        except RuntimeError as error:
+            print(f"{workload.name}: {error}")
+            continue
+        places = {work.place for work, _, _ in kernels}
+        place = places.pop() if len(places) == 1 else None
+        if place is not None:
+            hot_ns = sum(roofline_ns(work, traffic) for work, traffic, _ in kernels)
+            cold_ns = sum(roofline_ns(work, traffic) for work, _, traffic in kernels)
+            measured_us, roofline_us = (hot_us, cold_us), (hot_ns / 1e3, cold_ns / 1e3)
+            yield Point(place, measured_us, roofline_us, workload.role, looseness(workload))
+
+
+def looseness(workload: Workload) -> float:
+    """Return how loosely a surface may pass by: less so by what everybody asks for."""
+    p = workload.parameters
+    is_square = workload.make is op.matmul and p["m"] == p["k"] == p["n"]
+    return _USUAL if is_square or workload.role in {FIT, HELD_OUT} else 1.0
+
+
+def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
+    """Return the duration of a kernel without a correction."""
+    return kernel_cost.duration_ns(replace(work, place=None), traffic, gpulab.gpus.gpu("H200"))
+
+
+def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
+    """Return the kernels of one call with what they find in the cache, hot and cold."""
+    seen: list[tuple[KernelWork, Traffic]] = []
+    duration_ns = kernel_cost.duration_ns
+
+    def noted(work: KernelWork, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
+        if len(rest) == 1:  # a hot device asks a second time, with the stretch of its clock
+            seen.append((work, traffic))
+        return duration_ns(work, traffic, *rest)
+
+    kernel_cost.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
+    try:
+        with gpulab.virtual_gpu("H200", first_use=False), workload.precision():
+            work = workload.build()
+            for _ in range(2):
+                work()
+            hot = _seen(work, seen)
+            torch.zeros(FLUSH_ELEMENTS, device="cuda").sum()
+            cold = _seen(work, seen)
+    finally:
+        kernel_cost.duration_ns = duration_ns
+    return [(one, a, b) for (one, a), (_, b) in zip(hot, cold, strict=True)]
+
+
+def _seen(work: Any, seen: list[tuple[KernelWork, Traffic]]) -> list[tuple[KernelWork, Traffic]]:  # noqa: ANN401
+    torch.cuda.synchronize()
+    seen.clear()
+    work()
+    torch.cuda.synchronize()
+    return list(seen)
+
+
+def written(points: Points, fit: Fit) -> dict[str, Any]:
+    """Return a surface as it is kept, weights in thousandths."""
+    used = np.flatnonzero(fit.scales.any(axis=0))
+    units = np.where(points.is_word[used], 1, UNITS)
+    table = np.hstack([np.round(points.x[:, used] * units), np.round(fit.weights(points) * 1000)])
+    return {
+        "used": used.tolist(),
+        "words": [points.words[i] for i in used],
+        "scales": fit.scales[:, used].tolist(),
+        "shares": fit.shares.tolist(),
+        "middle": np.median(points.y, axis=0).round(DIGITS).tolist(),
+        "least": points.y.min(axis=0).round(DIGITS).tolist(),
+        "most": points.y.max(axis=0).round(DIGITS).tolist(),
+        "rows": packed(table),
+    }
+
+
+def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]) -> None:
+    """Write the surfaces, a line each."""
+    lines = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(item, separators=(',', ':'))}"
+        for name, item in surfaces.items()
+    )
+    text = f'{{"recorded": {json.dumps(about)},\n"surfaces": {{\n{lines}\n}}}}\n'
+    path.write_text(text, "utf-8")
+
+
+def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]:
+    """Fit a surface for each kind of call, and print how good they are."""
+    kinds: dict[str, list[Point]] = {}
+    for point in found:
+        kinds.setdefault(point.place.surface, []).append(point)
+    surfaces, everything = {}, []
+    for name, members in sorted(kinds.items()):
+        if len(members) < _LEAST_POINTS:
+            continue
+        scattered = _scattered(members)
+        # Earlier draws judge the scales: these are chosen without them.
+        fit = fitted(_scattered([point for point in members if point.role != EARLIER]))
+        surfaces[name] = written(scattered, fit)
+        predicted = crossed(scattered, folds_of(scattered), None if is_nested else fit)
+        errors = np.abs(np.exp(predicted - scattered.y) - 1)
+        everything.append(errors)
+        print(f"{name:24s} {len(members):5d}  {scores(errors)}", flush=True)
+    print("all", scores(np.vstack(everything)))
+    return surfaces
+
+
+def _scattered(found: list[Point]) -> Points:
+    return encoded(
+        [point.place.coordinates for point in found],
+        [point.logarithms for point in found],
+        [point.looseness for point in found],
+    )
+
+
+def scores(errors: Numbers) -> str:
+    """Return median and p90 of some errors."""
+    return f"median {np.median(errors):6.1%}  p90 {np.quantile(errors, 0.9):6.1%}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--recording", type=Path, nargs="+", default=RECORDINGS)
+    parser.add_argument("--out", type=Path, default=SURFACES)
+    parser.add_argument("--nested", action="store_true", help="choose scales in each fold")
+    given = parser.parse_args()
+    measured = [point for path in given.recording for point in points(recorded(path))]
+    about = json.loads(given.recording[0].read_text("utf-8"))["provenance"]
+    write(given.out, fit_all(measured, is_nested=given.nested), about)

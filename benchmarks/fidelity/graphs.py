@@ -1,0 +1,61 @@
+"""What CUDA graphs cost to capture, to upload and to replay."""
+
+import time
+
+import torch
+
+from benchmarks.common.device_records import Work, busy_us
+from benchmarks.fidelity.bench import (
+    MOST_PENDING,
+    Bench,
+    event_us,
+    host_us,
+    returns_us,
+    tiny,
+    wall_s,
+)
+from benchmarks.fidelity.calls import Readings
+
+_NODE_COUNTS = (1, 10, 100, 1000)
+
+
+def graphs(bench: Bench) -> Readings:
+    """Capture and replay graphs of tiny kernels; capturing also empties PyTorch's cache."""
+    for n_nodes in _NODE_COUNTS:
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        replay = _graph(n_nodes)
+        yield f"{n_nodes}_capture_us", (time.perf_counter() - start_s) * 1e6
+        yield f"{n_nodes}_first_replay_us", wall_s(replay) * 1e6  # it uploads the graph
+        replay()
+        yield f"{n_nodes}_replay_returns_us", returns_us(replay, bench.n_repetitions)
+        n = min(bench.n_repetitions, MOST_PENDING // n_nodes or 1)
+        yield f"{n_nodes}_replay_back_to_back_us", host_us(bench, replay, n)
+        yield f"{n_nodes}_event_us", event_us(replay, n, n_nodes * 2e-6)
+
+
+def graphs_on_device(bench: Bench) -> Readings:
+    """Replay graphs of tiny kernels: what the device does, and from first start to last end."""
+    for n_nodes in _NODE_COUNTS:
+        replay = _graph(n_nodes)
+        for _ in range(2):
+            replay()
+        found = bench.records(replay)
+        yield f"{n_nodes}_kernels", len(found)
+        yield f"{n_nodes}_busy_us", busy_us(found)
+        yield f"{n_nodes}_span_us", (found[-1].end_ns - found[0].start_ns) / 1e3
+
+
+def _graph(n_nodes: int) -> Work:
+    """Return the replay of a graph of tiny kernels."""
+    x = tiny()
+    x.add_(1.0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(n_nodes):
+            x.add_(1.0)
+
+    def replay(_kept: torch.Tensor = x) -> None:
+        graph.replay()
+
+    return replay

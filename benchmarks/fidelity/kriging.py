@@ -1,0 +1,220 @@
+"""Fit a smooth surface through scattered points: kriging with a sum of Matérn kernels.
+
+How much a difference in each coordinate counts is found by gradient descent on the errors of
+points that are left out, bounded, so that few large errors do not decide.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gpulab.virtual.simulator.costs.efficiency_surfaces import Coordinate, difference, nearness
+
+N_KERNELS = 3
+UNITS, DIGITS = 100, 4  # coordinates are kept in hundredths, and so many digits of the rest
+_N_FOLDS = 5
+_MOST_SEARCHED = 700  # points by which the scales are chosen
+_N_STEPS = 110
+_FIRST_STEP, _LAST_STEP = 0.15, 0.01
+_FIRST_NOISE, _LEAST_NOISE = 0.02, 1e-3
+_LARGE = 0.5  # an error counts less the further it is beyond this
+_GOAL, _BLUR = 0.23, 0.05  # an error beyond the goal counts extra
+_EXTRA = 0.35
+_ROUND = 1e-3  # by which the tip at no error is rounded off, for the descent
+_WIDE = 1e-3  # what a narrow kernel costs, lest useless coordinates stay
+_NO_LOSS = 3e-4
+_NARROWER, _NOISIER = (0.8, 1.0, 1.25, 1.6), (0.5, 1.0, 2.0)
+# Scales of words and of numbers from which each kernel starts: some narrow, some wide.
+_STARTS = ((0.5, 0.25), (1.0, 0.1), (0.3, 0.05))
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Places, what was found there, and which coordinates are words.
+
+    Attributes
+    ----------
+    x, y
+        Coordinates and values, a row for each point.
+    looseness
+        What the noise of each point is multiplied by: 1, or less where the surface should pass
+        through.
+    words
+        For each coordinate its words in the order of their numbers, or None if it is a number.
+    """
+
+    x: Numbers
+    y: Numbers
+    looseness: Numbers
+    words: tuple[list[str] | None, ...]
+
+    @property
+    def is_word(self) -> NDArray[np.bool_]:
+        """Tell which coordinates are words."""
+        return np.array([item is not None for item in self.words])
+
+    def part(self, which: NDArray[Any]) -> "Points":
+        """Return some of the points."""
+        return replace(self, x=self.x[which], y=self.y[which], looseness=self.looseness[which])
+
+
+def encoded(
+    places: list[tuple[Coordinate, ...]],
+    values: list[tuple[float, float]],
+    looseness: list[float],
+) -> Points:
+    """Return points as they are kept; those of one place become one, amid their values."""
+    found: dict[tuple[Coordinate, ...], list[tuple[float, float]]] = {}
+    loose: dict[tuple[Coordinate, ...], float] = {}
+    for place, value, factor in zip(places, values, looseness, strict=True):
+        found.setdefault(place, []).append(value)
+        loose[place] = min(factor, loose.get(place, factor))
+    columns = list(zip(*found, strict=True))
+    words = tuple(
+        sorted({str(item) for item in column}) if isinstance(column[0], str) else None
+        for column in columns
+    )
+    x = [
+        [
+            round(item * UNITS) / UNITS if known is None else known.index(str(item))
+            for item in column
+        ]
+        for column, known in zip(columns, words, strict=True)
+    ]
+    y = [np.mean(items, axis=0) for items in found.values()]
+    factors = np.array(list(loose.values()), dtype=np.float64)
+    return Points(np.array(x, dtype=np.float64).T, np.array(y), factors, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a surface is made of: scales and shares of the kernels, and the noise of a point."""
+
+    scales: Numbers
+    shares: Numbers
+    noise: float
+
+    def weights(self, points: Points) -> Numbers:
+        """Return what each point counts."""
+        kernel = self.near(points.x, points) + np.diag(self.noise * points.looseness)
+        rest = points.y - np.median(points.y, axis=0)
+        found: Numbers = np.linalg.solve(kernel, rest).astype(np.float64)
+        return found
+
+    def near(self, x: Numbers, points: Points) -> Numbers:
+        """Return the nearness of every row of ``x`` to every point."""
+        apart = difference(x[:, None, :], points.x[None, :, :], points.is_word)
+        return nearness(apart, self.scales, self.shares)
+
+    def predicted(self, x: Numbers, points: Points) -> Numbers:
+        """Return the surface through the points at other places."""
+        found = np.median(points.y, axis=0) + self.near(x, points) @ self.weights(points)
+        return np.clip(found, points.y.min(axis=0), points.y.max(axis=0))
+
+
+def fitted(points: Points, n_kernels: int = N_KERNELS) -> Fit:
+    """Choose scales, shares and noise by the errors of each point when it is left out."""
+    chosen = np.random.default_rng(0).permutation(len(points.x))[:_MOST_SEARCHED]
+    search = _Search(points.part(chosen))
+    spread = np.maximum(1.0, points.x.std(axis=0) / 2)
+    starts = [np.where(points.is_word, a, b / spread) for a, b in _STARTS[:n_kernels]]
+    values = [np.log(np.array(starts)), np.zeros(n_kernels), np.array(np.log(_FIRST_NOISE))]
+    tensors = [torch.tensor(value, requires_grad=True) for value in values]
+    descent = torch.optim.Adam(tensors)
+    least, best = float("inf"), [item.detach().clone() for item in tensors]
+    for step in range(_N_STEPS):
+        descent.param_groups[0]["lr"] = _FIRST_STEP * (1 - step / _N_STEPS) + _LAST_STEP
+        descent.zero_grad()
+        loss = search.loss(*tensors)
+        if loss.item() < least:
+            least, best = loss.item(), [item.detach().clone() for item in tensors]
+        loss.backward()  # type: ignore[no-untyped-call] # torch's is untyped
+        descent.step()
+    if len(points.x) > _MOST_SEARCHED:
+        best = _adapted(best, _Search(points))
+    return search.without_useless(best)
+
+
+def _adapted(best: list[torch.Tensor], search: "_Search") -> list[torch.Tensor]:
+    """Let all of the points say how narrow the kernels should be: there are more than before."""
+    scales, shares, noise = best
+    tried = [
+        [scales + math.log(narrower), shares, noise + math.log(noisier)]
+        for narrower, noisier in itertools.product(_NARROWER, _NOISIER)
+    ]
+    with torch.no_grad():
+        return min(tried, key=lambda item: search.loss(*item).item())
+
+
+class _Search:
+    """The loss of scales, shares and noise over some points, all equally noisy."""
+
+    def __init__(self, points: Points) -> None:
+        apart = difference(points.x[:, None, :], points.x[None, :, :], points.is_word)
+        self.squares = torch.tensor(apart**2)
+        self.y = torch.tensor(points.y - np.median(points.y, axis=0))
+
+    def loss(
+        self, scales: torch.Tensor, shares: torch.Tensor, noise: torch.Tensor
+    ) -> torch.Tensor:
+        """Return how large the errors are; all three arguments are logarithms."""
+        squares = torch.exp(2 * scales)
+        distances = torch.sqrt(self.squares @ squares.T + 1e-12)
+        kernels = (1 + distances) * torch.exp(-distances)
+        kernel = kernels @ torch.softmax(shares, 0) + _noise(noise) * torch.eye(len(self.y))
+        inverse = torch.linalg.inv(kernel)
+        errors = inverse @ self.y / torch.diagonal(inverse)[:, None]
+        sizes = torch.sqrt(errors**2 + _ROUND)
+        beyond = torch.sigmoid((sizes - _GOAL) / _BLUR)
+        wide = squares.clamp(max=1).sum(dim=1).sqrt().mean()
+        return (sizes / (1 + sizes / _LARGE) + _EXTRA * beyond).mean() + _WIDE * wide
+
+    def without_useless(self, best: list[torch.Tensor]) -> Fit:
+        """Return the fit without the coordinates that it can do without."""
+        scales, shares, noise = best
+        with torch.no_grad():
+            least = self.loss(scales, shares, noise).item()
+            for i in scales.exp().amax(dim=0).argsort().tolist():
+                fewer = scales.clone()
+                fewer[:, i] = -torch.inf
+                loss = self.loss(fewer, shares, noise).item()
+                if loss < least + _NO_LOSS:
+                    scales, least = fewer, min(loss, least)
+        # Weights are large where points are near: they fit to what is kept, and to nothing else.
+        kept = [[float(f"{scale:.{DIGITS}g}") for scale in row] for row in scales.exp().tolist()]
+        rounded = torch.softmax(shares, 0).numpy().round(DIGITS)
+        return Fit(np.array(kept), rounded, float(_noise(noise).item()))
+
+
+def _noise(logarithm: torch.Tensor) -> torch.Tensor:
+    return torch.exp(logarithm).clamp(_LEAST_NOISE, 1.0)
+
+
+def crossed(points: Points, folds: NDArray[np.int64], fit: Fit | None) -> Numbers:
+    """Return what is predicted of each point when its fold is left out.
+
+    Parameters
+    ----------
+    folds
+        Number of each point's fold.
+    fit
+        Scales to take, or None to choose them anew without each fold, which takes longer.
+    """
+    found = np.zeros_like(points.y)
+    for i in range(folds.max() + 1):
+        asked = folds == i
+        known = points.part(~asked)
+        found[asked] = (fit or fitted(known)).predicted(points.x[asked], known)
+    return found
+
+
+def folds_of(points: Points) -> NDArray[np.int64]:
+    """Deal the points into folds."""
+    return np.random.default_rng(1).integers(0, _N_FOLDS, len(points.x))

@@ -1,0 +1,184 @@
+"""What is read of a workload, of a program and of the machine: the entries of a recording."""
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.common.device_records import KINDS, Work, duration_us, short_name
+from benchmarks.fidelity.bench import (
+    MOST_PENDING,
+    Bench,
+    device_reading,
+    event_us,
+    host_us,
+    median_us,
+)
+from benchmarks.fidelity.catalogue import Workload
+from benchmarks.fidelity.programs import Program
+from gpulab.profiling import ActivityRecord
+
+Recording = dict[str, Any]
+
+_N_WARM_UPS = 3
+_MOST_DEVICE_S = 0.15  # per reading, so that large workloads do not take all of the time
+_N_TOP_KERNELS = 8
+# No kernel was launched in less on the machines seen; bounds how many a call may have launched.
+_SHORTEST_LAUNCH_S = 3e-6
+
+
+def host_of_workload(workload: Workload, bench: Bench) -> Recording:
+    """Return host and event times of one workload; the profiler is not used."""
+    with workload.precision():
+        work, duration_s, launch_s = _warm(workload.build())
+        n_pending = 2 + launch_s / _SHORTEST_LAUNCH_S
+        room = int(MOST_PENDING / n_pending)
+        n_calls = _affordable(min(bench.n_calls, room), duration_s, at_least=2)
+        n_pairs = _affordable(min(bench.n_repetitions, room), duration_s, at_least=2)
+        host = host_us(bench, work, n_calls)
+        return {
+            "host_us": host,
+            "n_host_calls": n_calls,
+            "event_us": event_us(work, n_pairs, host * 1e-6),
+            "sm_clock_mhz": sm_clock_mhz(),
+        }
+
+
+def device_of_workload(workload: Workload, bench: Bench) -> Recording:
+    """Return the device times of one workload."""
+    with workload.precision():
+        work, duration_s, _ = _warm(workload.build())
+        n_repetitions = _affordable(bench.n_repetitions, duration_s, at_least=2)
+        return {"device": device_reading(bench, work, n_repetitions)}
+
+
+def _warm(work: Work) -> tuple[Work, float, float]:
+    """Call a few times; return the work, its time on the wall and the host's part of that."""
+    for _ in range(_N_WARM_UPS):
+        work()
+    walls_s, launches_s = [], []
+    for _ in range(3):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        work()
+        launches_s.append(time.perf_counter() - start_s)
+        torch.cuda.synchronize()
+        walls_s.append(time.perf_counter() - start_s)
+    return work, min(walls_s), min(launches_s)
+
+
+def _affordable(n: int, duration_s: float, *, at_least: int) -> int:
+    return max(at_least, min(n, int(_MOST_DEVICE_S / max(duration_s, 1e-6))))
+
+
+def _steps(program: Program) -> Work:
+    """Return the steps of a program that are enqueued before a wait, warmed up."""
+    step = program.make()
+    for _ in range(_N_WARM_UPS):
+        step()
+
+    def steps() -> None:
+        for _ in range(program.n_steps):
+            step()
+
+    return steps
+
+
+def host_of_program(program: Program, bench: Bench) -> Recording:
+    """Return what a step takes to enqueue, and on the wall; the profiler is not used."""
+    steps, n = _steps(program), program.n_steps
+    enqueued_s, walls_s = [], []
+    for _ in range(bench.n_rounds):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        steps()
+        enqueued_s.append((time.perf_counter() - start_s) / n)
+        torch.cuda.synchronize()
+        walls_s.append((time.perf_counter() - start_s) / n)
+    return {"n_steps": n, "wall_us": median_us(walls_s), "host_us": median_us(enqueued_s)}
+
+
+def device_of_program(program: Program, bench: Bench) -> Recording:
+    """Return what a step makes the device do."""
+    records, n = bench.records(_steps(program)), program.n_steps
+    return {
+        "busy_us": round(_union_us(records) / n, 3),
+        "summed_us": round(sum(map(duration_us, records)) / n, 3),
+        **{f"n_{kind}": sum(r.kind == kind for r in records) / n for kind in KINDS},
+        "kernels": _top_kernels(records, n),
+    }
+
+
+def _union_us(records: list[ActivityRecord]) -> float:
+    """Time in which the device does anything at all."""
+    busy_ns = end_ns = 0
+    for record in records:
+        busy_ns += max(0, record.end_ns - max(end_ns, record.start_ns))
+        end_ns = max(end_ns, record.end_ns)
+    return busy_ns / 1e3
+
+
+def _top_kernels(records: list[ActivityRecord], n_steps: int) -> list[dict[str, Any]]:
+    found: dict[str, list[float]] = {}
+    for record in records:
+        found.setdefault(short_name(record.name), []).append(duration_us(record))
+    top = sorted(found.items(), key=lambda item: -sum(item[1]))[:_N_TOP_KERNELS]
+    return [
+        {
+            "name": name,
+            "n_per_step": len(values) / n_steps,
+            "median_us": round(statistics.median(values), 3),
+        }
+        for name, values in top
+    ]
+
+
+def provenance() -> dict[str, Any]:
+    """Return on what the recording is taken."""
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "driver": _nvml(lambda nvml, _: nvml.nvmlSystemGetDriverVersion()),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call] # torch's
+        "python": platform.python_version(),
+        "cpu": _cpu_model(),
+        "date": datetime.now(tz=UTC).date().isoformat(),
+        "sm_clock_mhz": sm_clock_mhz(),
+        "memory_clock_mhz": _nvml(lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 2)),
+        "power_limit_w": _nvml(
+            lambda nvml, gpu: nvml.nvmlDeviceGetPowerManagementLimit(gpu) / 1e3
+        ),
+    }
+
+
+def sm_clock_mhz() -> int | None:
+    """Return the clock of the multiprocessors now, where the driver tells it."""
+    clock: int | None = _nvml(lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 1))
+    return clock
+
+
+def _nvml(ask: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401 # what NVML answers
+    """Ask the driver about the first GPU; None where it does not answer."""
+    try:
+        import pynvml  # type: ignore[import-untyped] # it has no types
+
+        pynvml.nvmlInit()  # counts its callers: cheap after the first
+        answer = ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex(0))
+    except Exception:  # noqa: BLE001 # the package, the driver or the right may be missing
+        return None
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(names)} x {names[0]}" if names else platform.processor()

@@ -1,0 +1,291 @@
+"""Recorded beside virtual: the table, how far apart they are, and the page that says so."""
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
+
+_ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
+# All but the unseen ones have been fitted to.
+_SHOWN = {
+    UNSEEN: "unseen",
+    EARLIER: "fitted: earlier draws",
+    HELD_OUT: "fitted: other listed",
+    FIT: "fitted: listed",
+}
+GOAL_MEDIAN, GOAL_P90 = 0.10, 0.25
+
+Recording = dict[str, Any]
+Lines = list[str]
+Keys = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One time, recorded and virtual, in microseconds."""
+
+    recorded_us: float
+    virtual_us: float
+
+    @property
+    def error(self) -> float:
+        """Virtual over recorded, less one: 0.1 is a tenth too long."""
+        return self.virtual_us / self.recorded_us - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One workload or program in both recordings.
+
+    Attributes
+    ----------
+    pairs
+        By what was read, e.g. ``"hot"``; what one of the two lacks is missing.
+    failed
+        Why something could not be read, or empty.
+    """
+
+    name: str
+    role: str
+    family: str
+    pairs: dict[str, Pair]
+    failed: str = ""
+
+
+def workload_rows(recorded: Recording, computed: Recording) -> list[Row]:
+    """Return the workloads that the recording has, by family and role."""
+    keys: Keys = {
+        "hot": ("device", "hot_us"),
+        "cold": ("device", "cold_us"),
+        "event": ("event_us",),
+        "host": ("host_us",),
+    }
+    rows = [
+        _row(name, entry, computed.get("workloads", {}).get(name, {}), keys)
+        for name, entry in recorded.get("workloads", {}).items()
+    ]
+    return sorted(rows, key=lambda row: (row.family, row.role))
+
+
+def program_rows(recorded: Recording, computed: Recording) -> list[Row]:
+    """Return the programs that the recording has."""
+    keys: Keys = {"wall": ("wall_us",), "host": ("host_us",), "busy": ("busy_us",)}
+    return [
+        _row(name, entry, computed.get("programs", {}).get(name, {}), keys)
+        for name, entry in recorded.get("programs", {}).items()
+    ]
+
+
+def _row(name: str, recorded: Recording, computed: Recording, keys: Keys) -> Row:
+    failed = ""
+    for side, entry in (("recorded", recorded), ("virtual", computed)):
+        if not entry or "failed" in entry:
+            failed = failed or f"{side}: {entry.get('failed', 'not there')}"
+    pairs = {}
+    for what, path in keys.items():
+        here, there = _at(recorded, path), _at(computed, path)
+        if here and there is not None:
+            pairs[what] = Pair(here, there)
+    return Row(name, recorded.get("role", ""), recorded.get("family", ""), pairs, failed)
+
+
+def _at(entry: Any, path: tuple[str, ...]) -> float | None:  # noqa: ANN401 # parsed JSON
+    for key in path:
+        entry = entry.get(key) if isinstance(entry, dict) else None
+    return entry if isinstance(entry, (int, float)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How large the errors of some times are, whichever way they go.
+
+    Attributes
+    ----------
+    median, p90
+        Absolute errors that half and nine tenths of the times do not exceed, as shares.
+    bias
+        Median of the errors with their sign.
+    """
+
+    n: int
+    median: float
+    p90: float
+    bias: float
+
+
+def score(pairs: list[Pair]) -> Score | None:
+    """Return the score of some times, or None of none."""
+    if not pairs:
+        return None
+    sizes = sorted(abs(pair.error) for pair in pairs)
+    p90 = statistics.quantiles(sizes, n=10, method="inclusive")[-1] if len(sizes) > 1 else sizes[0]
+    bias = statistics.median(pair.error for pair in pairs)
+    return Score(len(pairs), statistics.median(sizes), p90, bias)
+
+
+def chosen(rows: list[Row], what: tuple[str, ...], role: str = "") -> list[Pair]:
+    """Return the times named ``what`` of the rows of a role, or of all."""
+    return [
+        row.pairs[key]
+        for row in rows
+        for key in what
+        if key in row.pairs and role in {"", row.role}
+    ]
+
+
+def _score_cells(result: Score | None) -> Lines:
+    if result is None:
+        return ["0", "", "", ""]
+    shares = (f"{result.median:.1%}", f"{result.p90:.1%}", f"{result.bias:+.1%}")
+    return [str(result.n), *shares]
+
+
+_SCORE_HEAD = ["times", "median", "p90", "median with sign"]
+
+
+def summary(recorded: Recording, computed: Recording) -> Lines:
+    """Return the table of scores, as lines of Markdown."""
+    rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
+    cells = []
+    for role in _ROLES:
+        cells += [
+            [
+                f"device times, {_SHOWN[role]}",
+                *_score_cells(score(chosen(rows, ("hot", "cold"), role))),
+            ],
+            [f"event times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("event",), role)))],
+            [f"host times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("host",), role)))],
+        ]
+    cells += [
+        [f"programs, {label}", *_score_cells(score(chosen(whole, (what,))))]
+        for what, label in (("wall", "wall time"), ("host", "host time"), ("busy", "busy device"))
+    ]
+    return _grid(["absolute error of", *_SCORE_HEAD], cells)
+
+
+def family_summary(rows: list[Row]) -> Lines:
+    """Return the scores of device times by family, as lines of Markdown."""
+    families = sorted({row.family for row in rows})
+    cells = []
+    for family in families:
+        members = [row for row in rows if row.family == family]
+        scores = {role: score(chosen(members, ("hot", "cold"), role)) for role in _ROLES}
+        cells += [
+            [family, _SHOWN[role], *_score_cells(found)] for role, found in scores.items() if found
+        ]
+    return _grid(["family", "role", *_SCORE_HEAD], cells)
+
+
+def _pair_cells(row: Row, what: tuple[str, ...]) -> Lines:
+    cells: Lines = []
+    for key in what:
+        pair = row.pairs.get(key)
+        if pair is None:
+            cells += ["", "", ""]
+        else:
+            figures = (f"{pair.recorded_us:,.2f}", f"{pair.virtual_us:,.2f}")
+            cells += [*figures, f"{pair.error:+.0%}"]
+    return cells
+
+
+def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
+    """Return a line of Markdown for each row; times are in microseconds."""
+    head = ["", "role"] if any(row.role for row in rows) else [""]
+    head += [name for key in what for name in (f"{key} µs", "virtual", "error")]
+    cells = []
+    for row in rows:
+        if not row.pairs:
+            continue
+        first = [row.name, _SHOWN[row.role]] if row.role else [row.name]
+        cells.append([*first, *_pair_cells(row, what)])
+    return _grid(head, cells)
+
+
+def failures(rows: list[Row]) -> Lines:
+    """Return a line of Markdown for each row of which something could not be read."""
+    return [f"- {row.name}: {row.failed}" for row in rows if row.failed]
+
+
+def fact_lines(recorded: Recording, computed: Recording) -> Lines:
+    """Return the facts side by side, as lines of Markdown."""
+    cells = [
+        [f"{group}: {key}", _number(value), _number(there.get(key))]
+        for group, here, there in _fact_groups(recorded, computed)
+        for key, value in here.items()
+        if key != "failed"
+    ]
+    return _grid(["fact", "recorded", "virtual"], cells)
+
+
+def _fact_groups(
+    recorded: Recording, computed: Recording
+) -> Iterator[tuple[str, Recording, Recording]]:
+    for group, here in recorded.get("facts", {}).items():
+        yield group, here, computed.get("facts", {}).get(group, {})
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 # parsed JSON
+    return f"{value:,.2f}" if isinstance(value, float) else str("" if value is None else value)
+
+
+def _grid(head: Lines, rows: list[Lines]) -> Lines:
+    """Lay out a Markdown table whose columns also line up as plain text."""
+    cells = [head, *rows]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(head))]
+
+    def line(row: Lines) -> str:
+        padded = [
+            text.rjust(width) if i else text.ljust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "| " + " | ".join(padded) + " |"
+
+    rule = [("-" * width if not i else "-" * (width - 1) + ":") for i, width in enumerate(widths)]
+    return [line(head), line(rule), *map(line, rows)]
+
+
+def table(recorded: Recording, computed: Recording) -> str:
+    """Return everything that is printed."""
+    rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
+    parts = [
+        fact_lines(recorded, computed),
+        details(rows, ("hot", "cold", "event", "host")),
+        details(whole, ("wall", "host", "busy")),
+        failures([*rows, *whole]),
+        family_summary(rows),
+        summary(recorded, computed),
+        [verdict(rows)],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _is_met(result: Score) -> bool:
+    return result.median <= GOAL_MEDIAN and result.p90 <= GOAL_P90
+
+
+def verdict(rows: list[Row]) -> str:
+    """Return whether the unseen workloads meet the goal, in a few sentences."""
+    result = score(chosen(rows, ("hot", "cold"), UNSEEN))
+    goal = f"a median of at most {GOAL_MEDIAN:.0%} and a p90 of at most {GOAL_P90:.0%}"
+    if result is None:
+        return f"The goal is {goal}; nothing unseen could be compared."
+    return (
+        f"The goal for absolute errors of device times of unseen workloads is {goal}. "
+        f"They are {result.median:.1%} and {result.p90:.1%} over {result.n} times: "
+        f"**the goal is {'met' if _is_met(result) else 'missed'}**."
+    )
+
+
+def misses(rows: list[Row]) -> Lines:
+    """Return the families whose unseen workloads miss the goal, and by how much, as Markdown."""
+    cells = []
+    for family in sorted({row.family for row in rows}):
+        result = score(chosen([r for r in rows if r.family == family], ("hot", "cold"), UNSEEN))
+        if result is None or _is_met(result):
+            continue
+        over = (result.median - GOAL_MEDIAN, result.p90 - GOAL_P90)
+        beyond = [f"+{100 * share:.1f}" if share > 0 else "met" for share in over]
+        cells.append([family, *_score_cells(result), *beyond])
+    return _grid(["family", *_SCORE_HEAD, "median beyond goal", "p90 beyond goal"], cells)

@@ -1,0 +1,22 @@
+"""The GPU's clock, power and temperature: read, judged, and locked where you ask for it."""
+
+from gpulab.clocks._lock import Lock, lock
+from gpulab.clocks._read import PARTS, QUICK, read, try_read, watch, watch_by
+from gpulab.clocks._reading import Reading, to_frame
+from gpulab.clocks._regime import Regime, flag, summarize
+
+__all__ = [
+    "PARTS",
+    "QUICK",
+    "Lock",
+    "Reading",
+    "Regime",
+    "flag",
+    "lock",
+    "read",
+    "summarize",
+    "to_frame",
+    "try_read",
+    "watch",
+    "watch_by",
+]

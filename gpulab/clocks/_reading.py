@@ -1,0 +1,92 @@
+"""What one look at a GPU's clock, power and temperature gave."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+IDLE, POWER_CAP = "idle", "power cap"
+HARDWARE, POWER_BRAKE = "hardware slowdown", "power brake"
+HEAT_SEEN, HEAT_FORCED = "thermal slowdown (software)", "thermal slowdown (hardware)"
+
+# NVML's bits of nvmlClocksEventReasons, which it used to call throttle reasons.
+_REASONS = {
+    0x001: IDLE,
+    0x002: "applications clocks",
+    0x004: POWER_CAP,
+    0x008: HARDWARE,
+    0x010: "sync boost",
+    0x020: HEAT_SEEN,
+    0x040: HEAT_FORCED,
+    0x080: POWER_BRAKE,
+    0x100: "display clocks",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at a GPU; a part that was not asked for, or that the driver refuses, is None.
+
+    Attributes
+    ----------
+    at_s
+        ``time.perf_counter()`` when the look began. What it saw is older: the driver of an H200
+        renews all values every 0.1 s and tells the last ones until then.
+    sm_mhz, memory_mhz
+        Clock of the multiprocessors and of the device memory.
+    power_w, power_limit_w
+        Drawn, as the driver averages it (over 1 s on an H200), and the limit in force. The
+        average says little about this moment.
+    temperature_c
+        Of the die, in degrees Celsius.
+    utilization
+        Percent of the recent time in which any kernel ran; not how much of the GPU it used.
+    reasons
+        Why the clock is not higher; ``()`` where the driver gives no reason. On an H200 a reason
+        comes 0.1 s after the clock has fallen, and stays for 0.5 s after the work is done.
+    max_sm_mhz
+        The highest clock that the multiprocessors can have.
+    """
+
+    at_s: float
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: int | None = None
+    utilization: int | None = None
+    reasons: tuple[str, ...] | None = None
+    max_sm_mhz: int | None = None
+
+
+def reasons_of(mask: int) -> tuple[str, ...]:
+    """Return NVML's bit mask of reasons in words, lowest bit first; unknown bits by number."""
+    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    return tuple(_REASONS.get(bit, f"reason {bit:#x}") for bit in bits)
+
+
+def in_order(reasons: Iterable[str]) -> tuple[str, ...]:
+    """Return each reason once, in the order of NVML's bits, unknown ones last."""
+    known = list(_REASONS.values())
+    return tuple(
+        sorted(set(reasons), key=lambda word: (known.index(word) if word in known else 99, word))
+    )
+
+
+def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
+    """Return one row a reading: seconds since the first one, then its parts.
+
+    The reasons of a reading are one text, empty where there is none.
+    """
+    import pandas as pd
+
+    kept = list(readings)
+    rows = [asdict(reading) for reading in kept]
+    for row in rows:
+        row["time_s"] = row["at_s"] - kept[0].at_s
+        row["reasons"] = None if row["reasons"] is None else ", ".join(row["reasons"])
+    parts = [field.name for field in fields(Reading) if field.name != "at_s"]
+    return pd.DataFrame(rows, columns=["time_s", *parts])

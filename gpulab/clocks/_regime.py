@@ -1,0 +1,219 @@
+"""What readings say about the regime that samples were taken in: pure functions, no driver."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+from gpulab.clocks._reading import (
+    HARDWARE,
+    HEAT_FORCED,
+    HEAT_SEEN,
+    IDLE,
+    POWER_BRAKE,
+    POWER_CAP,
+    Reading,
+    in_order,
+)
+from gpulab.errors import InvalidOptionError
+
+# The clock moves in steps of 15 of about 2000 MHz, and a settled one trembles by two or three of
+# them; beyond, times differ by more than their intervals usually do.
+TOLERANCE = 0.03
+_PROTECTION = frozenset({HARDWARE, POWER_BRAKE, HEAT_SEEN, HEAT_FORCED})
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """In which regime of clock and power a GPU was, as far as readings tell.
+
+    Between two readings the clock may have been anywhere.
+
+    Attributes
+    ----------
+    kind
+        ``"burst"``: at the highest clock, which long work may not keep. ``"settled"``: lower, at
+        what the power limit or a lock allows. ``"throttled"``: slowed by heat or to protect the
+        hardware. ``"idle"``: the readings met no work. ``"unknown"``.
+    why
+        One clause for people.
+    lowest_mhz, highest_mhz
+        Of the readings in which the GPU was not idle.
+    max_sm_mhz
+        The highest clock that it can have.
+    reasons
+        What held the clock down, in any of the readings.
+    change
+        How far the lowest clock lies below the highest, as a share of that.
+    changed
+        Whether this is more than was tolerated, so that one number describes two regimes.
+    """
+
+    kind: str
+    why: str
+    lowest_mhz: int | None = None
+    highest_mhz: int | None = None
+    max_sm_mhz: int | None = None
+    reasons: tuple[str, ...] = ()
+    change: float = 0.0
+    changed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.why}"
+
+
+def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANCE) -> Regime:
+    """Return the regime of readings taken before, while and after samples were.
+
+    Parameters
+    ----------
+    readings
+        In any order; None, as from a driver that does not answer, is left out.
+    tolerance
+        Change of the clock, as a share, that still counts as one regime.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``tolerance`` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> fast = Reading(0.0, sm_mhz=1980, reasons=(), max_sm_mhz=1980)
+    >>> print(summarize([fast, fast]))
+    burst: the clock stayed at 1980 of 1980 MHz
+    """
+    _check_tolerance(tolerance)
+    known = [reading for reading in readings if reading is not None]
+    if not known:
+        return Regime("unknown", "there is no reading of the clock")
+    awake = [reading for reading in known if IDLE not in (reading.reasons or ())]
+    if not awake:
+        return Regime("idle", "the GPU was idle at every reading")
+    tops = (reading.max_sm_mhz for reading in known if reading.max_sm_mhz is not None)
+    return _of_busy(awake, next(tops, None), tolerance)
+
+
+def flag(
+    readings: Sequence[Reading | None],
+    batch_sizes: Sequence[int] | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+) -> tuple[bool, ...]:
+    """Tell of each sample whether it was taken in another regime than the median one.
+
+    That is: at a clock that differs by more than ``tolerance``, or slowed by heat or to protect
+    the hardware where most samples were not. A sample without a reading is not flagged, which
+    does not say that it was taken in the same regime; and a reading is up to 0.1 s old, so of
+    shorter batches the one before may be meant.
+
+    Parameters
+    ----------
+    readings
+        One a batch of samples, in their order.
+    batch_sizes
+        Samples of each batch; None means one.
+    tolerance
+        Change of the clock, as a share, that still counts as one regime.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is not one size a reading, or ``tolerance`` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> flag([Reading(0.0, 1980), Reading(0.1, 1440)], [1, 3])
+    (True, False, False, False)
+    """
+    _check_tolerance(tolerance)
+    sizes = [1] * len(readings) if batch_sizes is None else list(batch_sizes)
+    if len(sizes) != len(readings):
+        raise InvalidOptionError(
+            f"{len(sizes)} batch_sizes for {len(readings)} readings; give one size a reading"
+        )
+    per_sample = [reading for reading, n in zip(readings, sizes, strict=True) for _ in range(n)]
+    clocks = [each.sm_mhz for each in per_sample if each is not None and each.sm_mhz is not None]
+    # Of an even number the lower of the middle two: their mean may be a clock that never was.
+    usual_mhz = median_low(clocks) if clocks else None
+    slowed = [_is_slowed(each) for each in per_sample if each is not None]
+    usually_slowed = 2 * sum(slowed) > len(slowed)
+    return tuple(
+        each is not None
+        and (
+            _differs(each.sm_mhz, usual_mhz, tolerance)
+            or (_is_slowed(each) and not usually_slowed)
+        )
+        for each in per_sample
+    )
+
+
+def _check_tolerance(tolerance: float) -> None:
+    if not 0 < tolerance < 1:
+        raise InvalidOptionError(
+            f"tolerance={tolerance}; it must lie between 0 and 1, for example {TOLERANCE}"
+        )
+
+
+def _is_slowed(reading: Reading) -> bool:
+    return not _PROTECTION.isdisjoint(reading.reasons or ())
+
+
+def _differs(clock_mhz: int | None, usual_mhz: int | None, tolerance: float) -> bool:
+    if clock_mhz is None or usual_mhz is None:
+        return False
+    return abs(clock_mhz - usual_mhz) > tolerance * usual_mhz
+
+
+def _of_busy(awake: Sequence[Reading], top_mhz: int | None, tolerance: float) -> Regime:
+    clocks = [reading.sm_mhz for reading in awake if reading.sm_mhz is not None]
+    reasons = in_order(word for reading in awake for word in reading.reasons or ())
+    if not clocks:
+        slowed = [word for word in reasons if word in _PROTECTION]
+        kind = "throttled" if slowed else "unknown"
+        why = f"the driver reports: {', '.join(slowed)}" if slowed else "the clock was not read"
+        return Regime(kind, why, max_sm_mhz=top_mhz, reasons=reasons)
+    lowest_mhz, highest_mhz = min(clocks), max(clocks)
+    change = (highest_mhz - lowest_mhz) / highest_mhz if highest_mhz else 0.0
+    is_top = top_mhz is not None and not _differs(median_low(clocks), top_mhz, tolerance)
+    kind, cause = _judge(
+        reasons, is_top=is_top, top_is_known=top_mhz is not None, changed=change > tolerance
+    )
+    where = _where(lowest_mhz, highest_mhz, top_mhz)
+    return Regime(
+        kind=kind,
+        why=f"{where}{cause}",
+        lowest_mhz=lowest_mhz,
+        highest_mhz=highest_mhz,
+        max_sm_mhz=top_mhz,
+        reasons=reasons,
+        change=change,
+        changed=change > tolerance,
+    )
+
+
+def _where(lowest_mhz: int, highest_mhz: int, top_mhz: int | None) -> str:
+    top = "" if top_mhz is None else f" of {top_mhz}"
+    if lowest_mhz == highest_mhz:
+        return f"the clock stayed at {lowest_mhz}{top} MHz"
+    return f"the clock lay between {lowest_mhz} and {highest_mhz}{top} MHz"
+
+
+def _judge(
+    reasons: tuple[str, ...], *, is_top: bool, top_is_known: bool, changed: bool
+) -> tuple[str, str]:
+    """Return the kind, and what goes behind the clocks as their cause."""
+    slowed = [word for word in reasons if word in _PROTECTION]
+    if slowed:
+        return "throttled", f"; the driver reports: {', '.join(slowed)}"
+    # The clock comes before the power cap, which the driver goes on naming for a while after the
+    # work that it slowed is done, and names late when it begins to.
+    if is_top:
+        return "burst", ""
+    if POWER_CAP in reasons:
+        return "settled", ", held by the power cap"
+    if not top_is_known:
+        return "unknown", "; the highest possible one was not read"
+    if reasons:
+        return "settled", f"; the driver reports: {', '.join(reasons)}"
+    silent = ", and the driver gives no reason"
+    return ("unknown", silent) if changed else ("settled", f"{silent}: it may be locked")

@@ -1,0 +1,27 @@
+"""Which GPU is in use, a real one or the virtual one, and what this machine can time."""
+
+from gpulab.device._device import (
+    STAND_IN,
+    Device,
+    active,
+    conditions,
+    current,
+    doctor,
+    find,
+    outside,
+    use,
+)
+from gpulab.device._probe import cuda_obstacle
+
+__all__ = [
+    "STAND_IN",
+    "Device",
+    "active",
+    "conditions",
+    "cuda_obstacle",
+    "current",
+    "doctor",
+    "find",
+    "outside",
+    "use",
+]

@@ -1,0 +1,103 @@
+"""What this machine has for timing GPU work, and what takes the place of what it lacks."""
+
+import importlib
+import importlib.metadata
+import platform
+from typing import Any
+
+from gpulab.device import _probe
+from gpulab.device._report import DiagnosisRow, Report
+
+
+def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | None) -> Report:
+    """Look at everything that timing depends on.
+
+    Parameters
+    ----------
+    in_use
+        The GPU that measurements take now, in words.
+    obstacle
+        What :func:`cuda_obstacle` found.
+    virtual
+        Why the virtual GPU cannot be used, or None where it can.
+    """
+    return Report(
+        (
+            _python_row(),
+            _torch_row(),
+            _device_row(in_use, obstacle),
+            _probe.read_driver_version(),
+            _clock_row(obstacle),
+            _profiler_row(obstacle),
+            _virtual_row(virtual),
+            _lab_row(),
+        )
+    )
+
+
+def _python_row() -> DiagnosisRow:
+    supported = _probe.is_within(platform.python_version(), _probe.PYTHON_RANGE)
+    advice = "" if supported else "nothing; make an environment with Python 3.11, 3.12 or 3.13"
+    return DiagnosisRow("Python", platform.python_version(), "3.11 to 3.13 are supported", advice)
+
+
+def _torch_row() -> DiagnosisRow:
+    supported = _probe.is_within(_probe.torch_version(), _probe.TORCH_RANGE)
+    advice = "" if supported else 'nothing; pip install "torch>=2.11,<2.14"'
+    return DiagnosisRow("torch", _probe.torch_version(), "2.11 to 2.13 are supported", advice)
+
+
+def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
+    if obstacle is None:
+        return DiagnosisRow("GPU", in_use, "torch can use a CUDA GPU")
+    return DiagnosisRow("GPU", "none", obstacle.reason, in_use)
+
+
+def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
+    lacking = "nothing; results carry no clock"
+    if obstacle is not None:
+        return DiagnosisRow("clocks", "not readable", "there is no GPU to read", lacking)
+    import torch
+
+    try:
+        clock_mhz = torch.cuda.clock_rate()
+    except Exception as error:  # noqa: BLE001 # NVML's own errors cannot be named without it
+        return DiagnosisRow("clocks", "not readable", f"NVML answers: {error}", lacking)
+    return DiagnosisRow("clocks", f"{clock_mhz} MHz", "read through NVML")
+
+
+def _profiler_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
+    instead = "CUDA events"
+    if obstacle is not None:
+        return DiagnosisRow("profiler", "not usable", "there is no GPU to trace", instead)
+    from torch import profiler
+
+    activities: Any = profiler.supported_activities
+    if profiler.ProfilerActivity.CUDA not in activities():
+        return DiagnosisRow(
+            "profiler", "not usable", "this torch was built without CUPTI", instead
+        )
+    return DiagnosisRow("profiler", "usable", "this torch was built with CUPTI")
+
+
+def _virtual_row(failure: str | None) -> DiagnosisRow:
+    if failure is not None:
+        cure = (
+            ""
+            if _probe.is_within(_probe.torch_version(), _probe.TORCH_RANGE)
+            else ", or a torch that is supported"
+        )
+        return DiagnosisRow("virtual GPU", "not usable", failure, f"a CUDA GPU only{cure}")
+    checked = "values, gradients, streams, graphs and more passed their self-check"
+    return DiagnosisRow(
+        "virtual GPU", "usable", f"{checked}; its times are computed, not measured"
+    )
+
+
+def _lab_row() -> DiagnosisRow:
+    try:
+        version = importlib.metadata.version("jupyterlab")
+    except importlib.metadata.PackageNotFoundError:
+        cure = "plain Python; or pip install jupyterlab"
+        return DiagnosisRow("JupyterLab", "not installed", "the lessons need it", cure)
+    return DiagnosisRow("JupyterLab", version, "the lessons run in it")

@@ -1,0 +1,155 @@
+"""Find out what this machine has: versions, the driver, and why CUDA cannot be used."""
+
+import ctypes
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cache
+
+from gpulab.device._report import DiagnosisRow
+from gpulab.errors import UnsupportedVersionError
+
+PYTHON_RANGE = ((3, 11), (3, 14))
+TORCH_RANGE = ((2, 11), (2, 14))
+DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why torch cannot use a CUDA GPU here, and what would change that."""
+
+    reason: str
+    cure: str
+
+
+def check_versions() -> None:
+    """Refuse a Python or a torch outside the supported range.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If one of the two is too old or too new; the message says what to install.
+    """
+    if not is_within(platform.python_version(), PYTHON_RANGE):
+        raise UnsupportedVersionError(
+            f"Python {platform.python_version()} is not supported; "
+            "make an environment with Python 3.11, 3.12 or 3.13"
+        )
+    if not is_within(torch_version(), TORCH_RANGE):
+        raise UnsupportedVersionError(
+            f"torch {torch_version()} is not supported; "
+            'install a supported one: pip install "torch>=2.11,<2.14"'
+        )
+
+
+def is_within(version: str, bounds: tuple[tuple[int, int], tuple[int, int]]) -> bool:
+    """Tell whether a version such as ``"2.13.0"`` lies in a range; its end is outside."""
+    major, minor = version.split(".")[:2]
+    return bounds[0] <= (int(major), int(minor)) < bounds[1]
+
+
+def torch_version() -> str:
+    """Return the version of the torch that is imported, e.g. ``"2.13.0+cpu"``."""
+    import torch
+
+    return str(torch.__version__)
+
+
+def cuda_version() -> str | None:
+    """Return the version of CUDA that torch was built for, or None for a CPU build."""
+    import torch
+
+    return torch.version.cuda
+
+
+def cuda_name() -> str:
+    """Return the name of the current CUDA GPU, as the driver reports it."""
+    import torch
+
+    return torch.cuda.get_device_name()
+
+
+def cuda_obstacle() -> Obstacle | None:
+    """Return why torch cannot use a CUDA GPU, or None where it can.
+
+    Ask outside the virtual GPU: inside it, torch sees a GPU by design.
+    """
+    import torch
+
+    release = torch_version().split("+", maxsplit=1)[0]
+    built_for = cuda_version()
+    if built_for is None:
+        return Obstacle(
+            f"torch {release} is a CPU build",
+            "install a build of torch for CUDA, or use the virtual GPU: gpulab.use()",
+        )
+    with warnings.catch_warnings():
+        # torch warns here of what the obstacles below say with their cure
+        warnings.simplefilter("ignore")
+        if torch.cuda.is_available():
+            return None
+    return _driver_obstacle(f"torch {release} is built for CUDA {built_for}", built_for)
+
+
+def _driver_obstacle(build: str, built_for: str) -> Obstacle:
+    supported = driver_cuda_version()
+    if supported is None:
+        return Obstacle(
+            f"{build}, but no NVIDIA driver was found", "install the NVIDIA driver for your GPU"
+        )
+    # within one major version of CUDA, torch also runs on an older driver
+    if supported[0] < int(built_for.split(".", maxsplit=1)[0]):
+        return Obstacle(
+            f"{build}, but the NVIDIA driver supports CUDA {supported[0]}.{supported[1]} at most",
+            "update the NVIDIA driver, or install a torch built for an older CUDA",
+        )
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return Obstacle(
+            f"{build}, but CUDA_VISIBLE_DEVICES={visible!r} shows it no GPU",
+            "unset CUDA_VISIBLE_DEVICES and start Python again",
+        )
+    return Obstacle(
+        f"{build} and the NVIDIA driver is there, but no GPU is visible",
+        "check that nvidia-smi lists a GPU",
+    )
+
+
+def driver_cuda_version() -> tuple[int, int] | None:
+    """Return the newest CUDA that the installed driver supports, or None without a driver."""
+    try:
+        library = ctypes.CDLL(DRIVER_LIBRARY)
+    except OSError:
+        return None
+    version = ctypes.c_int(0)
+    # needs no initialised driver, so it answers where no GPU does; 12040 means 12.4
+    library.cuDriverGetVersion(ctypes.byref(version))
+    return version.value // 1000, version.value % 1000 // 10
+
+
+@cache
+def driver_version() -> str | None:
+    """Return the version of the NVIDIA driver, e.g. ``"580.159.03"``, or None if unreadable."""
+    found = read_driver_version()
+    return found.state if not found.instead else None
+
+
+def read_driver_version() -> DiagnosisRow:
+    """Return the version of the NVIDIA driver as a row of the report."""
+    lacking = "nothing; results carry no driver version"
+    try:
+        nvml = importlib.import_module("pynvml")
+    except ModuleNotFoundError:
+        return DiagnosisRow("driver", "unknown", "nvidia-ml-py is not installed", lacking)
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return DiagnosisRow("driver", "none found", f"NVML answers: {error}", lacking)
+    try:
+        return DiagnosisRow("driver", str(nvml.nvmlSystemGetDriverVersion()), "read through NVML")
+    finally:
+        nvml.nvmlShutdown()

@@ -1,0 +1,61 @@
+"""The report of ``gpulab doctor``: one row for each thing that timing depends on."""
+
+from dataclasses import asdict, dataclass
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRow:
+    """One thing that timing depends on.
+
+    Attributes
+    ----------
+    topic, state
+        What was looked at, and what was found.
+    reason
+        Why it is so.
+    instead
+        What is used in its place; empty where nothing is missing.
+    """
+
+    topic: str
+    state: str
+    reason: str
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found on this machine, one row a topic. It says what can be timed, not how well."""
+
+    rows: tuple[DiagnosisRow, ...]
+
+    def __str__(self) -> str:
+        widths = [max(len(getattr(row, name)) for row in self.rows) for name in ("topic", "state")]
+        return "\n".join(
+            f"{row.topic:{widths[0]}}  {row.state:{widths[1]}}  {explain(row)}"
+            for row in self.rows
+        )
+
+    def _repr_html_(self) -> str:
+        # Jupyter's own style sets tables to the right, which suits numbers only.
+        left = 'style="text-align: left"'
+        head = "".join(f'<th scope="col" {left}>{name}</th>' for name in ("Topic", "State", "Why"))
+        body = "".join(
+            f'<tr><th scope="row" {left}>{escape(row.topic)}</th>'
+            f"<td {left}>{escape(row.state)}</td><td {left}>{escape(explain(row))}</td></tr>"
+            for row in self.rows
+        )
+        return (
+            "<table><caption>What this machine has for timing GPU work</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the rows as plain data, ready for JSON."""
+        return {"schema": "gpulab.doctor/1", "rows": [asdict(row) for row in self.rows]}
+
+
+def explain(row: DiagnosisRow) -> str:
+    """Say why a row is as it is, and what is used in place of what is missing."""
+    return f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason

@@ -1,0 +1,253 @@
+"""A guess made before measuring, kept, and held against what came out."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from gpulab.exercises import _html
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers import read_number
+from gpulab.provenance import place
+from gpulab.units import format_estimate, format_time
+
+if TYPE_CHECKING:
+    from gpulab.measurement import Measurement
+
+
+_TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
+_COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
+_NEAR, _FAR = 2.0, 10.0
+_SAME = 1.05
+
+_CLOSE = _html.Tone("#009E73", "✓", "Close.")
+_FAIR = _html.Tone("#0072B2", "~", "Not far.")
+_OFF = _html.Tone("#D55E00", "✗", "Far off.")
+_OTHER = _html.Tone("#D55E00", "✗", "Different.")
+_NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
+
+
+@dataclass(frozen=True, slots=True)
+class GuessReview:
+    """A guess beside what came out.
+
+    Attributes
+    ----------
+    tone
+        Sign, colour and word of the outcome.
+    message
+        Guess, outcome with unit, and what to make of it.
+    ratio
+        Outcome divided by guess; None where there is no ratio. It judges the guess, not the
+        measurement.
+    """
+
+    tone: _html.Tone
+    message: str
+    ratio: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.tone.word} {self.message}".strip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.box(self.tone, _html.paragraphs(self.message))
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A question and the guess that was made before the answer was known.
+
+    Attributes
+    ----------
+    question
+        What was asked.
+    guess
+        Seconds, a count, or the choice; None if there is no guess that can be used.
+    unit
+        Unit of the guess as it was given.
+    choices
+        Possible answers; empty when a number is asked for.
+    problem
+        What is wrong with the guess, if it was given and could not be read.
+    """
+
+    question: str
+    guess: float | str | None
+    unit: str
+    choices: tuple[str, ...] = ()
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.question} {self._state}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.box(_html.ASKED, _html.paragraphs(f"{self.question}\n\n{self._state}"))
+
+    @property
+    def _state(self) -> str:
+        if self.guess is not None:
+            return f"You say {self._said}. Now see what comes out."
+        return (
+            self.problem
+            or f"Put your guess in place of the three dots: {_form(self.unit, self.choices)}."
+        )
+
+    def compare(self, actual: "Measurement | float | str") -> GuessReview:
+        """Hold the guess against what came out.
+
+        Parameters
+        ----------
+        actual
+            A ``Measurement``, or seconds; for a count the number in its unit; for choices the
+            one that came true.
+
+        Returns
+        -------
+        Comparison
+            Shown as the last line of a cell; without a guess it only says what came out.
+        """
+        if is_open(actual):
+            return GuessReview(_NO_GUESS, "There is nothing to compare with yet: measure first.")
+        value = str(actual) if self.choices else _value(actual, self.unit)
+        if value is None:
+            kind = type(actual).__name__
+            wanted = (
+                "a Measurement or seconds" if self.unit in _TIMES else f"a number ({self.unit})"
+            )
+            return GuessReview(_NO_GUESS, f"compare needs {wanted} and got a {kind}.")
+        outcome = _outcome(actual) or self._write(value)
+        if self.guess is None:
+            return GuessReview(_NO_GUESS, f"It was {outcome}. {self._state}")
+        if isinstance(self.guess, str) or isinstance(value, str):
+            return self._compare_choices(str(value))
+        said = f"You said {self._said}, it was {outcome}"
+        return _compare_numbers(self.guess, value, said)
+
+    def _compare_choices(self, value: str) -> GuessReview:
+        if _plain(value) == _plain(str(self.guess)):
+            return GuessReview(_html.RIGHT, f"You said {self.guess}, and so it came.")
+        message = f"You said {self.guess}; it was {value}. What did you expect, and why?"
+        return GuessReview(_OTHER, message)
+
+    @property
+    def _said(self) -> str:
+        """The guess as it was typed, in its own unit."""
+        if self.guess is None or isinstance(self.guess, str):
+            return str(self.guess)
+        return f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g} {self.unit}"
+
+    def _write(self, value: float | str) -> str:
+        if isinstance(value, str):
+            return value
+        return format_time(value) if self.unit in _TIMES else f"{value:,.4g} {self.unit}"
+
+
+def predict(
+    question: str,
+    guess: object,
+    unit: str = "µs",
+    *,
+    choices: tuple[str, ...] | None = None,
+) -> Prediction:
+    """Keep a guess, to be compared with what comes out.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    guess
+        A number in ``unit``, a duration as text such as ``"2 ms"``, or one of ``choices``.
+        ``...`` and None mean that there is no guess yet.
+    unit
+        s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
+    choices
+        Possible answers, when no number is asked for.
+
+    Returns
+    -------
+    Prediction
+        With ``guess`` None, and ``problem`` saying why, where the guess cannot be used:
+        nothing is raised.
+    """
+    options = tuple(choices or ())
+    if is_open(guess):
+        return Prediction(question, None, unit, options, "" if options else _bad_unit(unit))
+    read = _read_choice(guess, options) if options else _read_guess(guess, unit)
+    return Prediction(question, read[0], unit, options, read[1])
+
+
+def _read_choice(guess: object, choices: tuple[str, ...]) -> tuple[str | None, str]:
+    for choice in choices:
+        if _plain(choice) == _plain(str(guess)):
+            return choice, ""
+    return None, f"{guess!r} is none of the choices; give {_form('', choices)}."
+
+
+def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
+    """Read a number in a unit; text with a unit of time brings its own."""
+    number = read_number(guess)
+    problem = _bad_unit(unit)
+    if not problem and (number is None or (isinstance(guess, str) and unit not in _TIMES)):
+        problem = f"{guess!r} is no number; give {_form(unit, ())}."
+    if problem or number is None:
+        return None, problem
+    if not isfinite(number) or number < 0:
+        return None, f"{number:g} cannot come out; give {_form(unit, ())} of at least 0."
+    return number if isinstance(guess, str) else number * _TIMES.get(unit, 1.0), ""
+
+
+def _bad_unit(unit: str) -> str:
+    if unit in _TIMES or unit in _COUNTS:
+        return ""
+    known = ", ".join(["s", "ms", "µs", "ns", *_COUNTS])
+    return f"unit={unit!r} is not known; use one of {known}."
+
+
+def _form(unit: str, choices: tuple[str, ...]) -> str:
+    if choices:
+        return f"one of {', '.join(map(repr, choices))}"
+    return f"a number in {unit}" if unit in _TIMES else f"a number ({unit})"
+
+
+def _value(actual: object, unit: str) -> float | None:
+    """Take the number, or the median of a Measurement where durations are compared."""
+    return read_number(getattr(actual, "median_s", actual) if unit in _TIMES else actual)
+
+
+def _outcome(actual: object) -> str:
+    """Write a Measurement with interval and source; empty for anything else."""
+    if not hasattr(actual, "median_s"):
+        return ""
+    reading: Measurement = actual  # type: ignore[assignment]  # it has a median
+    value = format_estimate(reading.median_s, *reading.interval_s)
+    return f"{value} ({place(reading.conditions.device_name, reading.source)})"
+
+
+def _compare_numbers(guess: float, value: float, said: str) -> GuessReview:
+    if value == guess:
+        return GuessReview(_CLOSE, f"{said}: exactly.", 1.0)
+    if guess <= 0 or value <= 0:
+        return GuessReview(_OTHER, f"{said}. What did you leave out?")
+    ratio = value / guess
+    factor = max(ratio, 1 / ratio)
+    if factor <= _SAME:
+        return GuessReview(_CLOSE, f"{said}: the same within 5 %.", ratio)
+    relation = f"{said}: {_plain_number(factor)} times {'more' if ratio > 1 else 'less'}."
+    if factor <= _NEAR:
+        return GuessReview(_CLOSE, f"{relation} Within a factor of 2: well guessed.", ratio)
+    if factor <= _FAR:
+        advice = "Within a factor of 10: about the right size. What makes the difference?"
+        return GuessReview(_FAIR, f"{relation} {advice}", ratio)
+    advice = "Off by more than a factor of 10: something works in another way than you thought."
+    return GuessReview(_OFF, f"{relation} {advice}", ratio)
+
+
+def _plain(text: str) -> str:
+    return text.strip().lower()
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

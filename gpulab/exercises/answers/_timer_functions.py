@@ -1,0 +1,242 @@
+"""Runs a learner's function on the GPU in use and says what it did, whatever it did.
+
+The form of answers that are functions: they are run, and what they read is explained.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isclose
+from numbers import Real
+
+import torch
+
+from gpulab import device
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers._forms import Diagnosis, no_function, unanswered
+
+# Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
+WORK_CYCLES = 4_000_000
+BACKLOG_CYCLES = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTrial:
+    """What one call of a learner's function gave and did.
+
+    Attributes
+    ----------
+    value
+        What it returned.
+    error
+        What it raised, or None.
+    n_calls
+        How often it called the work it was given.
+    n_elapsed
+        How often it asked a pair of events for their distance.
+    work_s, backlog_s
+        What the work, and what was queued in front of it, took by our own stopwatch.
+    """
+
+    value: object
+    error: Exception | None
+    n_calls: int
+    n_elapsed: int
+    work_s: float
+    backlog_s: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Returned seconds divided by those of the work; None if no number was returned."""
+        if isinstance(self.value, bool) or not isinstance(self.value, Real):
+            return None
+        return float(self.value) / self.work_s
+
+
+def run(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
+    """Call a learner's function with some work, on an idle GPU or on one with a backlog.
+
+    Parameters
+    ----------
+    function
+        Takes the work, a function without arguments.
+    backlog
+        Whether five times as much is still in the queue when it is called.
+
+    Returns
+    -------
+    Trial
+        Times of the GPU in use, real or virtual: only their ratios mean something.
+    """
+    calls: list[None] = []
+
+    def work() -> None:
+        calls.append(None)
+        _spin(WORK_CYCLES)
+
+    with device.active():
+        _spin(1)  # the first launch of all pays for loading the kernel
+        work_s = _stopwatch(WORK_CYCLES)
+        backlog_s = _stopwatch(BACKLOG_CYCLES) if backlog else 0.0
+        if backlog:
+            _spin(BACKLOG_CYCLES)
+        with _elapsed_calls() as elapsed:
+            value, error = _call(function, work)
+        torch.cuda.synchronize()
+    return FunctionTrial(value, error, len(calls), len(elapsed), work_s, backlog_s)
+
+
+def _call(
+    function: Callable[..., object], work: Callable[[], None]
+) -> tuple[object, Exception | None]:
+    try:
+        return function(work), None
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return None, error
+
+
+def _spin(cycles: int) -> None:
+    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # torch's gap
+
+
+def _stopwatch(cycles: int) -> float:
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    _spin(cycles)
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+@contextmanager
+def _elapsed_calls() -> Iterator[list[None]]:
+    """Count the calls of ``torch.cuda.Event.elapsed_time``; the method is put back."""
+    calls: list[None] = []
+    event = torch.cuda.Event
+    original = event.elapsed_time
+
+    def elapsed_time(self: torch.cuda.Event, end_event: torch.cuda.Event) -> float:
+        calls.append(None)
+        elapsed_ms: float = original(self, end_event)
+        return elapsed_ms
+
+    event.elapsed_time = elapsed_time  # type: ignore[method-assign]  # put back below
+    try:
+        yield calls
+    finally:
+        event.elapsed_time = original  # type: ignore[method-assign]  # as it was
+
+
+# A reading may hold the launch and the wake-up; the work is long enough to make them small.
+_TOLERANCE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A function ``f(work)`` that returns the seconds which the work took.
+
+    Attributes
+    ----------
+    name
+        Its name in the question.
+    why
+        What to say when it is right.
+    explain
+        Diagnoses the readings that are particular to one method of timing. It gets the trial
+        on the idle GPU and the one with a backlog; None means that nothing is wrong.
+    errors
+        Part of an exception's message to the diagnosis of who raised it.
+    """
+
+    name: str
+    why: str
+    explain: "Callable[[FunctionTrial, FunctionTrial], Diagnosis | None]"
+    errors: tuple[tuple[str, Diagnosis], ...] = ()
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        return (
+            f"Answer with the function: write def {self.name}(work), where work is a function "
+            "without arguments that puts work into the queue, and return seconds."
+        )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+
+        idle = run(answer)
+        if _is_stub(idle):
+            return unanswered(self.how)
+        diagnosis = self._broken(idle) or _wrong_scale(idle)
+        diagnosis = diagnosis or self.explain(idle, run(answer, backlog=True))
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+
+    def _broken(self, trial: "FunctionTrial") -> Diagnosis | None:
+        """Diagnose a function that gave no reading at all."""
+        if trial.error is not None:
+            return self._raised(trial.error)
+        if trial.n_calls == 0:
+            return _NOT_CALLED
+        if trial.value is None:
+            return _NOTHING
+        if trial.ratio is None:
+            message = f"Your function returned {trial.value!r}; it must return seconds, a number."
+            return Diagnosis("no-number", message)
+        return None
+
+    def _raised(self, error: Exception) -> Diagnosis:
+        for text, diagnosis in self.errors:
+            if text in str(error):
+                return diagnosis
+        message = f"Your function raised {type(error).__name__}: {error}"
+        return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+
+
+_NOT_CALLED = Diagnosis(
+    "work-not-called", "Your function never called work(), so there was nothing to time."
+)
+_NOTHING = Diagnosis(
+    "nothing-returned", "Your function called the work but returned nothing; end it with return."
+)
+
+
+def near(value: float | None, expected: float) -> bool:
+    """Tell whether two ratios agree as well as two honest stopwatches would."""
+    return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
+
+
+def times(trial: "FunctionTrial") -> str:
+    """Write how the reading relates to the work, for a message."""
+    ratio = trial.ratio or 0.0
+    return f"{ratio:.3g} times what the work takes"
+
+
+def _is_stub(trial: "FunctionTrial") -> bool:
+    return trial.error is None and trial.n_calls == 0 and is_open(trial.value)
+
+
+def _wrong_scale(trial: "FunctionTrial") -> Diagnosis | None:
+    """Recognise readings that are wrong by their unit, their sign or the number of calls."""
+    if near(trial.ratio, 1e3):
+        return Diagnosis(
+            "milliseconds",
+            "Your function returns milliseconds: the number is 1,000 times too large. Return "
+            "seconds (what elapsed_time gives are milliseconds: divide them by 1,000).",
+        )
+    if near(trial.ratio, 1e6):
+        return Diagnosis(
+            "microseconds",
+            "Your function returns microseconds: the number is 1,000,000 times too large. Return "
+            "seconds; printing can choose the unit later.",
+        )
+    if trial.ratio is not None and trial.ratio < 0:
+        return Diagnosis("negative", "The reading is negative: subtract the start from the end.")
+    if trial.n_calls > 1 and near(trial.ratio, trial.n_calls):
+        return Diagnosis(
+            "called-several-times",
+            f"Your interval holds work() {trial.n_calls} times, but the time of one call is "
+            "asked for. Warm up outside the interval, or divide.",
+        )
+    return None

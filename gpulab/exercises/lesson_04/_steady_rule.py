@@ -1,0 +1,126 @@
+"""The judge of a rule that finds the steady state: it is tried on loops whose answer is known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyRule:
+    """Judges a function that finds the first steady iteration in the data."""
+
+    how: str = (
+        "Answer with the function: write def first_steady(samples_s), where samples_s is a list "
+        "of seconds in the order taken, and return an index counted from 0; len(samples_s) if the "
+        "loop is not steady yet."
+    )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the function on every trace, and explain the first that it gets wrong."""
+        if is_open(answer):
+            return unanswered(self.how)
+        if not callable(answer):
+            return malformed(answer, self.how)
+        try:
+            found = [answer(list(trace.samples_s)) for trace in traces()]
+        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+            message = f"Your function raised {type(error).__name__}: {error}"
+            return Diagnosis("raised", message).verdict()
+        if all(map(is_open, found)):
+            return unanswered(self.how)
+        diagnosis = _no_index(found) or _explain([int(index) for index in found])
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=_FOUND)
+
+
+def _no_index(found: Sequence[object]) -> Diagnosis | None:
+    """Diagnose a result that is no index, the seconds of a sample among them."""
+    for trace, value in zip(traces(), found, strict=True):
+        number = None if isinstance(value, str) else read_number(value)
+        if number is None or not number.is_integer() or not 0 <= number <= len(trace.samples_s):
+            return Diagnosis(
+                "not-an-index",
+                f"For {trace.name!r} your function returned {value!r}. Return the index of the "
+                f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}: how "
+                "many to leave out, not how long they take.",
+            )
+    return None
+
+
+def _explain(found: Sequence[int]) -> Diagnosis | None:
+    if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
+        return Diagnosis(
+            "guessed-count",
+            f"Your function leaves out {found[0]} iterations of every loop, whatever is in it. "
+            "For one loop that is too many, for another too few: look at the samples.",
+        )
+    wrong = [
+        (trace, index)
+        for trace, index in zip(traces(), found, strict=True)
+        if not trace.first <= index <= trace.last
+    ]
+    return _explain_one(*wrong[0]) if wrong else None
+
+
+def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
+    """Say what a rule mistook that leaves out too few or too many iterations of one loop."""
+    n, level_s = len(trace.samples_s), median(trace.samples_s[len(trace.samples_s) // 2 :])
+    if trace.first == n:
+        return _MOVING
+    if index == n:
+        return Diagnosis(
+            "never",
+            f"In {trace.name!r} your rule finds no steady state, but there is one. "
+            "Real samples scatter by some per mille: allow for it, and for a stray one.",
+        )
+    if index > trace.last:
+        return _OUTLIER if trace.name == "one late outlier" else _late(trace, index)
+    if trace.name == "a lucky call" and trace.samples_s[index] < 2 * level_s:
+        return _LUCKY
+    mean_s = fmean(trace.samples_s)
+    if index > 0 and trace.samples_s[index - 1] >= mean_s > trace.samples_s[index]:
+        return _MEAN
+    return Diagnosis(
+        "too-early",
+        f"In {trace.name!r} your rule starts at {index}, where an iteration still takes "
+        f"{max(trace.samples_s[index : trace.first]) / level_s:.3g} times the level of the end.",
+    )
+
+
+def _late(trace: WarmUpTrace, index: int) -> Diagnosis:
+    return Diagnosis(
+        "too-late",
+        f"In {trace.name!r} your rule starts at {index}; the loop is steady from {trace.first} "
+        "on. Being late is safe, but it wastes good samples: is your tolerance too small?",
+    )
+
+
+_FOUND = (
+    "Level and noise come from the end of the loop, the start from the first samples in a row "
+    "that lie there. gpulab.stats.steady_from does the same, and so does gpulab.measure before it "
+    "keeps a sample."
+)
+_MOVING = Diagnosis(
+    "still-moving",
+    "In 'still moving' the times grow to the last iteration, but your rule names a start. Compare "
+    "two parts of the end with each other: if they differ, return len(samples_s).",
+)
+_OUTLIER = Diagnosis(
+    "outlier-as-warm-up",
+    "In 'one late outlier' your rule waits until after the outlier. One slow call among fast ones "
+    "is no warm-up: allow a few of them, and let the median deal with them.",
+)
+_LUCKY = Diagnosis(
+    "one-lucky-call",
+    "In 'a lucky call' your rule starts at a single fast sample, and the next ones are slow "
+    "again. Ask for several in a row.",
+)
+_MEAN = Diagnosis(
+    "mean-as-level",
+    "Your rule takes the first sample below the mean for the start. The slow first calls pull the "
+    "mean up, so nearly everything lies below it. Take the level from the end of the loop, with "
+    "the median.",
+)

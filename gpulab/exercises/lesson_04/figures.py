@@ -1,0 +1,120 @@
+"""Figures of the lesson on warm-up: loops, their histograms, and first uses beside second."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpulab.figures import COLOURS, finish, log_axis, looks, need, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+_MANY = 60  # more markers than that run into each other
+_WIDE = 4.0  # largest over smallest; a log axis of less has hardly a tick
+_COLUMNS = ("iteration", "duration_s", "series")
+_RELATIVE = "time per call (times the shortest)"
+
+
+def iterations(
+    record: "pd.DataFrame",
+    ax: "Axes",
+    *,
+    steady: "Mapping[str, int] | None" = None,
+    relative: bool = False,
+) -> "Axes":
+    """Draw how long each iteration took, one line a series; on a log axis if they differ much.
+
+    Parameters
+    ----------
+    record
+        Columns ``iteration``, ``duration_s`` and ``series``.
+    ax
+        Axes to draw on.
+    steady
+        Series to the number of its iterations that are left out; the next one is ringed.
+    relative
+        Whether each series is divided by its own shortest call.
+    """
+    need(record, _COLUMNS)
+    scale, unit = unit_of(record["duration_s"])
+    for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
+        number, times = part["iteration"].to_numpy(), part["duration_s"].to_numpy()
+        heights = times / (times.min() if relative else scale)
+        ax.plot(
+            number,
+            heights,
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=1.0,
+            marker=look.marker if len(part) <= _MANY else "",
+            markersize=3.5,
+            label=str(name),
+        )
+        start = (steady or {}).get(str(name), len(part))
+        if start < len(part):
+            ax.plot(number[start], heights[start], "o", mfc="none", mec="black", markersize=11)
+    low, high = ax.dataLim.intervaly
+    if high > _WIDE * low:
+        log_axis(ax, "y")
+    else:
+        ax.margins(y=0.2)  # room for the legend
+    ax.grid(visible=True, axis="y", alpha=0.3)
+    label = _RELATIVE if relative else f"time per call ({unit})"
+    return finish(ax, "Line chart", "iteration, from 0", label)
+
+
+def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes":
+    """Count the calls of each series by their length, divided by its shortest.
+
+    Parameters
+    ----------
+    record
+        Columns ``iteration``, ``duration_s`` and ``series``.
+    ax
+        Axes to draw on.
+    n_bins
+        Number of bins over all series.
+    """
+    need(record, _COLUMNS)
+    times = record.groupby("series", sort=False)["duration_s"]
+    relative = record["duration_s"] / times.transform("min")
+    edges = np.histogram_bin_edges(relative, bins=n_bins)
+    for (name, part), look in zip(relative.groupby(record["series"]), looks(), strict=False):
+        counts, _ = np.histogram(part, bins=edges)
+        ax.stairs(
+            counts,
+            edges,
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=1.5,
+            label=str(name),
+        )
+    return finish(ax, "Histogram", _RELATIVE, "number of calls")
+
+
+def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+    """Draw one row a cost: the first use and the second, joined by a line, on a log axis.
+
+    Parameters
+    ----------
+    record
+        Columns ``what``, ``first_s`` and ``second_s``.
+    ax
+        Axes to draw on.
+    """
+    need(record, ("what", "first_s", "second_s"))
+    scale, unit = unit_of([*record["first_s"], *record["second_s"]])
+    rows = np.arange(len(record))
+    first, second = record["first_s"] / scale, record["second_s"] / scale
+    ax.hlines(rows, second, first, color="#595959", linewidth=1, zorder=1)
+    ax.plot(first, rows, "o", color=COLOURS[1], label="first use")
+    ax.plot(second, rows, "s", color=COLOURS[0], label="second use")
+    ax.set_yticks(rows, list(record["what"]))
+    ax.set_ylim(len(record) + 0.7, -0.5)  # the legend has the rows below
+    log_axis(ax, "x")
+    ax.grid(visible=True, axis="x", alpha=0.3)
+    return finish(ax, "Dot plot", f"time per call ({unit})", "")

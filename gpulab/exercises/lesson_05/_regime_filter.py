@@ -1,0 +1,158 @@
+"""Judges a function that keeps the samples of one regime, by what it keeps of some."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gpulab.clocks import Reading
+from gpulab.exercises._exercise import Verdict
+from gpulab.exercises.answers import Diagnosis, no_function, read_number
+
+
+def _at(*clocks_mhz: int | None) -> list[Reading | None]:
+    """Return a reading for each clock, and none for None."""
+    return [
+        None if clock_mhz is None else Reading(0.1 * index, clock_mhz, max_sm_mhz=1980)
+        for index, clock_mhz in enumerate(clocks_mhz)
+    ]
+
+
+# Two samples of the burst, six settled ones of which one is slow, one at a dip, one settled.
+_SAMPLES_MS = (1.401, 1.412, 1.651, 1.662, 1.953, 1.663, 1.644, 1.665, 1.904, 1.656)
+_SAMPLES_MHZ = (1980, 1980, 1440, 1440, 1440, 1455, 1440, 1440, 1185, 1440)
+_BURST, _SLOW, _STEP, _DIP = {0, 1}, 4, 5, 8
+_KEPT = {2, 3, 4, 5, 6, 7, 9}
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """A function ``keep(samples_s, readings)`` that returns some of the samples.
+
+    Attributes
+    ----------
+    why
+        What to say when it is right.
+    how
+        How to write the answer.
+    """
+
+    why: str
+    how: str = (
+        "Answer with the function: write def keep(samples_s, readings), where readings has one "
+        "Reading a sample (or None), and return a list of the samples that you keep."
+    )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the function on made-up samples of known clocks."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+        samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
+        try:
+            diagnosis = _explain_kept(answer(list(samples_s), _at(*_SAMPLES_MHZ)), samples_s)
+        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+            return _raised(error).verdict()
+        diagnosis = diagnosis or _without_reading(answer, samples_s)
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+
+
+def _raised(error: Exception) -> Diagnosis:
+    message = f"Your function raised {type(error).__name__}: {error}"
+    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+
+
+def _without_reading(keep: Callable[..., object], samples_s: list[float]) -> Diagnosis | None:
+    """Try the function on samples of which one has no reading."""
+    few_s = samples_s[2:6]
+    try:
+        kept = _indices(keep(list(few_s), _at(1440, None, 1440, 1440)), few_s)
+    except Exception:  # noqa: BLE001  # a learner's function may raise anything
+        return _NO_READING
+    return None if kept == {0, 1, 2, 3} else _NO_READING
+
+
+def _explain_kept(returned: object, samples_s: list[float]) -> Diagnosis | None:
+    """Say what was kept that should not be, or the other way round."""
+    if returned is None or returned is ...:
+        return _NOTHING_RETURNED
+    kept = _indices(returned, samples_s)
+    if kept is None:
+        return _NOT_SAMPLES
+    return _explain_choice(frozenset(kept))
+
+
+def _explain_choice(kept: frozenset[int]) -> Diagnosis | None:
+    known = {
+        frozenset(range(len(_SAMPLES_MS))): _KEPT_ALL,
+        frozenset(_KEPT): None,
+        frozenset(_BURST): _KEPT_BURST,
+        frozenset({*_BURST, _DIP}): _INVERTED,
+    }
+    if kept in known:
+        return known[kept]
+    if _SLOW not in kept:
+        return _BY_DURATION
+    if _STEP not in kept:
+        return _ONE_STEP
+    if _DIP in kept:
+        return _DIP_KEPT
+    return _LEFT_OUT if kept < _KEPT else _KEPT_ALL
+
+
+def _indices(returned: object, samples_s: list[float]) -> set[int] | None:
+    """Return which samples were kept; None if what was returned are no samples."""
+    if not isinstance(returned, Iterable):
+        return None
+    numbers = [read_number(item) for item in returned]
+    if not numbers or any(number not in samples_s for number in numbers):
+        return None
+    return {samples_s.index(number) for number in numbers if number is not None}
+
+
+_NOTHING_RETURNED = Diagnosis(
+    "nothing-returned", "Your function returned nothing; end it with return."
+)
+_NOT_SAMPLES = Diagnosis(
+    "not-samples",
+    "Your function must return a list of samples, in seconds, out of those that it got. What "
+    "clocks.flag gives are True and False: they say which samples to leave out.",
+)
+_NO_READING = Diagnosis(
+    "no-reading",
+    "Where a reading is None your function fails, or leaves the sample out. Not to know the clock "
+    "is no reason to discard a sample; clocks.flag copes with it.",
+)
+_KEPT_ALL = Diagnosis(
+    "kept-all",
+    "You kept samples that were taken at another clock than most. Of the ten that it was tried "
+    "on, the first two were taken at 1980 MHz and the ninth at 1185; the usual clock was 1440.",
+)
+_LEFT_OUT = Diagnosis(
+    "left-out",
+    "You kept no sample of another clock, but left out some at the usual one. Every sample that "
+    "was taken in the regime of most belongs to the answer.",
+)
+_KEPT_BURST = Diagnosis(
+    "kept-burst",
+    "You kept the samples of the highest clock: two of ten. The others were settled, and the "
+    "median would be one of a burst that hardly took place. Keep the regime of most samples, or "
+    "measure the burst on its own.",
+)
+_INVERTED = Diagnosis(
+    "inverted",
+    "You kept what should go: clocks.flag says True of a sample that was taken in another regime.",
+)
+_BY_DURATION = Diagnosis(
+    "by-duration",
+    "You discarded a sample because it is slow. It was taken at the usual clock: its slowness is "
+    "a property of the work, and belongs to the answer. Discard by the clock, never by the "
+    "duration, or you choose your result.",
+)
+_ONE_STEP = Diagnosis(
+    "one-step",
+    "You discarded a sample at 1455 MHz, where most have 1440. That is one step of the clock, "
+    "1 %, and a settled clock always trembles by some. Allow for 3 %, as clocks.flag does.",
+)
+_DIP_KEPT = Diagnosis(
+    "dip-kept",
+    "You left out the beginning, but the ninth sample was taken at 1185 MHz: a settled clock dips "
+    "now and then. Look at the clock of every sample.",
+)

@@ -1,0 +1,196 @@
+"""Judges a function that a learner put into a CUDA graph, by what its replays compute."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from gpulab import device
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+
+_N_ROUNDS = 4
+_STARTS = (1, 100, 1_000)  # of the input at the capture and of two inputs after it
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The function to be captured: several kernels, and a note of each call."""
+
+    was_capturing: list[bool] = field(default_factory=list)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute with small whole numbers, exactly."""
+        self.was_capturing.append(torch.cuda.is_current_stream_capturing())
+        return _chain(x)
+
+
+def _chain(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(_N_ROUNDS):
+        x = torch.relu(x * 2 - 3)
+    return x
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a learner's graph gave.
+
+    Attributes
+    ----------
+    results
+        What it returned for the two new inputs.
+    was_capturing
+        For each call of the function after the graph was made, whether it was captured.
+    n_captured
+        Calls of the function that were captured while the graph was made.
+    """
+
+    results: tuple[object, ...]
+    was_capturing: tuple[bool, ...]
+    n_captured: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graphed:
+    """A function ``f(function, x)`` that returns a function which replays a graph.
+
+    Attributes
+    ----------
+    name
+        Its name in the question.
+    why
+        What to say when it is right.
+    """
+
+    name: str
+    why: str
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        return (
+            f"Answer with the function: write def {self.name}(function, x), which captures "
+            "function(x) and returns another function: given a new tensor of the same shape, "
+            "that one returns what function would, by a replay."
+        )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Make the graph with one input, replay it with two others, and look at the values."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+        with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
+            # The stream's context gives back what a capture that failed may leave behind.
+            found = _run(answer)
+            if found is None:
+                return unanswered(self.how)
+            diagnosis = found if isinstance(found, Diagnosis) else _explain(found)
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+
+
+def _run(answer: Callable[..., object]) -> _Run | Diagnosis | None:
+    """Make a graph and replay it; None if the function is only a stub."""
+    chain, (first, *others) = _Chain(), (_input(start) for start in _STARTS)
+    chain(first)  # the first launch of all pays for loading the kernels
+    chain.was_capturing.clear()
+    try:
+        replay = answer(chain, first)
+        n_captured = sum(chain.was_capturing)
+        if is_open(replay):
+            return None if not chain.was_capturing else _NOTHING
+        if not callable(replay):
+            return _no_function(replay)
+        chain.was_capturing.clear()
+        results = tuple(_on_host(replay(new)) for new in others)
+        torch.cuda.synchronize()
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return _raised(error)
+    return _Run(results, tuple(chain.was_capturing), n_captured)
+
+
+def _input(start: int) -> torch.Tensor:
+    return torch.arange(start, start + 64, dtype=torch.float32).to("cuda")
+
+
+def _on_host(result: object) -> object:
+    return result.detach().cpu() if isinstance(result, torch.Tensor) else result
+
+
+def _explain(run: _Run) -> Diagnosis | None:
+    """Say whether a graph was replayed, and what is wrong with the results."""
+    if any(run.was_capturing):
+        return _CAPTURES_AGAIN
+    if run.was_capturing or not run.n_captured:
+        return _NO_GRAPH
+    strange = [result for result in run.results if not isinstance(result, torch.Tensor)]
+    if strange:
+        message = f"Your replaying function returned {strange[0]!r}; it must return a tensor."
+        return Diagnosis("no-tensor", message)
+    return _compared([result for result in run.results if isinstance(result, torch.Tensor)])
+
+
+def _compared(got: list[torch.Tensor]) -> Diagnosis | None:
+    captured, *wanted = (_chain(_input(start).cpu()) for start in _STARTS)
+    if all(map(torch.equal, got, wanted)):
+        return None
+    if all(torch.equal(result, captured) for result in got):
+        return _NOT_COPIED
+    if torch.equal(got[1], wanted[0]):
+        return _TOO_LATE
+    return _NOT_REPLAYED if torch.equal(*got) else _OTHER
+
+
+def _no_function(replay: object) -> Diagnosis:
+    kind = "Tensor" if isinstance(replay, torch.Tensor) else type(replay).__name__
+    return Diagnosis(
+        "no-function",
+        f"Your function returned a {kind}; it must return a function that takes "
+        "a new input and replays the graph.",
+    )
+
+
+def _raised(error: Exception) -> Diagnosis:
+    if "captur" in str(error):
+        return _IN_CAPTURE
+    message = f"Your function raised {type(error).__name__}: {error}"
+    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+
+
+_NOTHING = Diagnosis(
+    "nothing-returned",
+    "Your function called the function but returned nothing; end it with return.",
+)
+_IN_CAPTURE = Diagnosis(
+    "waits-in-capture",
+    "The capture failed: something in it waits for the GPU or copies to the host. Only "
+    "function(x) belongs into the with block; copies and readings come outside.",
+)
+_CAPTURES_AGAIN = Diagnosis(
+    "captures-again",
+    "You capture a new graph at every call, which takes longer than launching the kernels. "
+    "Capture once, and replay in the function that you return.",
+)
+_NO_GRAPH = Diagnosis(
+    "no-graph",
+    "The values may be right, but no graph is replayed: the function itself ran again, launch by "
+    "launch. Call it inside with torch.cuda.graph(...) once, and only replay later.",
+)
+_NOT_COPIED = Diagnosis(
+    "input-not-copied",
+    "Whatever comes in, the result is that of the input at the capture. The graph reads the "
+    "memory of x: copy the new values into it with x.copy_(new), before the replay. Giving the "
+    "name x to another tensor does not move the graph.",
+)
+_TOO_LATE = Diagnosis(
+    "copied-too-late",
+    "Each result is that of the input before. The copy into x must come before the replay.",
+)
+_NOT_REPLAYED = Diagnosis(
+    "not-replayed",
+    "The result never changes, and nothing has computed it: a capture only writes down what is "
+    "to be done. Call graph.replay() in the function that you return.",
+)
+_OTHER = Diagnosis(
+    "other-values",
+    "The results are neither those of the new inputs nor of the captured one. Does the graph "
+    "hold function(x) once and nothing else?",
+)

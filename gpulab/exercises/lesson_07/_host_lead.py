@@ -1,0 +1,210 @@
+"""Judges a sleep that a learner chose: by whether the host was ahead in every sample."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+
+import torch
+
+from gpulab import device
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+from gpulab.timing import elapsed_s, new_pairs
+
+N_SAMPLES = 40
+_N_TRIES = 3  # a host that was held up once is no mistake of the learner's
+_LAUNCHES = (1, 16)  # with its events a batch fits into the launch queue, about 1,000 entries
+_CYCLES_TIMED = 1_000_000
+_MOST = 20.0  # times what the host needs; more only keeps the reader waiting
+_SECONDS = 10.0  # nobody means ten cycles
+_FEW = 4  # samples; who is ahead in no more has thought of one
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a sleep of a learner's length did.
+
+    Attributes
+    ----------
+    n_launches
+        Launches in one call of the work.
+    n_cycles
+        Length of the sleep, in clock cycles of the GPU.
+    n_needed
+        Cycles that the host needs to enqueue all samples, as we measured it.
+    n_ahead
+        Samples that were enqueued before the GPU reached their first event; at most
+        ``N_SAMPLES``.
+    """
+
+    n_launches: int
+    n_cycles: float
+    n_needed: float
+    n_ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeadStart:
+    """A function ``f(work)`` that returns the cycles which the GPU should sleep.
+
+    Attributes
+    ----------
+    name
+        Its name in the question.
+    why
+        What to say when it is right.
+    """
+
+    name: str
+    why: str
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        return (
+            f"Answer with the function: write def {self.name}(work), where work is a function "
+            "without arguments that puts work into the queue, and return clock cycles."
+        )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Let the GPU sleep for as long as the learner says, and look who was ahead."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+        leads = []
+        with device.active():
+            cycles_per_s = _cycles_per_s()
+            for n_launches in _LAUNCHES:
+                found = _try(answer, n_launches, cycles_per_s)
+                if found is None:
+                    return unanswered(self.how)
+                if isinstance(found, Diagnosis):
+                    return found.verdict()
+                leads.append(found)
+        diagnosis = _explain(leads[0], leads[1])
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+
+
+def _try(
+    function: Callable[..., object], n_launches: int, cycles_per_s: float
+) -> Lead | Diagnosis | None:
+    """Ask for a sleep and try it; None if the function is only a stub."""
+    calls: list[None] = []
+
+    def work() -> None:
+        calls.append(None)
+        for _ in range(n_launches):
+            _sleep(1)
+
+    work()
+    n_needed = _lead(work, 0)[1] * cycles_per_s
+    calls.clear()
+    n_cycles = _asked(function, work, calls)
+    if not isinstance(n_cycles, float):
+        return n_cycles
+    if n_cycles > _MOST * n_needed:  # it is told, not slept
+        return Lead(n_launches, n_cycles, n_needed, 0)
+    n_ahead = max(_lead(work, max(0, int(n_cycles)))[0] for _ in range(_N_TRIES))
+    return Lead(n_launches, n_cycles, n_needed, n_ahead)
+
+
+def _asked(
+    function: Callable[..., object], work: Callable[[], None], calls: list[None]
+) -> float | Diagnosis | None:
+    """Ask a learner's function for its cycles; ``calls`` grows with each call of the work."""
+    try:
+        value = function(work)
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return Diagnosis("raised", f"Your function raised {type(error).__name__}: {error}")
+    finally:
+        torch.cuda.synchronize()
+    if is_open(value):
+        return None if not calls else _NOTHING
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
+        message = f"Your function returned {value!r}; it must return a number of clock cycles."
+        return Diagnosis("no-number", message)
+    return float(value) if calls or float(value) < _SECONDS else _GUESS
+
+
+def _lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
+    """Enqueue the samples behind a sleep; return of how many the host was ahead, and its time."""
+    pairs = new_pairs(N_SAMPLES)
+    _sleep(n_cycles)
+    n_ahead = 0
+    begin_s = time.perf_counter()
+    for start, end in pairs:
+        start.record()  # without the stream, as a learner writes it: that takes the host longer
+        work()
+        end.record()
+        n_ahead += not start.query()  # type: ignore[no-untyped-call]  # torch's gap
+    host_s = time.perf_counter() - begin_s
+    torch.cuda.synchronize()
+    return n_ahead, host_s
+
+
+def _cycles_per_s() -> float:
+    [pair] = new_pairs(1)
+    pair[0].record()
+    _sleep(_CYCLES_TIMED)
+    pair[1].record()
+    torch.cuda.synchronize()
+    return _CYCLES_TIMED / elapsed_s(pair)
+
+
+def _sleep(n_cycles: int) -> None:
+    torch.cuda._sleep(n_cycles)  # type: ignore[no-untyped-call]  # torch's gap
+
+
+def _explain(light: Lead, heavy: Lead) -> Diagnosis | None:
+    """Say what is wrong with the sleeps for a work of one launch and for one of many."""
+    for lead in (light, heavy):
+        if abs(lead.n_cycles) < _SECONDS:
+            return _NO_CYCLES
+        if lead.n_cycles > _MOST * lead.n_needed:
+            return _too_long(lead)
+    if light.n_ahead == heavy.n_ahead == N_SAMPLES:
+        return None
+    if light.n_ahead == N_SAMPLES:
+        return Diagnosis(
+            "only-light",
+            "Long enough for a work of one launch, too short for one of "
+            f"{heavy.n_launches}: there the host was ahead in {heavy.n_ahead} of {N_SAMPLES} "
+            "samples. Measure with the work that you are given.",
+        )
+    if light.n_ahead <= _FEW:
+        return Diagnosis(
+            "one-sample",
+            f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. One sleep stands in "
+            f"front of all of them: it must last for as long as the host needs for {N_SAMPLES}.",
+        )
+    return Diagnosis(
+        "too-short",
+        f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. Not only work() keeps "
+        "the host: two records and the loop do, too. Time a whole batch on the host, and give "
+        "some more.",
+    )
+
+
+def _too_long(lead: Lead) -> Diagnosis:
+    return Diagnosis(
+        "too-long",
+        f"Your sleep is {lead.n_cycles / lead.n_needed:,.0f} times as long as the host needs. "
+        "The readings would be right, but you wait for every cycle. Twice the host's time will "
+        "do. (Cycles are seconds times cycles per second.)",
+    )
+
+
+_NOTHING = Diagnosis(
+    "nothing-returned", "Your function called the work but returned nothing; end it with return."
+)
+_GUESS = Diagnosis(
+    "guess",
+    "Your function never called work(), so the number is a guess. A work of many launches keeps "
+    "the host longer than one of a single launch: take the time with perf_counter.",
+)
+_NO_CYCLES = Diagnosis(
+    "forgot-cycles",
+    "That would be less than ten clock cycles. torch.cuda._sleep takes cycles: multiply seconds "
+    "by the cycles per second that you found above.",
+)

@@ -1,0 +1,149 @@
+"""The double buffer as an exercise: a pipeline is judged by values, order and overlap."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gpulab.exercises.lesson_08.pipelines import PipelineRun
+
+
+LEAST_OVERLAP = 0.5
+_N_TRIES = 3  # a host that something else keeps busy launches too late, which hides an overlap
+
+_HOST_RACE = "host write into a buffer in flight"
+_DEVICE_RACE = "write while it is read"
+_NOT_ARRIVED = "read before the write is done"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Judges a double buffer: every step on its own data, no order left open, and overlap."""
+
+    how: str = (
+        "Answer with the function: write def pipeline(slots, copying, fill, compute, n_steps). "
+        "The two slots have .pinned, .on_device and two events, .copied and .computed."
+    )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the function on the GPU in use, once for values and once for order."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+        from gpulab.exercises.lesson_08.pipelines import hazards_of, run
+
+        seen = run(answer)
+        if seen.error is None and not seen.n_filled and not seen.n_computed:
+            return unanswered(self.how)
+        found = _broken(seen) or _unordered({h.kind for h in hazards_of(answer)}, seen)
+        found = found or _without_order(seen)
+        n_tries = 1
+        while found is None and _too_slow(seen) and n_tries < _N_TRIES:
+            again = run(answer)
+            found = _broken(again) or _without_order(again)
+            seen = max(seen, again, key=lambda tried: tried.overlap)
+            n_tries += 1
+        found = found or _too_slow(seen)
+        return found.verdict() if found else Verdict(ok=True, message=_why(seen))
+
+
+def _broken(seen: "PipelineRun") -> Diagnosis | None:
+    if seen.error is not None:
+        message = f"Your function raised {type(seen.error).__name__}: {seen.error}"
+        return Diagnosis("raised", f"{message}\n\nRun it yourself in a cell to see the line.")
+    if (seen.n_filled, seen.n_computed) != (seen.n_steps, seen.n_steps):
+        return Diagnosis(
+            "steps-missing",
+            f"For {seen.n_steps} steps your function called fill {seen.n_filled} times and "
+            f"compute {seen.n_computed} times. Each step needs both, once.",
+        )
+    return None
+
+
+def _unordered(kinds: "Collection[str]", seen: "PipelineRun") -> Diagnosis | None:
+    """Say which of the waits are missing, from the kinds of hazards."""
+    if not kinds:
+        return None
+    values = (
+        f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data. "
+        if seen.n_wrong
+        else "Every value was right this time, by luck: the order is left open. "
+    )
+    if {_HOST_RACE, _DEVICE_RACE} <= set(kinds):
+        found = _BOTH
+    else:
+        found = next((told for kind, told in _RACES.items() if kind in kinds), _OTHER)
+    return Diagnosis(found.code, f"{values}{found.message}")
+
+
+def _without_order(seen: "PipelineRun") -> Diagnosis | None:
+    if not seen.n_wrong:
+        return None
+    return Diagnosis(
+        "wrong-data",
+        f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data, although their order is "
+        "fixed: it is the wrong one, or a copy is missing. Follow one batch through its slot.",
+    )
+
+
+def _too_slow(seen: "PipelineRun") -> Diagnosis | None:
+    if seen.overlap >= LEAST_OVERLAP:
+        return None
+    return Diagnosis(
+        "no-overlap",
+        f"Values and order are right, but the overlap is {100 * seen.overlap:.0f} % of what is "
+        f"possible; {100 * LEAST_OVERLAP:.0f} % are asked for. Something waits for more than it "
+        "must: let each wait name one event, and keep copies in the stream copying.",
+    )
+
+
+def _why(seen: "PipelineRun") -> str:
+    return (
+        f"Every step computed on its own data, no order is left open, and the overlap is "
+        f"{100 * seen.overlap:.0f} % of what is possible. Each writer waits for the last reader "
+        "of its buffer, and for nothing else."
+    )
+
+
+_BOTH = Diagnosis(
+    "both-races",
+    "Both waits are missing: the host refills a pinned buffer whose copy has not run yet, and a "
+    "copy overwrites a device buffer that compute still reads.",
+)
+_RACES = {
+    _HOST_RACE: Diagnosis(
+        "host-race",
+        "The host refills a pinned buffer whose copy has not run yet. Let the host wait for that "
+        "copy before fill; a wait in a stream does not hold the host.",
+    ),
+    _DEVICE_RACE: Diagnosis(
+        "device-race",
+        "A copy overwrites a device buffer that compute still reads. Let the stream copying wait "
+        "for the event that follows the last compute on this slot.",
+    ),
+    _NOT_ARRIVED: Diagnosis(
+        "copy-not-awaited",
+        "compute reads a device buffer whose copy may not be done. Let the current stream wait "
+        "for the event behind the copy.",
+    ),
+}
+_OTHER = Diagnosis(
+    "order-open",
+    "Run it inside gpulab.hazards() and read which two lines are in no order.",
+)
+
+DOUBLE_BUFFER = Exercise(
+    "08.double-buffer",
+    "Write pipeline(slots, copying, fill, compute, n_steps): the listing above with both races "
+    "mended. Every step must compute on its own data, gpulab.hazards() must find nothing, and at "
+    f"least {100 * LEAST_OVERLAP:.0f} % of the possible overlap must remain.",
+    Pipeline(),
+    hints=(
+        "Two waits are missing, each in front of a write: fill writes, and so does the copy.",
+        "An event that nobody has recorded yet holds nobody up: the first two steps are no case.",
+        "The two calls are slot.copied.synchronize() and copying.wait_event(slot.computed).",
+    ),
+)

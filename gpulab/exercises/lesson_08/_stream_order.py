@@ -1,0 +1,216 @@
+"""Which wait orders which stream: the exercises on waiting, on memory and on backward."""
+
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Diagnosis, Table
+
+_GPU_SIDE = Diagnosis(
+    "wait-is-gpu-side",
+    "wait_event and wait_stream put the wait into the queue of right. The host goes on at once "
+    "and knows nothing of a, b or c.",
+)
+_OWN_QUEUE = Diagnosis(
+    "own-queue-first",
+    "d stands in right behind c, so it always comes after c, whatever LINE is. Add what LINE "
+    "makes it wait for.",
+)
+_MARKER = Diagnosis(
+    "marker-is-not-the-stream",
+    "The marker was recorded between a and b: whoever waits for it waits for a, and not for b.",
+)
+_ONE_STREAM = Diagnosis(
+    "one-stream-alone",
+    "left.synchronize() and .item() wait for one stream. What the other one has done by then is "
+    "luck, and no promise.",
+)
+_ITEM_WAITS = Diagnosis(
+    "item-waits",
+    ".item() gives a Python number, so the host must wait for c, which computes it.",
+)
+_LAUNCHED_LATE = Diagnosis(
+    "launched-after-the-wait",
+    "Where the host waits, d is not even launched before: whatever the host has waited for is "
+    "done when d starts.",
+)
+_WAITED = ("none", "a", "ab", "c", "abc")
+_AFTER = ("at once", "after a", "after ab", "after c", "after ac", "after abc")
+_LINES = (
+    *("torch.cuda.synchronize", "left.synchronize", "marker.synchronize"),
+    *("right.wait_event", "right.wait_stream", "y.item"),
+)
+_SURE = (
+    *(("abc", "after abc"), ("ab", "after abc"), ("a", "after ac")),
+    *(("none", "after ac"), ("none", "after abc"), ("c", "after c")),
+)
+
+FIVE_WAITS = Exercise(
+    "08.five-waits",
+    "One of six lines stands in the place of LINE: torch.cuda.synchronize(), left.synchronize(), "
+    "marker.synchronize(), right.wait_event(marker), right.wait_stream(left), or y.item(), where "
+    "y is the result of c and right is current. Which of a, b and c are surely done when the host "
+    "arrives at now()? And after which of them does d surely start?\n\n"
+    "    with torch.cuda.stream(left):\n"
+    "        a()\n"
+    "        marker.record()\n"
+    "        b()\n"
+    "    with torch.cuda.stream(right):\n"
+    "        y = c()\n"
+    "        LINE\n"
+    "    now()\n"
+    "    with torch.cuda.stream(right):\n"
+    "        d()",
+    Table(
+        right=dict(zip(_LINES, _SURE, strict=True)),
+        why="Three of them keep the host, for all streams, for one stream, or up to a marker; "
+        ".item() keeps it too, for the current stream. wait_event and wait_stream keep only the "
+        "stream. And in its own stream d stands behind c in any case.",
+        allowed=(_WAITED, _AFTER),
+        wrong={
+            **dict.fromkeys(
+                ((name, said) for name in _LINES[3:5] for said in _WAITED[1:]), _GPU_SIDE
+            ),
+            ("y.item", "none"): _ITEM_WAITS,
+            ("marker.synchronize", "ab"): _MARKER,
+            ("right.wait_event", "after abc"): _MARKER,
+            ("left.synchronize", "abc"): _ONE_STREAM,
+            ("y.item", "abc"): _ONE_STREAM,
+            ("y.item", "after abc"): _ONE_STREAM,
+            **dict.fromkeys(((name, said) for name in _LINES for said in _AFTER[:3]), _OWN_QUEUE),
+            **dict.fromkeys(((name, "after c") for name in _LINES[:3]), _LAUNCHED_LATE),
+        },
+        otherwise=(
+            Diagnosis("wrong-host", "Ask of each line: who waits, and for which entries?"),
+            Diagnosis(
+                "wrong-order",
+                "When the host arrives is right. Now d: its own queue, and what LINE adds to it.",
+            ),
+        ),
+    ),
+    hints=(
+        "Draw three lanes: the host, left, right. Put LINE into the lane of who waits.",
+        "d is in right, and so is c: every answer about d has c in it.",
+    ),
+)
+
+_WRONG_WAY = Diagnosis(
+    "wrong-direction",
+    "d: that makes side wait for the current stream. The memory goes back to the current stream's "
+    "pool: the current stream must wait for side.",
+)
+_WRONG_TENSOR = Diagnosis(
+    "wrong-tensor",
+    "e: total was made on side and is kept. The tensor that is dropped too early is x.",
+)
+
+RECORD_STREAM = Exercise(
+    "08.record-stream",
+    "x is made on the current stream, read on side, and dropped. One line, or none, stands in the "
+    "place of LINE. With which of them is total safe?\n\n"
+    "    x = torch.ones(n, device='cuda')\n"
+    "    side.wait_stream(torch.cuda.current_stream())\n"
+    "    with torch.cuda.stream(side):\n"
+    "        total = x.sum()\n"
+    "    LINE\n"
+    "    del x\n"
+    "    other = torch.full((n,), 7.0, device='cuda')\n\n"
+    "    a   (nothing)\n"
+    "    b   x.record_stream(side)\n"
+    "    c   torch.cuda.current_stream().wait_stream(side)\n"
+    "    d   side.wait_stream(torch.cuda.current_stream())\n"
+    "    e   total.record_stream(side)\n"
+    "    f   side.synchronize()",
+    Table(
+        right={name: "safe" if name in "bcf" else "corrupted" for name in "abcdef"},
+        why="The memory of x goes back to the pool of the stream on which it was made, at the "
+        "moment of del. Either the allocator knows that side uses it (b), or that stream comes "
+        "after side (c), or side is done (f).",
+        allowed=(("safe", "corrupted"),),
+        wrong={
+            ("a", "safe"): Diagnosis(
+                "del-does-not-wait",
+                "a: del waits for nothing. The host drops x while side has yet to read it, and "
+                "the next tensor of this size gets the same memory.",
+            ),
+            ("d", "safe"): _WRONG_WAY,
+            ("e", "safe"): _WRONG_TENSOR,
+            ("c", "corrupted"): Diagnosis(
+                "order-is-enough",
+                "c: other gets the same memory, but its kernel is in the current stream, behind "
+                "the wait. The memory is used again after side has read it.",
+            ),
+            ("f", "corrupted"): Diagnosis(
+                "nothing-left-to-read",
+                "f: the host goes on when side is done. Safe, but the host stood still for it.",
+            ),
+            ("b", "corrupted"): Diagnosis(
+                "record-stream",
+                "b: this is what record_stream is for. The allocator hands the memory out again "
+                "only when side has done what it had in its queue at del.",
+            ),
+        },
+        otherwise=(Diagnosis("wrong", "When is the memory of x written again?"),),
+    ),
+    hints=(
+        "Which stream writes into the memory of x again, and when?",
+        "Three of the six are safe.",
+    ),
+)
+
+_NEEDED = (
+    *("none", "default waits for side", "third waits for default"),
+    *("third waits for side", "side waits for default"),
+)
+
+BACKWARD = Exercise(
+    "08.backward",
+    "forward ran on side, and the default stream has waited for it. Four ways to go on; each pair "
+    "says on which stream loss.backward() is called and on which optimizer.step(). Which wait is "
+    "needed between the two calls?\n\n"
+    "    a   backward: default   step: default\n"
+    "    b   backward: side      step: default\n"
+    "    c   backward: default   step: third\n"
+    "    d   backward: side      step: side",
+    Table(
+        right={
+            "a": "none",
+            "b": "default waits for side",
+            "c": "third waits for default",
+            "d": "none",
+        },
+        why="Backward runs on the streams of forward, and at its end the stream that called it "
+        "waits for all of them. So only another stream than the caller's needs a wait, and it "
+        "waits for the caller's.",
+        allowed=(_NEEDED,),
+        wrong={
+            ("a", "default waits for side"): Diagnosis(
+                "caller-waits-already",
+                "a: not wrong, but superfluous. The stream that is current when backward() is "
+                "called waits for the gradients by itself.",
+            ),
+            ("b", "none"): Diagnosis(
+                "caller-was-side",
+                "b: backward makes the caller's stream wait, and here that was side. The default "
+                "stream knows nothing of it.",
+            ),
+            ("c", "none"): Diagnosis(
+                "other-stream",
+                "c: the default stream waits for the gradients, but third is another queue: it "
+                "begins at once.",
+            ),
+            ("c", "third waits for side"): Diagnosis(
+                "not-promised",
+                "c: this is enough only while every gradient is made on side. What PyTorch "
+                "promises is that the caller's stream comes after all of them: wait for default.",
+            ),
+            ("d", "default waits for side"): Diagnosis(
+                "default-not-concerned",
+                "d: both calls are in one stream, which keeps its order. The default stream needs "
+                "a wait only when it uses the new weights.",
+            ),
+        },
+        otherwise=(Diagnosis("wrong-wait", "Who uses the gradients, and who waited for them?"),),
+    ),
+    hints=(
+        "At its end backward makes one stream wait. Which?",
+        "A wait is needed where the optimizer is in another stream than the call of backward.",
+    ),
+)

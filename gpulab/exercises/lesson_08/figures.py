@@ -1,0 +1,59 @@
+"""The picture of lesson 08 that no other lesson needs: overlap achieved against possible."""
+
+from typing import TYPE_CHECKING
+
+from gpulab.figures import COLOURS, finish, need, unit_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+_BAR = 0.6
+_WRONG_HATCH = "//"
+
+
+def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+    """Draw for each program the time that overlap saved, inside what it could save at most.
+
+    A bar that is full says nothing of the values: programs that computed on wrong data are
+    hatched.
+
+    Parameters
+    ----------
+    record
+        Columns ``program``, ``hidden_s``, ``possible_s`` and ``n_wrong``.
+    ax
+        Axes to draw on.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a column is missing.
+    """
+    need(record, ("program", "hidden_s", "possible_s", "n_wrong"))
+    scale, unit = unit_of(record["possible_s"])
+    possible, hidden = record["possible_s"] / scale, record["hidden_s"] / scale
+    rows = range(len(record))
+    for wrong in (False, True):
+        places = [row for row in rows if (record["n_wrong"].iloc[row] > 0) == wrong]
+        if places:
+            ax.barh(
+                places,
+                hidden.iloc[places],
+                _BAR,
+                color=COLOURS[1 if wrong else 0],
+                hatch=_WRONG_HATCH if wrong else None,
+                edgecolor="white",
+                label="saved, on wrong data" if wrong else "saved, values right",
+            )
+    ax.barh(rows, possible, _BAR, fill=False, edgecolor="black", label="possible")
+    for row, share in enumerate(hidden / possible):
+        end = (possible.iloc[row], row)
+        ax.annotate(f"{100 * share:.0f} %", end, (6, 0), textcoords="offset points", va="center")
+    ax.set_yticks(rows, record["program"])
+    ax.set_ylim(len(record) - 0.5, -0.5)
+    ax.set_xlim(0, 1.25 * possible.max())
+    finish(ax, "Bar chart", f"time saved by overlap ({unit})", "program", legend=False)
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax

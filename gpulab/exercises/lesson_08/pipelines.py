@@ -1,0 +1,227 @@
+"""Runs a learner's double buffer and says what came out: values, order and overlap."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from gpulab import device
+from gpulab.happens_before import Hazard
+from gpulab.provenance import place
+from gpulab.sanitizer import hazards
+from gpulab.tracing import Timeline, timeline
+from gpulab.units import format_time
+
+N_STEPS = 40
+# 8 MiB a batch, 0.15 ms over a link of 55 GB/s; the host writes only its head, in microseconds.
+N_ELEMENTS, N_HEAD = 1 << 20, 1 << 12
+COMPUTE_CYCLES = 500_000
+
+Fill = Callable[[torch.Tensor, int], None]
+PipelineFunction = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One of the two places of a double buffer.
+
+    Attributes
+    ----------
+    pinned
+        The host's buffer, in pinned memory.
+    on_device
+        The buffer on the GPU, of the same size.
+    copied, computed
+        Events that nobody has recorded yet; waiting for them waits for nothing until then.
+    """
+
+    pinned: torch.Tensor
+    on_device: torch.Tensor
+    copied: torch.cuda.Event
+    computed: torch.cuda.Event
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRun:
+    """What one run of a pipeline gave.
+
+    Attributes
+    ----------
+    n_steps, n_wrong
+        Steps, and those that computed on other data than their own.
+    n_filled, n_computed
+        How often the pipeline called ``fill`` and ``compute``.
+    duration_s
+        From an idle GPU to the end of all work, by the host's clock.
+    copies_s, computes_s
+        What all copies take with nothing beside them, and all computing.
+    error
+        What the pipeline raised, or None.
+    place
+        Whose times these are.
+    """
+
+    n_steps: int
+    n_wrong: int
+    n_filled: int
+    n_computed: int
+    duration_s: float
+    copies_s: float
+    computes_s: float
+    error: Exception | None
+    place: str
+
+    @property
+    def possible_s(self) -> float:
+        """Seconds that perfect overlap saves: the shorter of the two, but for its first step."""
+        return min(self.copies_s, self.computes_s) * (1 - 1 / self.n_steps)
+
+    @property
+    def hidden_s(self) -> float:
+        """Seconds that overlap did save, from 0 to what is possible; also if values are wrong."""
+        saved_s = self.copies_s + self.computes_s - self.duration_s
+        return min(max(saved_s, 0.0), self.possible_s)
+
+    @property
+    def overlap(self) -> float:
+        """Share of the possible saving that was reached, from 0 to 1."""
+        return self.hidden_s / self.possible_s
+
+    def __str__(self) -> str:
+        wrong = f"{self.n_wrong} of {self.n_steps} steps computed on wrong data"
+        shares = f"overlap {100 * self.overlap:.0f} % of what is possible"
+        return f"{wrong}; {format_time(self.duration_s)}, {shares} ({self.place})"
+
+    __repr__ = __str__
+
+
+def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
+    """Run a pipeline on the GPU in use, and compare every result with the one it should give.
+
+    Parameters
+    ----------
+    pipeline
+        Called as ``pipeline(slots, copying, fill, compute, n_steps)``: two slots, a side stream
+        for the copies, ``fill(pinned, step)`` by which the host writes a batch, and
+        ``compute(on_device, step)``, which launches the work on the current stream.
+    n_steps
+        Number of batches.
+
+    Returns
+    -------
+    PipelineRun
+        An error of the pipeline is in it, not raised.
+    """
+    with device.active():
+        bench = _Bench(n_steps)
+        copies_s, computes_s = bench.apart_s()
+        start_s = time.perf_counter()
+        error = bench.call(pipeline)
+        torch.cuda.synchronize()
+        duration_s = time.perf_counter() - start_s
+        in_use = device.current()
+        return PipelineRun(
+            n_steps,
+            bench.n_wrong(),
+            len(bench.filled),
+            len(bench.computed),
+            duration_s,
+            copies_s,
+            computes_s,
+            error,
+            place(in_use.name, in_use.source),
+        )
+
+
+def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
+    """Return who was busy when in the last of two runs of a pipeline.
+
+    Raises
+    ------
+    Exception
+        What the pipeline raises.
+    """
+    with device.active():
+        bench = _Bench(n_steps)
+        return timeline(lambda: bench.run(pipeline))
+
+
+def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
+    """Return what the order of a pipeline leaves open."""
+    with device.active():
+        bench = _Bench(n_steps)
+        with hazards() as found:
+            bench.call(pipeline)
+            torch.cuda.synchronize()
+    return found.found
+
+
+class _Bench:
+    """Two slots, a stream for the copies, and work whose results tell which data it saw."""
+
+    def __init__(self, n_steps: int) -> None:
+        self.n_steps = n_steps
+        self.slots = [_slot() for _ in range(2)]
+        self.copying = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+        self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
+        self.filled: list[int] = []
+        self.computed: list[int] = []
+        torch.cuda.synchronize()
+
+    def fill(self, pinned: torch.Tensor, step: int) -> None:
+        self.filled.append(step)
+        pinned[:N_HEAD] = step + 1
+
+    def compute(self, on_device: torch.Tensor, step: int) -> None:
+        self.computed.append(step)
+        torch.cuda._sleep(COMPUTE_CYCLES)  # type: ignore[no-untyped-call]  # torch's gap
+        self.results[step] = on_device[:N_HEAD].mean()
+
+    def run(self, pipeline: PipelineFunction) -> None:
+        pipeline(self.slots, self.copying, self.fill, self.compute, self.n_steps)
+
+    def call(self, pipeline: PipelineFunction) -> Exception | None:
+        try:
+            self.run(pipeline)
+        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+            return error
+        return None
+
+    def apart_s(self) -> tuple[float, float]:
+        """Time all copies with nothing beside them, and all computing; then begin anew."""
+        slot = self.slots[0]
+
+        def copy(_step: int) -> None:
+            slot.on_device.copy_(slot.pinned, non_blocking=True)
+
+        def compute(step: int) -> None:
+            self.compute(slot.on_device, step)
+
+        for step in range(2):  # the first calls are slow
+            copy(step)
+            compute(step)
+        times_s = self._stopwatch(copy), self._stopwatch(compute)
+        self.results.zero_()
+        torch.cuda.synchronize()
+        self.computed.clear()
+        return times_s
+
+    def n_wrong(self) -> int:
+        expected = torch.arange(1.0, self.n_steps + 1, dtype=torch.float64)
+        return int((self.results.cpu() != expected).sum())
+
+    def _stopwatch(self, work: Callable[[int], None]) -> float:
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        for step in range(self.n_steps):
+            work(step)
+        torch.cuda.synchronize()
+        return time.perf_counter() - start_s
+
+
+def _slot() -> Slot:
+    pinned = torch.zeros(N_ELEMENTS, dtype=torch.float64).pin_memory()
+    on_device = torch.zeros(N_ELEMENTS, dtype=torch.float64, device="cuda")
+    copied, computed = (torch.cuda.Event() for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
+    return Slot(pinned, on_device, copied, computed)

@@ -1,0 +1,336 @@
+"""What an explorer draws, marks and says of a crossover.
+
+The crossover explorer as functions: what to choose, the curves for it, and where one is.
+"""
+
+import math
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpulab import plots
+from gpulab.explorers._scene import Found, Marker, Scene, Selector, Spot, Step, nearest
+from gpulab.explorers._sources import (
+    HERE,
+    computed_options,
+    here_of,
+    need_points,
+    points_among,
+    points_of,
+    recorded_options,
+    too_long,
+)
+from gpulab.figures import COLOURS, unit_of
+from gpulab.provenance import place
+from gpulab.scaling import LINKS, Crossover, Curve, crossover
+from gpulab.sweeps import TRANSFERS, Point, Task
+from gpulab.units import format_estimate, format_time
+from gpulab.workloads import names, workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+Limits = tuple[tuple[float, float], tuple[float, float]]
+
+
+def curves_of(record: Crossover) -> tuple[Curve, ...]:
+    """Return the curves in the order of the figure."""
+    moved = () if record.transfers == "none" else (record.bare,)
+    return (record.cpu, record.gpu, *moved)
+
+
+def scale_of(record: Crossover) -> float:
+    """Return the length in seconds of the unit that the figure writes times in."""
+    return unit_of([time_s for curve in curves_of(record) for time_s in curve.median_s])[0]
+
+
+def plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes") -> None:
+    """Draw both curves, what was measured here over them, and axes of these limits."""
+    plots.crossover(record, ax)
+    scale = scale_of(record)
+    for side, marker, colour in (("cpu", "o", COLOURS[3]), ("gpu", "s", COLOURS[4])):
+        part = [point for point in overlay if point.task.on == side]
+        if part:
+            ax.plot(
+                [point.task.size for point in part],
+                [point.median_s / scale for point in part],
+                linestyle="none",
+                marker=marker,
+                markersize=9,
+                markerfacecolor="none",
+                markeredgewidth=1.6,
+                color=colour,
+                label=_name(part[-1]),
+            )
+    ax.set_xlim(*limits[0])
+    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
+    # Curves rise to the right, so this corner is free; "best" would jump about.
+    ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
+
+
+def _name(point: Point) -> str:
+    return f"{point.task.on.upper()} here: {place(point.device_name, point.source)}"
+
+
+def marks(record: Crossover, size: int) -> Iterable[Marker]:
+    """Mark the size of the slider, with the times of both sides there."""
+    yield Marker(size)
+    scale = scale_of(record)
+    for curve in (record.cpu, record.gpu):
+        time_s = at_size(curve, size)
+        if time_s is not None:
+            yield Marker(size, time_s / scale)
+
+
+def at_size(curve: Curve, size: int) -> float | None:
+    """Return the seconds of a curve at a size, straight in both logarithms; None beyond it."""
+    if not curve.sizes[0] <= size <= curve.sizes[-1]:
+        return None
+    return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
+
+
+def words(record: Crossover) -> Iterable[str]:
+    """Say where the curves cross, where the lines do, and what to doubt."""
+    found = str(record)
+    yield f"Crossing: {found}." if found.startswith("n =") else f"{found[0].upper()}{found[1:]}."
+    if record.predicted is not None:
+        yield f"From the fitted lines alone: {record.predicted}."
+    if record.is_mixed:
+        yield "The two sides come from different sources: read it as an estimate."
+
+
+def where(record: Crossover, size: int) -> str:
+    """Say where the reader is: both times at the size, and their ratio."""
+    cpu_s, gpu_s = (at_size(curve, size) for curve in (record.cpu, record.gpu))
+    here = f"At n = {size:,}"
+    for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
+        if time_s is None:
+            ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
+            return f"{here} the {curve.on.upper()} has no time; it has some from {ends}."
+    if cpu_s is None or gpu_s is None:
+        return here
+    copies = "" if record.transfers == "none" else f" with transfers {record.transfers}"
+    ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
+    return (
+        f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
+        f"the {ahead} is {times:.3g} times as fast."
+    )
+
+
+def spots(record: Crossover, overlay: Sequence[Point]) -> Iterable[Spot]:
+    """Give every point a hint: what it is, whose, and how long it takes."""
+    what, scale = f"{record.workload} {record.dtype}", scale_of(record)
+    for curve in curves_of(record):
+        columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)
+        for size, time_s, low_s, high_s in zip(*columns, strict=True):
+            time = format_estimate(time_s, low_s, high_s)
+            yield Spot(size, time_s / scale, f"{what}, n = {size:,}\n{curve.name}\n{time}")
+    for point in overlay:
+        time = format_estimate(point.median_s, point.low_s, point.high_s)
+        hint = f"{what}, n = {point.task.size:,}\n{_name(point)}\n{time}"
+        yield Spot(point.task.size, point.median_s / scale, hint)
+
+
+METHOD, CACHE = "synchronized", "hot"  # what one waits for: launch and wake-up included
+_STEPS_PER_OCTAVE = 4
+_MEASURE = "Press “Measure here”, or choose another {} above."
+_SIDES = {"cpu": "this machine's CPU", "gpu": "the GPU in use"}
+
+
+@dataclass(frozen=True, slots=True)
+class CrossoverState:
+    """What is chosen in a crossover explorer.
+
+    Attributes
+    ----------
+    workload, dtype
+        What runs.
+    gpu, cpu
+        Whose times: ``"recorded:NAME"``, ``"here"``, and of the GPU also ``"computed:NAME"``.
+    n_threads
+        Of the CPU; None: as torch is set, or was.
+    transfers
+        Copies within the GPU's times.
+    link
+        What they go over; None: as measured, or the GPU's own.
+    size
+        Where the reader stands.
+    """
+
+    workload: str = "matmul"
+    dtype: str = "float32"
+    gpu: str = ""
+    cpu: str = ""
+    n_threads: int | None = None
+    transfers: str = "none"
+    link: str | None = None
+    size: int = 512
+
+
+class CrossoverModel:
+    """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
+
+    name = "crossover"
+
+    def __init__(self, mine: Iterable[str] = ()) -> None:
+        self._mine = tuple(mine)
+        self.record = lru_cache(maxsize=500)(self._record)
+        self._limits = lru_cache(maxsize=500)(self._spanned)
+        self._choices = lru_cache(maxsize=500)(self._offered)
+
+    def choices(self, state: CrossoverState) -> tuple[Selector, ...]:
+        """Return what can be chosen; the first of each is the default."""
+        # Asked for at each step of a slider, so that none of it is made twice.
+        return self._choices(replace(state, size=0, n_threads=None, link=None, gpu=""))
+
+    def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
+        work = workload(state.workload)
+        recorded = recorded_options(self._mine)
+        here = (("measured here", HERE),)
+        known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
+        sizes = (*work.sizes, *(point.task.size for point in known))
+        link = (("its own", None), *((name, name) for name in LINKS))
+        return (
+            Selector("workload", "Operation", "menu", _same(names())),
+            Selector("dtype", "Type", "menu", _same(work.dtypes)),
+            Selector("gpu", "GPU", "menu", (*recorded, *computed_options(), *here)),
+            Selector("cpu", "CPU", "menu", (*recorded, *here)),
+            Selector("transfers", "Transfers", "menu", _same(TRANSFERS)),
+            Selector("link", "Link", "slider", link if state.transfers != "none" else link[:1]),
+            Selector("n_threads", "CPU threads", "slider", self._threads(state)),
+            Selector("size", "Size n", "slider", _sizes(sizes)),
+        )
+
+    def settled(self, state: CrossoverState) -> CrossoverState:
+        """Return the nearest state of which everything is offered."""
+        for name in ("workload", "dtype", "gpu", "cpu", "transfers", "link", "n_threads", "size"):
+            # One after the other, as what is offered may depend on the choice before.
+            choice = next(each for each in self.choices(state) if each.name == name)
+            value: Any = nearest(choice.offered, getattr(state, name))
+            if name == "size" and not choice.offered[0] <= state.size <= choice.offered[-1]:
+                # Of another operation: at the end of the range there is least to see.
+                value = choice.offered[len(choice.offered) // 2]
+            state = replace(state, **{name: value})
+        return state
+
+    def steps(self, state: CrossoverState) -> tuple[Step, ...]:
+        """Return both sides at every size of the catalogue, smallest first."""
+        bare = Task(state.workload, 1, state.dtype, cache=CACHE, method=METHOD)
+        cpu = Task(state.workload, 1, state.dtype, on="cpu", n_threads=_on_here(state))
+        sides = [cpu, bare]
+        if state.transfers != "none" and state.link is None:
+            sides.append(replace(bare, transfers=state.transfers))
+        return tuple(
+            replace(task, size=size) for size in workload(state.workload).sizes for task in sides
+        )
+
+    def skips(self, step: Step, found: Sequence[Found]) -> bool:
+        """Tell whether the size before took so long that this one would block the kernel."""
+        return too_long(step, found)
+
+    def scene(self, state: CrossoverState, found: Sequence[Found]) -> Scene:
+        """Return both curves, where one is on them, and what was measured here."""
+        points = points_among(found)
+        still = replace(state, size=0)
+        record, words = self.record(still, points)
+        overlay = _overlay(state, points)
+        limits = self._limits(replace(still, transfers="none", link=None), points)
+        return Scene(
+            plot=partial(plot, record, overlay, limits),
+            key=(still, points),
+            marks=tuple(marks(record, state.size)),
+            title=f"{state.workload} {state.dtype}: CPU against GPU\n({record.origin})",
+            alt="Time of a call on the CPU and on the GPU over the size.",
+            words=(where(record, state.size), *words),
+            spots=tuple(spots(record, overlay)),
+            frame=record.to_frame,
+        )
+
+    def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
+        if state.cpu == HERE or not state.cpu:
+            most = os.cpu_count() or 1
+            counts: set[int | None] = {2**k for k in range(most.bit_length()) if 2**k <= most}
+            counts.add(most)
+        else:
+            known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
+            counts = {point.task.n_threads for point in known} or {None}
+        ordered = sorted(counts, key=lambda count: math.inf if count is None else count)
+        return tuple(("as set" if n is None else str(n), n) for n in reversed(ordered))
+
+    def _record(
+        self, state: CrossoverState, points: tuple[Point, ...]
+    ) -> tuple[Crossover, tuple[str, ...]]:
+        name, dtype = state.workload, state.dtype
+        found = {
+            side: points_of(choice, side, name, dtype, points, method=METHOD, cache=CACHE)
+            for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
+        }
+        cpu = [point for point in found["cpu"] if point.task.n_threads == state.n_threads]
+        for side, kept in (("cpu", cpu), ("gpu", found["gpu"])):
+            need_points(kept, f"{name} {dtype} on {_SIDES[side]}", _MEASURE.format(side.upper()))
+        record = crossover(
+            name,
+            dtype=dtype,
+            transfers=state.transfers,
+            link=state.link,
+            source=[*cpu, *found["gpu"]],
+        )
+        return record, tuple(words(record))
+
+    def _spanned(self, state: CrossoverState, points: tuple[Point, ...]) -> Limits:
+        """Return limits (sizes, seconds) that hold for every link and number of threads.
+
+        Axes that moved with the slider would hide what the slider does.
+        """
+        slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
+        cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
+        timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
+        lines = curves_of(slowest)
+        sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
+        times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]
+        return _wider(sizes, 1.25), _wider([time_s for time_s in times_s if time_s > 0], 1.6)
+
+
+def _same(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((value, value) for value in values)
+
+
+def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
+    """Return the sizes of the slider: all that has times, in steps of a quarter octave."""
+    first, last = min(known), max(known)
+    n_steps = round(_STEPS_PER_OCTAVE * math.log2(last / first))
+    steps = sorted({round(size) for size in np.geomspace(first, last, n_steps + 1)})
+    return tuple((f"{size:,}", size) for size in steps)
+
+
+def _on_here(state: CrossoverState) -> int | None:
+    """Return the threads for this machine, whatever the recorded CPU has."""
+    if state.n_threads is None or state.cpu == HERE:
+        return state.n_threads
+    return min(state.n_threads, os.cpu_count() or 1)
+
+
+def _wider(values: Sequence[float], factor: float) -> tuple[float, float]:
+    return min(values) / factor, max(values) * factor
+
+
+def _overlay(state: CrossoverState, points: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the points measured here that belong to what is chosen and are no curve of it."""
+    return tuple(
+        point
+        for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
+        if choice != HERE
+        for point in here_of(points, side)
+        if point.ok and _belongs(point.task, state)
+    )
+
+
+def _belongs(task: Task, state: CrossoverState) -> bool:
+    if (task.workload, task.dtype) != (state.workload, state.dtype):
+        return False
+    return task.on == "cpu" or task.transfers in {"none", state.transfers}

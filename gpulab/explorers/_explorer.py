@@ -1,0 +1,298 @@
+"""An explorer: a state that the reader moves, and everything that follows from it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
+
+from gpulab import widgets
+from gpulab._html import clean
+from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.explorers._controls import Controls
+from gpulab.explorers._panel import Panel, table_html
+from gpulab.explorers._renderer import Frame
+from gpulab.explorers._scene import Found, Model, Scene, Selector, State, Step
+from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
+from gpulab.figures import Figure, render
+from gpulab.sweeps import Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+_SUFFIXES = (".png", ".svg", ".pdf", ".csv")
+_N_PICTURES = 20  # while a job runs
+_SIZE_IN = (7.6, 4.4)
+
+
+class Explorer(Generic[State]):
+    """A picture that follows what is chosen; shown in a notebook with controls.
+
+    Without widgets, as on an exported page, it is the picture with its table. Nothing is
+    measured until somebody presses the button or calls :meth:`measure`.
+
+    What was measured here stays when the choice changes.
+    """
+
+    def __init__(
+        self,
+        model: Model[State],
+        state: State,
+        *,
+        take: Callable[[Step], Found],
+        found: Sequence[Found] = (),
+    ) -> None:
+        self._model, self._take = model, take
+        self._state = model.settled(state)
+        self._measured = tuple(found)
+        self._job: MeasurementJob | None = None
+        self._panel: Panel | None = None
+        self._kernel = JupyterLoop()
+
+    @property
+    def state(self) -> State:
+        """What is chosen, a frozen dataclass; set it, or use :meth:`choose`."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        """Choose all at once; what does not go together is settled."""
+        self._state = self._model.settled(state)
+        if self._panel is not None:
+            self._panel.tell(self.choices, self._state)
+
+    @property
+    def choices(self) -> tuple[Selector, ...]:
+        """What can be chosen now."""
+        return self._model.choices(self._state)
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """What was measured here, in the order taken; points, and ceilings of a GPU."""
+        return (*self._measured, *(self._job.found if self._job else ()))
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points that were measured here."""
+        return tuple(found for found in self.found if isinstance(found, Point))
+
+    def choose(self, **values: object) -> None:
+        """Choose by name, as a reader would by hand.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such choice.
+        InvalidOptionError
+            If the value is not among those offered.
+        """
+        state: Any = self._state
+        for name, value in values.items():
+            known = {choice.name: choice for choice in self._model.choices(state)}
+            if name not in known:
+                raise UnknownNameError("choice", name, known)
+            state = self._model.settled(replace(state, **{name: known[name].read(value)}))
+        self.state = state
+
+    @property
+    def scene(self) -> Scene:
+        """What is to be seen now; what cannot be drawn says why."""
+        try:
+            return self._model.scene(self._state, self.found)
+        except GpulabError as error:
+            return Scene(empty=str(error))
+
+    def measure(self) -> tuple[Found, ...]:
+        """Measure here what is chosen, now, and return what was found; Ctrl-C keeps that.
+
+        The button does the same by steps, so that the kernel stays usable meanwhile.
+        """
+        job = self._begin()
+        job.start(None)
+        return tuple(job.found)
+
+    def stop(self) -> None:
+        """Stop measuring after the step that runs; what was measured is kept."""
+        if self._job is not None:
+            self._job.stop()  # at once, though a step may be running on the kernel's thread
+            self._kernel.turned(self._report)(self._job)
+
+    def figure(self) -> Figure:
+        """Return the picture with its description and table, as it stands without widgets.
+
+        Raises
+        ------
+        InvalidOptionError
+            If there is nothing to draw; the message says what to do.
+        """
+        scene = self._drawable()
+        alt = " ".join((scene.alt, *scene.words))
+        return render(_axes(scene), alt=alt, frame=scene.frame())
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the table of what is drawn, one row a point; times are in seconds."""
+        return self.scene.frame()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture, or the table if the name ends in ``.csv``.
+
+        Parameters
+        ----------
+        path
+            Its suffix decides: ``.png``, ``.svg``, ``.pdf`` or ``.csv``.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the suffix is none of these, or there is nothing to draw.
+        """
+        path = Path(path)
+        if path.suffix not in _SUFFIXES:
+            raise InvalidOptionError(
+                f"path={str(path)!r}; its name must end in one of {', '.join(_SUFFIXES)}"
+            )
+        scene = self._drawable()
+        if path.suffix == ".csv":
+            scene.frame().to_csv(path, index=False)
+        else:
+            _axes(scene).get_figure(root=True).savefig(path, dpi=200)  # type: ignore[union-attr]  # it has one
+        return path
+
+    @property
+    def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
+        """The controls and the picture, for a place in a layout of your own."""
+        if self._panel is None:
+            self._panel = self._build()
+        return self._panel.box
+
+    def close(self) -> None:
+        """Stop measuring and take the widgets off the page; points and state stay."""
+        self.stop()
+        if self._panel is not None:
+            self._panel.close()
+        self._panel = None
+
+    def __str__(self) -> str:
+        scene = self.scene
+        return scene.empty or "\n".join((scene.title.replace("\n", " "), *scene.words))
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        shown = self._static()
+        if widgets.is_watched():
+            widget = self.widget._repr_mimebundle_()
+            made = widget[0] if isinstance(widget, tuple) else widget
+            shown |= {kind: value for kind, value in (made or {}).items() if "widget" in kind}
+        return shown
+
+    def _static(self) -> dict[str, Any]:
+        scene = self.scene
+        if scene.empty:
+            return {"text/plain": scene.empty, "text/html": f"<p>{clean(scene.empty)}</p>"}
+        return self.figure()._repr_mimebundle_()
+
+    def _drawable(self) -> Scene:
+        scene = self.scene
+        if scene.empty:
+            raise InvalidOptionError(scene.empty)
+        return scene
+
+    def _build(self) -> Panel:
+        controls = Controls(self.choices, self._state, self._kernel.turned(self._chosen))
+        frame = Frame()
+
+        def draw(sharpness: float) -> dict[str, Any]:
+            return _traits(self.scene, frame, sharpness)
+
+        panel = Panel(
+            controls,
+            self._kernel,
+            draw=draw,
+            table=self._table,
+            file=self._file,
+            measure=self._press,
+            stop=self.stop,
+        )
+        panel.picture.file = self._model.name
+        panel.pace.ask()
+        return panel
+
+    def _chosen(self, name: str, value: object) -> None:
+        state: Any = self._state
+        self.state = replace(state, **{name: value})
+
+    def _table(self) -> str:
+        scene = self.scene
+        return "" if scene.empty else table_html(scene.frame(), scene.title)
+
+    def _file(self, suffix: str) -> bytes:
+        if suffix == ".csv":
+            text: str = self._drawable().frame().to_csv(index=False)
+            return text.encode()
+        return self.figure().png
+
+    def _press(self) -> None:
+        if self._job is None or not self._job.is_running:
+            self._begin().start(self._kernel.loop)
+
+    def _begin(self) -> MeasurementJob:
+        """Make the job for what is chosen, and keep what the one before measured."""
+        self.stop()
+        before, steps = self._job, self._model.steps(self._state)
+        # What was stopped goes on; what is complete begins again.
+        is_rest = before is not None and before.steps == steps and not before.is_complete
+        self._measured = self.found
+        job = self._job = MeasurementJob(
+            steps,
+            take=self._take,
+            skips=self._model.skips,
+            report=lambda: self._report(job),
+            n_done=before.n_done if before is not None and is_rest else 0,
+        )
+        return job
+
+    def _report(self, job: MeasurementJob) -> None:
+        if self._panel is not None:
+            self._panel.report(job)
+            # Drawing takes longer than a quick step does: some twenty pictures will do.
+            if not job.is_running or job.n_done % max(1, len(job.steps) // _N_PICTURES) == 0:
+                self._panel.pace.ask()
+
+
+def _axes(scene: Scene) -> "Axes":
+    """Draw a scene on a figure of its own, laid out at leisure."""
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=_SIZE_IN, layout="constrained", facecolor="white")
+    ax = canvas.add_subplot()
+    scene.plot(ax)
+    for mark in scene.marks:
+        mark.draw(ax)
+    ax.set_title(scene.title, fontsize="medium")
+    return ax
+
+
+def _traits(scene: Scene, frame: Frame, sharpness: float) -> dict[str, Any]:
+    """Draw a scene on the frame, and return what the widget is to be told."""
+    if scene.empty:
+        return {"empty": scene.empty, "words": []}
+    frame.sharpness = sharpness
+    drawn = frame.draw(scene)
+    hints = (spot.hint for spot in scene.spots)
+    return {
+        "png": drawn.png,
+        "alt": " ".join((drawn.description, *scene.words)),
+        "width": frame.width_px,
+        "spots": [[*place, hint] for place, hint in zip(drawn.spots, hints, strict=True)],
+        "legend": [entry._asdict() for entry in drawn.legend],
+        "marks": [list(mark) for mark in drawn.marks],
+        "words": list(scene.words),
+        "empty": "",
+    }

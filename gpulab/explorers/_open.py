@@ -1,0 +1,124 @@
+"""One step of measuring for a picture: quick, as the kernel waits for it.
+
+Explorers: choose and slide, and see at once what the numbers do; measure by a button.
+"""
+
+from collections.abc import Iterable
+
+from gpulab.explorers._crossover import CrossoverModel, CrossoverState
+from gpulab.explorers._explorer import Explorer
+from gpulab.explorers._roofline import RooflineModel, RooflineState
+from gpulab.explorers._scene import Found, Step
+from gpulab.roofline import Ceilings, measure_ceilings
+from gpulab.sweeps import Point, Task, take
+
+__all__ = ["crossover_explorer", "roofline_explorer"]
+
+
+_PRECISION = 0.02
+_POINT_S, _CEILING_S = 0.15, 0.05  # of sampling; warming up comes on top
+
+
+def take_step(step: Step) -> Found:
+    """Measure a task, or the roofs of the GPU in use; of each roof there are nine figures."""
+    if isinstance(step, Task):
+        return take(step, precision=_PRECISION, max_time_s=_POINT_S)
+    return measure_ceilings(max_time_s=_CEILING_S)
+
+
+def crossover_explorer(
+    workload: str = "matmul",
+    *,
+    recordings: str | Iterable[str] = (),
+    points: Iterable[Point] = (),
+    **chosen: object,
+) -> Explorer[CrossoverState]:
+    """Explore from which size on the GPU is worth it.
+
+    Two curves over the size, and a slider to stand on them: what both sides take there, and how
+    many times faster one is. "Measure here" times both sides on this machine, by steps between
+    which the kernel stays usable; its points are drawn over the curves.
+
+    Parameters
+    ----------
+    workload
+        A name of :data:`gpulab.workloads.WORKLOADS`.
+    recordings
+        Files of recordings of your own, to choose from beside those that are shipped.
+    points
+        What was measured on this machine before, e.g. ``explorer.points`` or those of a sweep.
+    **chosen
+        What else is chosen at first: fields of the state, see
+        :class:`gpulab.explorers._crossover.CrossoverState`.
+
+    Returns
+    -------
+    Explorer
+        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` give
+        what is seen.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such choice.
+    InvalidOptionError
+        If a value is not among those offered.
+    """
+    explorer = Explorer(
+        CrossoverModel(_listed(recordings)),
+        CrossoverState(),
+        take=take_step,
+        found=tuple(points),
+    )
+    explorer.choose(workload=workload, **chosen)
+    return explorer
+
+
+def roofline_explorer(
+    *,
+    recordings: str | Iterable[str] = (),
+    found: Iterable[Point | Ceilings] = (),
+    **chosen: object,
+) -> Explorer[RooflineState]:
+    """Explore how close the catalogue comes to what the GPU allows.
+
+    Measured against predicted times of every operation, or what they reach below the roofs of
+    the GPU, with a hint at each point and the same data as a table. "Measure here" measures the
+    roofs of the GPU in use, and then the operations that are shown.
+
+    Parameters
+    ----------
+    recordings
+        Files of recordings of your own, to choose from beside those that are shipped.
+    found
+        What was measured on this machine before, e.g. ``explorer.found``, the points of a sweep,
+        or what :func:`gpulab.roofline.measure_ceilings` returned.
+    **chosen
+        What is chosen at first: fields of the state, see
+        :class:`gpulab.explorers._roofline.RooflineState`.
+
+    Returns
+    -------
+    Explorer
+        Show it as the last line of a cell. ``figure()``, ``to_frame()`` and ``save(path)`` give
+        what is seen.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such choice.
+    InvalidOptionError
+        If a value is not among those offered.
+    """
+    explorer = Explorer(
+        RooflineModel(_listed(recordings)),
+        RooflineState(),
+        take=take_step,
+        found=tuple(found),
+    )
+    explorer.choose(**chosen)
+    return explorer
+
+
+def _listed(recordings: str | Iterable[str]) -> tuple[str, ...]:
+    return (recordings,) if isinstance(recordings, str) else tuple(recordings)

@@ -1,0 +1,238 @@
+"""The legend of a picture as values, to be written by the page.
+
+One matplotlib figure kept from picture to picture: only what changed is drawn again.
+"""
+
+import io
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpulab.explorers._scene import Scene
+from gpulab.figures import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+
+_NONE = "None"  # as matplotlib calls no line and no marker
+
+
+class LegendEntry(NamedTuple):
+    """One series.
+
+    Attributes
+    ----------
+    label
+        Its name.
+    colour
+        Of line and marker, as ``"#rrggbb"``.
+    marker
+        As matplotlib calls it; empty if there is none.
+    is_filled
+        Whether the marker is more than an outline.
+    line
+        ``"solid"``, ``"dashed"``, ``"band"`` for what fills an area, or empty.
+    """
+
+    label: str
+    colour: str
+    marker: str
+    is_filled: bool
+    line: str
+
+
+def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
+    """Take the legend off the axes, and return what it says."""
+    handles, labels = ax.get_legend_handles_labels()
+    drawn = ax.get_legend()
+    if drawn is not None:
+        drawn.remove()
+    pairs = zip(handles, labels, strict=True)
+    return tuple(_entry(handle, str(label)) for handle, label in pairs)
+
+
+def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
+
+    if not isinstance(handle, Line2D):
+        colour = to_hex(np.reshape(handle.get_facecolor(), (-1, 4))[0])
+        return LegendEntry(label, colour, "", is_filled=True, line="band")
+    dashes, marker = handle.get_linestyle(), handle.get_marker()
+    line = "" if dashes == _NONE else "solid" if dashes == "-" else "dashed"
+    return LegendEntry(
+        label,
+        to_hex(handle.get_color() if line else handle.get_markeredgecolor()),
+        "" if marker in {_NONE, None, ""} else str(marker),
+        handle.get_markerfacecolor() != "none",
+        line,
+    )
+
+
+_PIXELS_PER_INCH = 100
+_MARGINS = {"left": 0.125, "right": 0.94, "bottom": 0.125, "top": 0.88}
+_MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
+_N_KEPT = 64  # pictures, of some 50 kB each
+
+
+class Drawn(NamedTuple):
+    """A picture, and where things are on it, as shares of width and height from the top left.
+
+    Attributes
+    ----------
+    png
+        The picture, without marks.
+    description
+        The text alternative, built from the axes.
+    spots
+        Place of each spot of the scene.
+    marks
+        From place to place: a vertical line, or a ring where both are one.
+    legend
+        What each series looks like.
+    """
+
+    png: bytes
+    description: str
+    spots: tuple[tuple[float, float], ...]
+    marks: tuple[tuple[float, float, float], ...]
+    legend: tuple[LegendEntry, ...]
+
+
+class _Still(NamedTuple):
+    """A picture of a scene as it can be used again."""
+
+    png: bytes
+    description: str
+    to_pixels: Any
+    size: tuple[int, int]
+    legend: tuple[LegendEntry, ...]
+
+    def places(self, points: "Sequence[tuple[float, float]]") -> list[tuple[float, float]]:
+        """Return the shares of some points of the axes."""
+        if not points:
+            return []
+        width, height = self.size
+        pixels = self.to_pixels.transform(points)
+        return [(float(x / width), float(1 - y / height)) for x, y in pixels]
+
+
+class Frame:
+    """A figure that is kept from picture to picture, so that little is left to draw.
+
+    Ticks and labels take most of the time of a picture: their pixels serve as long as limits,
+    labels and title stay the same. Whole pictures are kept by the key of their scene. What moves
+    with a slider over the picture is no part of it, and neither is the legend, whose text would
+    take as long as all the rest: the page draws both itself.
+    """
+
+    def __init__(self, *, width_px: int = 760, height_px: int = 440) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+
+        self.width_px = width_px
+        size = (width_px / _PIXELS_PER_INCH, height_px / _PIXELS_PER_INCH)
+        # Not through pyplot: it would keep the figure alive in a list.
+        figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH, facecolor="white")
+        # Fixed margins: the axes must not move while somebody drags a slider.
+        figure.subplots_adjust(**_MARGINS)
+        self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
+        self._ax: Axes = figure.add_subplot()
+        self._empty: tuple[Hashable, Any] = (None, None)
+        self._stills: OrderedDict[Hashable, _Still] = OrderedDict()
+
+    @property
+    def sharpness(self) -> float:
+        """Device pixels for each CSS pixel, at most 2."""
+        return float(self._canvas.figure.dpi) / _PIXELS_PER_INCH
+
+    @sharpness.setter
+    def sharpness(self, value: float) -> None:
+        """Draw from now on with so many; pictures of another sharpness are thrown away."""
+        wanted = min(max(float(value), 1.0), _MOST_SHARPNESS)
+        if wanted != self.sharpness:
+            self._canvas.figure.set_dpi(wanted * _PIXELS_PER_INCH)
+            self._empty = (None, None)
+            self._stills.clear()
+
+    def draw(self, scene: Scene) -> Drawn:
+        """Draw a scene, as little of it as is new."""
+        still = self._stills.get(scene.key)
+        if still is None or scene.key is None:
+            still = self._stills[scene.key] = self._draw(scene)
+            if len(self._stills) > _N_KEPT:
+                self._stills.popitem(last=False)
+        self._stills.move_to_end(scene.key)
+        places = still.places([(spot.x, spot.y) for spot in scene.spots])
+        top, bottom = 1 - _MARGINS["top"], 1 - _MARGINS["bottom"]
+        ends = still.places([(mark.x, mark.y or 1.0) for mark in scene.marks])
+        marks = (
+            (x, y, y) if mark.y is not None else (x, top, bottom)
+            for (x, y), mark in zip(ends, scene.marks, strict=True)
+        )
+        return Drawn(still.png, still.description, tuple(places), tuple(marks), still.legend)
+
+    def _draw(self, scene: Scene) -> _Still:
+        ax = self._ax
+        for artist in self._contents():
+            artist.remove()
+        ax.set_prop_cycle(None)  # colours begin anew, as on axes of its own
+        scene.plot(ax)
+        ax.set_title(scene.title, fontsize="medium")
+        description, legend = describe(ax, scene.alt), take_legend(ax)
+        contents = self._contents()
+        self._draw_empty(contents)
+        for artist in sorted(contents, key=lambda each: each.get_zorder()):
+            ax.draw_artist(artist)
+        size = self._canvas.get_width_height(physical=True)
+        return _Still(self._encode(), description, ax.transData.frozen(), size, legend)
+
+    def _draw_empty(self, contents: "list[Artist]") -> None:
+        """Put axes without contents on the canvas: kept pixels, or new ones if they differ."""
+        key, pixels = self._empty
+        if key == self._look():
+            self._canvas.restore_region(pixels)
+            return
+        for artist in contents:
+            artist.set_visible(False)
+        self._canvas.draw()
+        for artist in contents:
+            artist.set_visible(True)
+        self._empty = (self._look(), self._canvas.copy_from_bbox(self._canvas.figure.bbox))
+
+    def _look(self) -> "tuple[Hashable, ...]":
+        """Return all that the look of empty axes depends on."""
+        ax = self._ax
+        ticks = [label.get_text() for label in ax.get_yticklabels()] if not ax.get_ylabel() else []
+        return (
+            *(ax.get_xlim(), ax.get_ylim(), ax.get_xscale(), ax.get_yscale()),
+            *(ax.get_xlabel(), ax.get_ylabel(), ax.get_title(), *ticks),
+        )
+
+    def _contents(self) -> "list[Artist]":
+        """Return what was drawn on the axes: everything but their frame."""
+        ax: Any = self._ax  # two of its titles are no public names
+        fixed = {ax.xaxis, ax.yaxis, ax.patch, *ax.spines.values()}
+        fixed |= {ax.title, ax._left_title, ax._right_title}
+        return [artist for artist in ax.get_children() if artist not in fixed]
+
+    def _encode(self) -> bytes:
+        from PIL import Image
+
+        size = self._canvas.get_width_height(physical=True)
+        pixels = Image.frombuffer("RGBA", size, self._canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
+        file = io.BytesIO()
+        # Without alpha a quarter less to pack; the lowest level packs flat colours well enough.
+        pixels.convert("RGB").save(file, "png", compress_level=1)
+        return file.getvalue()
+
+    def close(self) -> None:
+        """Give everything drawn free."""
+        self._canvas.figure.clear()
+        self._empty = (None, None)
+        self._stills.clear()

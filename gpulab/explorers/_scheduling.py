@@ -1,0 +1,216 @@
+"""The kernel's own thread, on which everything of an explorer happens in turn.
+
+A picture at a time: whatever was replaced while one was on its way is never drawn.
+
+Measuring by steps: one step, a breath for the kernel, the next; stopped at any time.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
+
+from gpulab.explorers._scene import Found, Step
+from gpulab.sweeps import Point
+
+P = ParamSpec("P")
+
+
+class JupyterLoop:
+    """The thread that runs the cells, as it was when this was made.
+
+    Messages of widgets may come on a thread of their own, beside the cell that runs. A virtual
+    GPU stands behind ``torch.cuda`` for the whole process though, and belongs to the thread that
+    entered it. So what a message asks for is done between two cells.
+
+    Attributes
+    ----------
+    loop
+        The event loop of that thread; None outside a kernel, where all is done at once.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        try:
+            self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            self.loop = None
+
+    def turned(self, action: Callable[P, object]) -> Callable[P, None]:
+        """Return the action as one that is done on this thread, in its turn."""
+
+        def do(*args: P.args, **options: P.kwargs) -> None:
+            if self.loop is None or threading.get_ident() == self._thread:
+                action(*args, **options)
+            else:
+                self.loop.call_soon_threadsafe(lambda: action(*args, **options))
+
+        return do
+
+    def later(self, delay_s: float, action: Callable[[], object]) -> bool:
+        """Do something after a while; without a loop nothing is done, and False returned."""
+        if self.loop is None or self.loop.is_closed():
+            return False
+        self.loop.call_later(delay_s, action)
+        return True
+
+
+# A front end that shows the picture answers sooner; one that is hidden or gone never does.
+PATIENCE_S = 0.5
+
+
+class Pace:
+    """Draws when asked, but not before the picture before was seen.
+
+    What to draw is read when it is drawn, so that it is always the last that was asked for.
+    Outside a kernel nobody can answer, and then every picture is drawn at once.
+
+    Parameters
+    ----------
+    draw
+        Draws and sends a picture, and returns its number.
+    kernel
+        Where it waits.
+
+    Attributes
+    ----------
+    n_dropped
+        How many pictures were asked for and never drawn.
+    """
+
+    def __init__(self, draw: Callable[[], int], kernel: JupyterLoop) -> None:
+        self._draw, self._kernel = draw, kernel
+        self._is_asked = False
+        self._on_its_way: int | None = None
+        self.n_dropped = 0
+
+    def ask(self) -> None:
+        """Ask for a picture of what there is now."""
+        self.n_dropped += self._is_asked
+        self._is_asked = True
+        if self._on_its_way is None:
+            self._go()
+
+    def seen(self, number: int) -> None:
+        """Take note that a front end shows the picture of this number."""
+        if self._on_its_way is None or number < self._on_its_way:
+            return
+        self._on_its_way = None
+        if self._is_asked:
+            self._go()
+
+    def close(self) -> None:
+        """Draw nothing more of what was asked for."""
+        self._on_its_way, self._is_asked = None, False
+
+    def _go(self) -> None:
+        self._is_asked = False
+        number = self._draw()
+        if self._kernel.later(PATIENCE_S, lambda: self.seen(number)):
+            self._on_its_way = number
+
+
+_BREATH_S = 0.02  # for the messages that came during a step
+
+
+class MeasurementJob:
+    """Steps that are measured one after the other on the kernel's own thread.
+
+    A virtual GPU stands behind ``torch.cuda`` for the whole process, and a measurement must not
+    share the GPU with the cell that runs. So the steps take turns with the cells, and no thread
+    is needed.
+
+    Parameters
+    ----------
+    steps
+        What is to be measured.
+    take
+        Measures one of them.
+    skips
+        Tells whether a step is not worth its time, from what was found so far.
+    report
+        Called after each step, and when it ends.
+    n_done
+        Steps that had their turn in another job before.
+
+    Attributes
+    ----------
+    found
+        What was measured so far; it is kept when the job is stopped.
+    n_done
+        Steps that were measured or skipped.
+    error
+        What ended it early; empty if nothing did.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        take: Callable[[Step], Found],
+        skips: Callable[[Step, Sequence[Found]], bool],
+        report: Callable[[], object],
+        n_done: int = 0,
+    ) -> None:
+        self.steps = tuple(steps)
+        self.found: list[Found] = []
+        self.n_done = n_done
+        self.error = ""
+        self.is_running = False
+        self._take, self._skips, self._report = take, skips, report
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every step had its turn."""
+        return self.n_done == len(self.steps)
+
+    def __str__(self) -> str:
+        points = [found for found in self.found if isinstance(found, Point)]
+        n_points = sum(point.ok for point in points)
+        failed = f", {len(points) - n_points} failed" if n_points < len(points) else ""
+        so_far = f"{n_points} points measured{failed}"
+        if self.is_running:
+            return f"{self.n_done + 1} of {len(self.steps)}: {self.steps[self.n_done]}"
+        if self.is_complete:
+            return f"{so_far}."
+        why = f": {self.error}" if self.error else ""
+        return f"Stopped{why}. {so_far}; press again for the rest."
+
+    def start(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Measure by steps on a loop, or all at once where there is none."""
+        self.is_running = not self.is_complete
+        self._loop = loop
+        self._report()
+        if loop is None:
+            while self.is_running:
+                self._step()
+        else:
+            loop.call_soon(self._step)
+
+    def stop(self) -> None:
+        """Begin no further step; the one that runs is kept."""
+        self.is_running = False
+
+    def _step(self) -> None:
+        if not self.is_running:
+            self._report()
+            return
+        try:
+            self._measure(self.steps[self.n_done])
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # shown; a loop would hide it
+            self._end(error)
+        self.is_running = self.is_running and not self.is_complete
+        self._report()
+        if self.is_running and self._loop is not None:
+            self._loop.call_later(_BREATH_S, self._step)
+
+    def _measure(self, step: Step) -> None:
+        if not self._skips(step, self.found):
+            self.found.append(self._take(step))
+        self.n_done += 1
+
+    def _end(self, error: BaseException) -> None:
+        self.is_running = False
+        text: Any = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+        self.error = str(text) or type(error).__name__

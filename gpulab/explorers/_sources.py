@@ -1,0 +1,115 @@
+"""Whose times an explorer shows: recorded ones, those measured here, or a virtual GPU's."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from gpulab import gpus, recordings
+from gpulab.device import outside
+from gpulab.errors import InvalidOptionError
+from gpulab.explorers._scene import Found, Step
+from gpulab.sweeps import Point, Task, take
+from gpulab.virtual import virtual_gpu
+from gpulab.workloads import workload
+
+HERE = "here"
+RECORDED, COMPUTED = "recorded:", "computed:"
+_N_CURVES_KEPT = 500
+_SLOW_S = 0.25  # a call; larger sizes would keep the kernel too long
+_LONGEST_S = 0.05  # virtual times hardly vary
+
+
+def recorded_options(mine: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the recordings to choose from, as text and value: shipped ones and one's own."""
+    names = (*mine, *recordings.list())
+    return tuple((f"{name}, recorded", RECORDED + name) for name in names)
+
+
+def computed_options() -> tuple[tuple[str, str], ...]:
+    """Return the virtual GPUs to choose from, as text and value."""
+    return tuple(
+        (f"{name}, {'computed' if gpus.gpu(name).recorded else 'from its data sheet'}", key)
+        for name in gpus.names()
+        for key in (COMPUTED + name,)
+    )
+
+
+def points_among(found: Iterable[Found]) -> tuple[Point, ...]:
+    """Return the points of what was measured."""
+    return tuple(each for each in found if isinstance(each, Point))
+
+
+def too_long(step: Step, found: Sequence[Found]) -> bool:
+    """Tell whether a smaller size took so long that this one would block the kernel."""
+    if not isinstance(step, Task):
+        return False
+    smaller = (
+        point
+        for point in points_among(found)
+        if point.task.size < step.size and replace(point.task, size=step.size) == step
+    )
+    return any(point.median_s > _SLOW_S or point.error for point in smaller)
+
+
+def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
+    """Return the points of one side that were measured here on the device measured last.
+
+    A task that was measured again counts with its last time.
+    """
+    side = [point for point in points if point.task.on == on]
+    if not side:
+        return ()
+    last = (side[-1].source, side[-1].device_name)
+    kept = {p.task.key: p for p in side if (p.source, p.device_name) == last}
+    return tuple(kept.values())
+
+
+def points_of(
+    choice: str, on: str, name: str, dtype: str, here: Sequence[Point], **how: str
+) -> tuple[Point, ...]:
+    """Return the points of one side for a workload and a type.
+
+    Parameters
+    ----------
+    choice
+        A value of the options above, or ``HERE``.
+    on
+        ``"cpu"`` or ``"gpu"``.
+    name, dtype
+        The workload and its type.
+    here
+        What was measured here.
+    **how
+        ``method`` and ``cache`` of a virtual GPU's times.
+    """
+    if choice.startswith(COMPUTED):
+        return computed(choice.removeprefix(COMPUTED), name, dtype, **how)
+    if choice.startswith(RECORDED):
+        known: Sequence[Point] = recordings.load(choice.removeprefix(RECORDED)).points
+    else:
+        known = here_of(here, on)
+    return tuple(
+        point
+        for point in known
+        if (point.task.on, point.task.workload, point.task.dtype) == (on, name, dtype)
+    )
+
+
+@lru_cache(maxsize=_N_CURVES_KEPT)
+def computed(gpu: str, name: str, dtype: str, *, method: str, cache: str) -> tuple[Point, ...]:
+    """Return a workload's times on a virtual GPU, at the catalogue's sizes."""
+    tasks = (Task(name, size, dtype, cache=cache, method=method) for size in workload(name).sizes)
+    with outside(), virtual_gpu(gpu):
+        return tuple(take(task, max_time_s=_LONGEST_S) for task in tasks)
+
+
+def need_points(points: Sequence[Point], what: str, cure: str) -> None:
+    """Refuse to draw nothing.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no point; the message says what to do.
+    """
+    if not points:
+        raise InvalidOptionError(f"No times of {what} yet. {cure}")

@@ -1,0 +1,32 @@
+"""What every figure shares: a look that reads without colour, a text alternative, and a source."""
+
+from gpulab.figures._figure import Figure, describe, render
+from gpulab.figures._inputs import frame_of, provenance
+from gpulab.figures._style import (
+    COLOURS,
+    Look,
+    as_list,
+    finish,
+    log_axis,
+    looks,
+    name_of,
+    need,
+    unit_of,
+)
+
+__all__ = [
+    "COLOURS",
+    "Figure",
+    "Look",
+    "as_list",
+    "describe",
+    "finish",
+    "frame_of",
+    "log_axis",
+    "looks",
+    "name_of",
+    "need",
+    "provenance",
+    "render",
+    "unit_of",
+]

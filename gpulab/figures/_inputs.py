@@ -1,0 +1,90 @@
+"""What a record tells a figure: where its numbers come from, and its table."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpulab.errors import InvalidOptionError
+from gpulab.provenance import virtual
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def provenance(record: object, source: object = None) -> str:
+    """Say where the numbers of a record come from, e.g. ``"virtual NVIDIA H200"``.
+
+    Parameters
+    ----------
+    record
+        A ``Measurement``, a ``Timeline``, several of them, or a frame that has the columns
+        ``source`` and ``device_name``.
+    source
+        Overrides the record: text such as ``"recorded on NVIDIA H200"``, or an object with
+        ``source`` and ``name`` (a ``Device``).
+
+    Raises
+    ------
+    InvalidOptionError
+        If neither says where the numbers come from.
+    """
+    if isinstance(source, str) and source.strip():
+        return source.strip()
+    pairs = [_origin(source)] if source is not None else _origins(record)
+    words = sorted({_words(*pair) for pair in pairs if pair is not None})
+    if not words or None in pairs:
+        raise InvalidOptionError(
+            f"{type(record).__name__} does not say where its numbers come from; pass "
+            "source=gpulab.device.current() or text such as source='recorded on NVIDIA H200'"
+        )
+    return " and ".join(words)
+
+
+def _origins(record: object) -> list[tuple[str, str] | None]:
+    if hasattr(record, "columns"):
+        frame: Any = record
+        if not {"source", "device_name"} <= set(frame.columns):
+            return [None]
+        pairs = frame[["source", "device_name"]].drop_duplicates()
+        return [(str(kind), str(name)) for kind, name in pairs.to_numpy()]
+    if isinstance(record, Sequence):
+        return [_origin(item) for item in record]
+    return [_origin(record)]
+
+
+def _origin(item: object) -> tuple[str, str] | None:
+    """Read (source, device name) from a Measurement, a Timeline or a Device."""
+    kind = getattr(item, "source", None)
+    holder = getattr(item, "conditions", item)
+    name = getattr(holder, "device_name", None) or getattr(item, "name", None)
+    return (kind, name) if isinstance(kind, str) and isinstance(name, str) else None
+
+
+def _words(kind: str, device_name: str) -> str:
+    return virtual(device_name) if kind == "virtual" else f"{kind} on {device_name}"
+
+
+def frame_of(record: object) -> "pd.DataFrame":
+    """Give the numbers of a record as one frame, in the order in which they were taken.
+
+    Parameters
+    ----------
+    record
+        A frame, an object with ``to_frame``, several of them, or plain numbers in seconds.
+    """
+    import pandas as pd
+
+    if isinstance(record, pd.DataFrame):
+        return record
+    if hasattr(record, "to_frame"):
+        frame: pd.DataFrame = record.to_frame()
+        return frame
+    if not isinstance(record, Iterable):
+        raise InvalidOptionError(
+            f"{type(record).__name__} cannot be drawn; give a Measurement, a Timeline, a frame, "
+            "or a list of these"
+        )
+    items = list(record)
+    if items and all(hasattr(item, "to_frame") for item in items):
+        together: pd.DataFrame = pd.concat([item.to_frame() for item in items], ignore_index=True)
+        return together
+    return pd.DataFrame({"duration_s": [float(item) for item in items]})

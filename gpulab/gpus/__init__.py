@@ -1,0 +1,29 @@
+"""What is known of each GPU: peaks, bandwidth, caches, and the roofs that follow."""
+
+from gpulab.gpus._datasheets import (
+    GpuSpec,
+    by_driver_name,
+    gpu,
+    is_extrapolated,
+    is_known,
+    names,
+    why_unknown,
+)
+from gpulab.gpus._roofs import BASES, DATA_SHEET, LIVE, MEASURED, Roof, at_clocks, data_sheet
+
+__all__ = [
+    "BASES",
+    "DATA_SHEET",
+    "LIVE",
+    "MEASURED",
+    "GpuSpec",
+    "Roof",
+    "at_clocks",
+    "by_driver_name",
+    "data_sheet",
+    "gpu",
+    "is_extrapolated",
+    "is_known",
+    "names",
+    "why_unknown",
+]

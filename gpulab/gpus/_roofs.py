@@ -1,0 +1,114 @@
+"""Limits of a GPU, whatever they come from, and the least time that work takes below them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpulab.errors import UnknownNameError
+from gpulab.gpus._datasheets import GpuSpec
+
+__all__ = ["BASES", "DATA_SHEET", "LIVE", "MEASURED", "Roof", "at_clocks", "data_sheet"]
+
+
+DATA_SHEET, LIVE, MEASURED = "data sheet", "live clocks", "measured"
+BASES = (DATA_SHEET, LIVE, MEASURED)
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """How fast a GPU can compute and move, by one kind of evidence.
+
+    Attributes
+    ----------
+    basis
+        ``"data sheet"``, ``"live clocks"`` or ``"measured"``.
+    peak_flops_per_s
+        By the type of the arithmetic: ``"float16"``, ``"bfloat16"``, ``"tf32"``, ``"float32"``,
+        ``"float64"``; those that are known.
+    bandwidth_bytes_per_s
+        Of the device memory.
+    l2_bytes_per_s
+        Of the L2 cache; None where nobody says.
+    floor_s
+        Seconds of a kernel that has next to nothing to do; None where nobody says.
+    detail
+        Document, clocks or sizes behind the figures.
+
+    Examples
+    --------
+    The A100 of a well-known exercise: 312 TFLOP/s in half precision and 2 TB/s.
+
+    >>> a100 = Roof("data sheet", {"float16": 312e12}, 2e12)
+    >>> a100.ridge("float16")
+    156.0
+    >>> d = 4096
+    >>> round(a100.compute_s(2 * d**3, "float16") * 1e3, 2)
+    0.44
+    >>> round(a100.memory_s(3 * d**2 * 2) * 1e3, 2)
+    0.05
+    """
+
+    basis: str
+    peak_flops_per_s: Mapping[str, float]
+    bandwidth_bytes_per_s: float
+    l2_bytes_per_s: float | None = None
+    floor_s: float | None = None
+    detail: str = ""
+
+    def peak(self, arithmetic: str) -> float:
+        """Return the peak of a type, in FLOP/s.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no peak of that type; the message names those that there are.
+        """
+        if arithmetic not in self.peak_flops_per_s:
+            raise UnknownNameError("arithmetic", arithmetic, self.peak_flops_per_s)
+        return self.peak_flops_per_s[arithmetic]
+
+    def ridge(self, arithmetic: str) -> float:
+        """Return the ridge point in FLOP/byte: with less, memory is the limit."""
+        return self.peak(arithmetic) / self.bandwidth_bytes_per_s
+
+    def attainable(self, intensity: float, arithmetic: str) -> float:
+        """Return the most FLOP/s that work of this intensity, in FLOP/byte, can reach."""
+        return min(self.peak(arithmetic), intensity * self.bandwidth_bytes_per_s)
+
+    def compute_s(self, flops: float, arithmetic: str) -> float:
+        """Return the least seconds for so much arithmetic, were memory infinitely fast."""
+        return flops / self.peak(arithmetic)
+
+    def memory_s(self, size_bytes: float) -> float:
+        """Return the least seconds to move so many bytes, were arithmetic infinitely fast."""
+        return size_bytes / self.bandwidth_bytes_per_s
+
+    @property
+    def fastest(self) -> str:
+        """The type with the highest peak: what an unknown type cannot beat."""
+        return max(self.peak_flops_per_s, key=lambda name: self.peak_flops_per_s[name])
+
+
+def data_sheet(spec: GpuSpec) -> Roof:
+    """Return what the vendor states: at the boost clock, and reached by no program."""
+    return Roof(
+        DATA_SHEET, spec.peak_flops_per_s, spec.bandwidth_bytes_per_s, detail=spec.reference
+    )
+
+
+def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
+    """Return the data sheet's figures at other clocks, to which they are proportional.
+
+    Parameters
+    ----------
+    sm_mhz, memory_mhz
+        Clocks of the multiprocessors and of the device memory, as the driver reports them. Peaks
+        above the data sheet's are possible where a card boosts higher.
+    """
+    share = sm_mhz / spec.boost_clock_mhz
+    return Roof(
+        LIVE,
+        {name: peak * share for name, peak in spec.peak_flops_per_s.items()},
+        spec.bandwidth_bytes_per_s * memory_mhz / spec.memory_clock_mhz,
+        detail=f"{sm_mhz:.0f} of {spec.boost_clock_mhz} MHz, "
+        f"memory {memory_mhz:.0f} of {spec.memory_clock_mhz} MHz",
+    )

@@ -1,0 +1,23 @@
+"""Find data races by happens-before: vector clocks over byte ranges, without torch."""
+
+from gpulab.happens_before._accesses import Allocation, Touch
+from gpulab.happens_before._byte_ranges import extent
+from gpulab.happens_before._call_sites import NOWHERE, Site, user_site
+from gpulab.happens_before._checker import Checker
+from gpulab.happens_before._hazard import HAZARD_KINDS, Hazard, Operation
+from gpulab.happens_before._vector_clocks import Snapshot, StreamKey
+
+__all__ = [
+    "HAZARD_KINDS",
+    "NOWHERE",
+    "Allocation",
+    "Checker",
+    "Hazard",
+    "Operation",
+    "Site",
+    "Snapshot",
+    "StreamKey",
+    "Touch",
+    "extent",
+    "user_site",
+]

@@ -1,0 +1,165 @@
+"""A hazard as a record: two operations on the same bytes, and the wait that is missing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpulab.happens_before._accesses import Use
+from gpulab.happens_before._call_sites import Site, place
+from gpulab.happens_before._vector_clocks import StreamKey
+
+# Stands for the host where a stream is expected.
+HOST: StreamKey = (-1, -1)
+_DEVICE_KINDS = {
+    (True, False): "read before the write is done",
+    (False, True): "write while it is read",
+    (True, True): "write over a write",
+}
+_FREED_KINDS = {False: "read after free", True: "write after free"}
+_HOST_KINDS = {
+    False: "host read before the copy is done",
+    True: "host write into a buffer in flight",
+}
+HAZARD_KINDS = (*_DEVICE_KINDS.values(), *_FREED_KINDS.values(), *_HOST_KINDS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One of the two operations of a hazard.
+
+    Attributes
+    ----------
+    name
+        Of the kernel or the copy, e.g. ``"add_"``.
+    stream
+        Name of its stream, ``"stream 1"``, or ``"the host"``.
+    does
+        ``"reads"`` or ``"writes"``.
+    place
+        Line of the program that launched it, e.g. ``"train.py:12"``.
+    """
+
+    name: str
+    stream: str
+    does: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.stream} {self.does} it, {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Two operations on the same bytes, at least one of them a write, in no fixed order.
+
+    A hazard does not say that the values are wrong in this run: it says that another legal
+    order of the same program gives other ones.
+
+    Attributes
+    ----------
+    kind
+        One of ``KINDS``.
+    tensor
+        Type and shape of the tensor: the freed one, or what the later operation touches.
+    first, second
+        The operations in the order in which the program launched them.
+    cure
+        The line of code that is missing, and where it belongs.
+    count
+        How often the two lines met in this way.
+    """
+
+    kind: str
+    tensor: str
+    first: Operation
+    second: Operation
+    cure: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        times = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.kind}: {self.tensor}{times}\n  {self.first}; {self.second}\n  {self.cure}"
+
+
+def kind_of(earlier: Use, later: Use) -> str:
+    """Return which of ``KINDS`` two conflicting uses are."""
+    if later.thread.key == HOST:
+        return _HOST_KINDS[later.is_write]
+    if earlier.owner is not None:
+        return _FREED_KINDS[earlier.is_write]
+    return _DEVICE_KINDS[earlier.is_write, later.is_write]
+
+
+def judge(earlier: Use, later: Use) -> Hazard:
+    """Make the record of a hazard between two uses."""
+    tensor = tensor_text(earlier.label if earlier.owner else later.label)
+    if earlier.lacks_record:
+        cure = record_cure(earlier.thread.key, earlier.site)
+    else:
+        cure = wait_cure(earlier.thread.key, later.thread.key, later.site)
+    return Hazard(kind_of(earlier, later), tensor, _operation(earlier), _operation(later), cure)
+
+
+def _operation(use: Use) -> Operation:
+    does = "writes" if use.is_write else "reads"
+    return Operation(use.name, stream_text(use.thread.key), does, place(use.site))
+
+
+def tensor_text(label: Any) -> str:
+    """Write what is known of a tensor: a text, or what has ``dtype`` and ``sizes``.
+
+    >>> tensor_text("the loss")
+    'the loss'
+    """
+    if isinstance(label, str):
+        return label
+    dtype, sizes = str(label.dtype).removeprefix("torch."), tuple(label.sizes)
+    return f"{dtype} tensor of shape {sizes}"
+
+
+def stream_text(stream: StreamKey) -> str:
+    """Name a stream.
+
+    >>> stream_text((0, 0)), stream_text((1, 2)), stream_text(HOST)
+    ('the default stream', 'stream 2 of cuda:1', 'the host')
+    """
+    if stream == HOST:
+        return "the host"
+    device, number = stream
+    name = "the default stream" if number == 0 else f"stream {number}"
+    return f"{name} of cuda:{device}" if device else name
+
+
+def wait_cure(first: StreamKey, second: StreamKey, site: Site) -> str:
+    """Say which wait orders the work of ``second`` at ``site`` behind that of ``first``.
+
+    >>> wait_cure((0, 0), (0, 1), ("train.py", 12))
+    'add before train.py:12: s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1'
+    """
+    if second == HOST:
+        line = f"{_variable(first)}.synchronize()"
+    else:
+        line = f"{_variable(second)}.wait_stream({_variable(first)})"
+    return f"add before {place(site)}: {line}{_where(first, second)}"
+
+
+def record_cure(stream: StreamKey, site: Site) -> str:
+    """Say how the allocator is told that ``stream`` used the tensor at ``site``.
+
+    >>> record_cure((0, 2), ("train.py", 9))
+    'add after train.py:9: x.record_stream(s2), where x is its tensor and s2 is stream 2'
+    """
+    line = f"x.record_stream({_variable(stream)}), where x is its tensor"
+    return f"add after {place(site)}: {line}{_where(stream).replace(', where', ' and')}"
+
+
+def _variable(stream: StreamKey) -> str:
+    device, number = stream
+    if number == 0:
+        return f"torch.cuda.default_stream({device or ''})"
+    return f"s{number}" if not device else f"s{number}_{device}"
+
+
+def _where(*streams: StreamKey) -> str:
+    named = [s for s in streams if s != HOST and s[1] != 0]
+    told = [f"{_variable(stream)} is {stream_text(stream)}" for stream in named]
+    return f", where {' and '.join(told)}" if told else ""

@@ -1,0 +1,249 @@
+"""From a lesson's source to its notebook: the same text gives the same bytes everywhere."""
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gpulab.errors import NotebookError
+from gpulab.lessons._folder import _replace
+
+BEGIN_SOLUTION = "### BEGIN SOLUTION"
+END_SOLUTION = "### END SOLUTION"
+CODE_STUB = "# your answer goes above this line"
+SOLUTION = re.compile(
+    rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
+)
+MAX_CELL_LINES = 12
+MAX_MEDIAN_LINES = 4
+METADATA = {
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {"name": "python"},
+}
+
+# nbformat's notebooks are dictionaries with attributes, and untyped
+Notebook = Any
+
+
+def build(source: Path) -> bytes:
+    """Return the learner's notebook: solutions taken out, nothing run, in canonical form.
+
+    Parameters
+    ----------
+    source
+        A lesson in percent format, e.g. ``notebooks/source/03_events.py``.
+
+    Raises
+    ------
+    NotebookError
+        If the lesson breaks a rule of form; the message names notebook and cell.
+    """
+    notebook = read_source(source)
+    check_form(source.stem, notebook)
+    return to_bytes(clear_solutions(notebook))
+
+
+def solved(source: Path) -> Notebook:
+    """Return the notebook of ``source`` with its solutions in place, to be run by tests."""
+    notebook = read_source(source)
+    for cell in notebook.cells:
+        kept = [line for line in cell.source.split("\n") if not _is_marker(line)]
+        cell.source = "\n".join(kept)
+    return notebook
+
+
+def read_source(source: Path) -> Notebook:
+    """Read a lesson in percent format into a notebook with steady ids and metadata."""
+    import jupytext  # type: ignore[import-untyped] # it ships no types
+
+    text = source.read_text("utf-8")
+    cells = [_tidy(cell) for cell in jupytext.reads(text, fmt="py:percent").cells]
+    for cell, cell_id in zip(cells, _ids(cell.source for cell in cells), strict=True):
+        cell.id = cell_id
+    return _v4().new_notebook(cells=cells, metadata=METADATA)
+
+
+def clear_solutions(notebook: Notebook) -> Notebook:
+    """Replace every solution by a line that says where the answer goes.
+
+    The markers are nbgrader's, so that its tools can read the sources too. Its own step is not
+    used: nbgrader would put its panels and menus into every learner's JupyterLab.
+    """
+    for cell in notebook.cells:
+        cell.source = SOLUTION.sub(rf"\1{CODE_STUB}", cell.source)
+    return notebook
+
+
+def to_bytes(notebook: Notebook) -> bytes:
+    """Write a notebook in its one canonical form."""
+    import nbformat
+
+    nbformat.validate(notebook)
+    text: str = _v4().writes(notebook)
+    return (text.rstrip("\n") + "\n").encode()
+
+
+def _v4() -> Any:  # noqa: ANN401 # nbformat's functions are untyped
+    import nbformat
+
+    return nbformat.v4
+
+
+# only what the learner's tools read is kept: the rest would differ from one editor to the next
+def _tidy(cell: Notebook) -> Notebook:
+    v4 = _v4()
+    make = {"code": v4.new_code_cell, "markdown": v4.new_markdown_cell, "raw": v4.new_raw_cell}
+    kept = {name: cell.metadata[name] for name in ("nbgrader", "tags") if name in cell.metadata}
+    return make[cell.cell_type](cell.source, metadata=kept)
+
+
+def _ids(sources: Iterable[str]) -> Iterator[str]:
+    """Yield an id for each cell: its first words, so that it survives cells put in between."""
+    seen: dict[str, int] = {}
+    for source in sources:
+        words = re.findall(r"[a-z0-9]+", source.split("\n", maxsplit=1)[0].lower())
+        slug = "-".join(words)[:48].strip("-") or hashlib.sha256(source.encode()).hexdigest()[:8]
+        seen[slug] = seen.get(slug, 0) + 1
+        yield slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
+
+
+def _is_marker(line: str) -> bool:
+    return line.strip() in {BEGIN_SOLUTION, END_SOLUTION}
+
+
+def check_form(name: str, notebook: Notebook) -> None:
+    """Refuse a lesson that is hard to read, to run or to hear read aloud.
+
+    Raises
+    ------
+    NotebookError
+        At the first rule that is broken; the message names notebook and cell.
+    """
+    _check_headings(name, notebook)
+    sizes = []
+    for number, cell in enumerate(notebook.cells, start=1):
+        if cell.cell_type != "code":
+            continue
+        where = f"{name}, cell {number}"
+        _check_markers(where, cell.source)
+        if not _is_exercise(cell):
+            sizes.append(_check_size(where, cell.source))
+            _check_shows_something(where, cell.source)
+    if sizes and median(sizes) > MAX_MEDIAN_LINES:
+        raise NotebookError(
+            f"{name}: the median code cell has {median(sizes):g} lines; "
+            f"cut the cells to a median of at most {MAX_MEDIAN_LINES}"
+        )
+
+
+def _is_exercise(cell: Notebook) -> bool:
+    return "exercise" in cell.metadata.get("tags", ()) or BEGIN_SOLUTION in cell.source
+
+
+def _check_size(where: str, source: str) -> int:
+    n_lines = sum(bool(line.strip()) for line in source.split("\n"))
+    if n_lines > MAX_CELL_LINES:
+        raise NotebookError(
+            f"{where}: {n_lines} lines of code; split it into cells of at most {MAX_CELL_LINES}"
+        )
+    return n_lines
+
+
+def _check_markers(where: str, source: str) -> None:
+    markers = [line.strip() for line in source.split("\n") if "SOLUTION" in line]
+    if markers != [BEGIN_SOLUTION, END_SOLUTION] * (len(markers) // 2):
+        raise NotebookError(
+            f"{where}: the solution markers are not in pairs; "
+            f"write {BEGIN_SOLUTION!r} and {END_SOLUTION!r}, each on a line of its own"
+        )
+
+
+def _check_shows_something(where: str, source: str) -> None:
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    magics: Any = TransformerManager  # untyped; it turns a magic into a call, so an expression
+    try:
+        body = ast.parse(magics().transform_cell(source)).body
+    except SyntaxError as error:
+        message = f"{where}: {error.msg} in line {error.lineno}; mend the code"
+        raise NotebookError(message) from None
+    if not body or not isinstance(body[-1], ast.Expr):
+        raise NotebookError(
+            f"{where}: the last line shows nothing; end the cell with an expression or a magic"
+        )
+
+
+def _check_headings(name: str, notebook: Notebook) -> None:
+    levels = [
+        (number, len(match[1]), match[2])
+        for number, cell in enumerate(notebook.cells, start=1)
+        if cell.cell_type == "markdown"
+        for match in re.finditer(r"^(#+) +(.+)$", _without_code(cell.source), re.MULTILINE)
+    ]
+    titles = [title for _, level, title in levels if level == 1]
+    if len(titles) != 1 or levels[0][1] != 1:
+        raise NotebookError(
+            f"{name}: {len(titles)} headings of level 1; "
+            "begin with one '# Title', and have no other"
+        )
+    for (_, before, _), (number, level, title) in pairwise(levels):
+        if level > before + 1:
+            raise NotebookError(
+                f"{name}, cell {number}: the heading {title!r} has level {level} under level "
+                f"{before}; use level {before + 1}"
+            )
+
+
+# in a listing a line that begins with # is a comment, and no heading
+def _without_code(markdown: str) -> str:
+    return re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
+    """Build each lesson of ``notebooks/source``; return the names of those that differed.
+
+    Parameters
+    ----------
+    notebooks
+        The clone's folder of notebooks.
+    check
+        Write nothing, only compare.
+
+    Raises
+    ------
+    NotebookError
+        If there are no sources here, or a lesson breaks a rule of form.
+    """
+    sources = sorted((notebooks / "source").glob("*.py"))
+    if not sources:
+        raise NotebookError(
+            f"{notebooks / 'source'} has no lessons to build; "
+            "install gpulab from a clone: pip install -e ."
+        )
+    # a notebook whose source was renamed would be shipped as it is, and never checked
+    _refuse_orphans(notebooks, {source.stem for source in sources})
+    differing = []
+    for source in sources:
+        target = notebooks / f"{source.stem}.ipynb"
+        content = build(source)
+        if not target.exists() or target.read_bytes() != content:
+            differing.append(target.name)
+            if not check:
+                _replace(target, content)
+    return tuple(differing)
+
+
+def _refuse_orphans(notebooks: Path, stems: set[str]) -> None:
+    orphans = sorted(path.name for path in notebooks.glob("*.ipynb") if path.stem not in stems)
+    if orphans:
+        raise NotebookError(
+            f"{', '.join(orphans)}: no source in {notebooks / 'source'}; delete the notebook"
+        )

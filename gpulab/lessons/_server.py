@@ -1,0 +1,139 @@
+"""JupyterLab for the lessons: start it on this machine alone, wait for it, and stop it."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.resources import files
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+from gpulab.errors import NoJupyterLabError, PortInUseError
+from gpulab.lessons._folder import FIRST_LESSON
+
+LOOPBACK = "127.0.0.1"
+FIRST_PORT = 8888
+STOP_TIMEOUT_S = 15
+# a closed terminal and a service manager stop the server as Ctrl-C does
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def usable_port(asked: int | None = None) -> int:
+    """Return the port to serve at: the one asked for, else the first free one from 8888 on.
+
+    Raises
+    ------
+    PortInUseError
+        If the port that was asked for cannot be used; the message names a free one.
+    """
+    if asked is None:
+        return next(port for port in count(FIRST_PORT) if _port_problem(port) is None)
+    problem = _port_problem(asked)
+    if problem is not None:
+        raise PortInUseError(
+            f"port {asked} cannot be used ({problem}); try a free one: --port {usable_port()}"
+        )
+    return asked
+
+
+def _port_problem(port: int) -> str | None:
+    with socket.socket() as probe:
+        # a port that was closed a moment ago is free, on systems where this option says so
+        if sys.platform != "win32":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            return error.strerror
+    return None
+
+
+def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object]) -> None:
+    """Run JupyterLab over ``folder`` until it ends or Ctrl-C, and leave no process behind.
+
+    Parameters
+    ----------
+    folder
+        Root of what JupyterLab shows.
+    port
+        Where to listen, on this machine's own loopback address only.
+    browser
+        Whether to open the page as well.
+    say
+        Is given the address, with its token, once JupyterLab answers.
+
+    Raises
+    ------
+    NoJupyterLabError
+        If JupyterLab is not installed, or ends before it answers.
+    """
+    if find_spec("jupyterlab") is None:
+        raise NoJupyterLabError("JupyterLab is not installed; install it: pip install jupyterlab")
+    token = secrets.token_hex(24)
+    for name in STOP_SIGNALS:
+        signal.signal(name, signal.default_int_handler)
+    server = subprocess.Popen(  # noqa: S603 # our own interpreter, and arguments made here
+        lab_command(folder, port=port, browser=browser),
+        env=_lab_environment(token),
+        start_new_session=True,  # else Ctrl-C reaches JupyterLab too, which then asks back
+    )
+    try:
+        _wait_for(server, port)
+        say(f"http://{LOOPBACK}:{port}/lab/tree/{FIRST_LESSON}?token={token}")
+        server.wait()
+    finally:
+        _stop(server)
+
+
+def lab_command(folder: Path, *, port: int, browser: bool) -> list[str]:
+    """Return the command that starts JupyterLab at the first lesson, on loopback only."""
+    options = {
+        "ServerApp.log_level": "ERROR",
+        "LabApp.log_level": "ERROR",
+        "ServerApp.ip": LOOPBACK,
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.root_dir": folder.resolve(),
+        "ServerApp.open_browser": browser,
+        "LabApp.default_url": f"/lab/tree/{FIRST_LESSON}",
+    }
+    command = [sys.executable, "-m", "jupyterlab"]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    # in containers the user is often root; the address is loopback and the token is needed
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return [*command, "--allow-root"] if is_root else command
+
+
+def _lab_environment(token: str) -> dict[str, str]:
+    # our settings turn off the announcements: no question about news, no request to the network
+    settings = [str(files("gpulab") / "data" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
+    return os.environ | {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, settings)),
+        "JUPYTER_TOKEN": token,  # not in the command line, which other users can read
+    }
+
+
+def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
+    while server.poll() is None:
+        with suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise NoJupyterLabError(
+        f"JupyterLab ended with exit code {server.returncode} before it answered; "
+        "see its message above"
+    )
+
+
+def _stop(server: "subprocess.Popen[bytes]") -> None:
+    server.terminate()
+    try:
+        server.wait(timeout=STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

@@ -1,0 +1,158 @@
+"""Clock, power, temperature and use of a GPU under load: four panels over one axis of time."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpulab.errors import InvalidOptionError
+from gpulab.figures import COLOURS, finish
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.live._records import Trace
+
+
+SIZE_IN = (6.4, 5.2)
+_TIME = "time since the first reading (s)"
+_SHADE = "#E69F00"
+_HEADROOM = 1.15  # above the highest value
+
+
+class _Panel(NamedTuple):
+    """One of the panels: a column of the frame, and what to write beside it."""
+
+    column: str
+    label: str
+    limit: str | None = None
+    limit_name: str = ""
+
+
+PANELS = (
+    _Panel("sm_mhz", "clock (MHz)", "max_sm_mhz", "highest"),
+    _Panel("power_w", "power (W)", "power_limit_w", "limit"),
+    _Panel("temperature_c", "temperature (°C)"),
+    _Panel("utilization", "utilization (%)"),
+)
+
+
+def live(record: "Trace", ax: "Axes") -> "Axes":
+    """Draw what a GPU said under load in four panels, the clock in the given axes.
+
+    Readings are up to 0.1 s old and the power is an average over the last second, so panels show
+    effects before causes. Where the driver tells nothing the panel is empty and says so.
+
+    Parameters
+    ----------
+    record
+        A trace, whole or stopped.
+    ax
+        Axes of a figure of their own; three more are put below them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the axes stand in no grid of a figure.
+    """
+    frame = record.to_frame()
+    for panel, axes in zip(PANELS, _panels(ax), strict=True):
+        _draw(frame, axes, panel, record.missing)
+    if shade_reasons(frame, ax):
+        ax.legend(frameon=False, fontsize="small", loc="lower right")
+    ax.tick_params(labelbottom=False)
+    ax.get_xaxis().get_label().set_visible(False)
+    return ax
+
+
+def alt_of(record: "Trace") -> str:
+    """Say what the panels show, from the first reading to the last, or why they are empty."""
+    frame = record.to_frame()
+    parts = (_range(frame, panel) for panel in PANELS)
+    said = record.missing or f"{', '.join(parts)}; {record.regime}"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _panels(ax: "Axes") -> list["Axes"]:
+    spec = ax.get_subplotspec()
+    if spec is None or ax.figure is None:
+        raise InvalidOptionError(
+            "the axes stand in no grid, and four panels need its room; make them by add_subplot()"
+        )
+    # The given axes become the top panel: a title that is set on them later stands above all.
+    rows = spec.subgridspec(len(PANELS), 1, hspace=0.08)
+    ax.set_subplotspec(rows[0])
+    below = (rows[number] for number in range(1, len(PANELS)))
+    return [ax, *(ax.figure.add_subplot(row, sharex=ax) for row in below)]
+
+
+def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, missing: str) -> None:
+    values = frame[panel.column].astype(float)
+    if values.notna().any():
+        ax.plot(frame["time_s"], values, color=COLOURS[0], marker="o", markersize=3)
+        _mark_limit(frame, ax, panel)
+        # From zero, as a clock that falls by a quarter should not look like one that stops.
+        ax.set_ylim(0, _HEADROOM * ax.dataLim.y1 or 1)
+    else:
+        reason = "nothing can be read" if missing else "this GPU or its driver does not tell"
+        ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center")
+        ax.set_yticks([])
+    ax.grid(visible=True, alpha=0.3)
+    is_last = panel is PANELS[-1]
+    finish(ax, "Line charts", _TIME, panel.label, legend=False)
+    ax.get_yaxis().get_label().set_fontsize("small")  # four of them, one above the other
+    ax.tick_params(labelsize="small")
+    ax.tick_params(labelbottom=is_last)
+    # Hidden, not missing: the description of the top panel needs the name of its axis.
+    ax.get_xaxis().get_label().set_visible(is_last)
+
+
+def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
+    if panel.limit is None or frame[panel.limit].isna().all():
+        return
+    ax.axhline(float(frame[panel.limit].max()), color="#595959", linestyle=":", linewidth=1)
+    ax.annotate(
+        panel.limit_name,
+        (1.0, float(frame[panel.limit].max())),
+        (-2, -2),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize="small",
+    )
+
+
+def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
+    """Shade the times at which the driver names a reason for the clock; tell whether it does.
+
+    Parameters
+    ----------
+    frame
+        Columns ``time_s`` and ``reasons``.
+    ax
+        Axes whose x axis is the time.
+    """
+    named = frame["reasons"].fillna("") != ""
+    if not named.any():
+        return False
+    words = ", ".join(dict.fromkeys(frame["reasons"][named]))
+    ax.fill_between(
+        frame["time_s"],
+        0,
+        1,
+        where=named,
+        transform=ax.get_xaxis_transform(),
+        color=_SHADE,
+        alpha=0.2,
+        linewidth=0,
+        label=f"the driver names: {words}",
+    )
+    return True
+
+
+def _range(frame: "pd.DataFrame", panel: _Panel) -> str:
+    values = frame[panel.column].dropna()
+    name, _, unit = panel.label.partition(" (")
+    if values.empty:
+        return f"{name} not told"
+    first, last = values.iloc[[0, -1]]
+    return f"{name} from {first:.0f} to {last:.0f} {unit.rstrip(')')}"

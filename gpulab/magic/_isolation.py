@@ -1,0 +1,71 @@
+"""A timed cell leaves the shell and torch as it found them, and fails in its user's words."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from gpulab.errors import GpulabError
+from gpulab.magic._cell import Shell
+
+
+@contextmanager
+def settings_kept(shell: Shell) -> Iterator[None]:
+    """Undo what the block changes beyond names, whatever way it ends.
+
+    That is: what every measurement puts back, the collector, the default type, the precision
+    of matrix products, and the shell's syntax-tree transformers. The setup may change them, too.
+    """
+    import torch
+
+    from gpulab.timing import put_back_later
+
+    cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
+    with ExitStack() as stack:
+        put_back_later(stack)
+        stack.callback(gc.enable if gc.isenabled() else gc.disable)
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
+            stack.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
+        # The old setting writes both of the new ones, so it is put back before them. It cannot
+        # be read where the user has set a new one.
+        with suppress(RuntimeError):
+            precision = torch.get_float32_matmul_precision()
+            stack.callback(torch.set_float32_matmul_precision, precision)
+        stack.callback(shell.ast_transformers.__setitem__, slice(None), [*shell.ast_transformers])
+        yield
+
+
+def wait_for_earlier_work() -> None:
+    """Let an earlier failure on the GPU come up now, so that the timed code is not blamed."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except Exception as error:
+        error.add_note(
+            "gpulab: CUDA errors are asynchronous; this one comes from work that was launched "
+            "before the timed cell, so restart the kernel and look there"
+        )
+        raise
+
+
+def explain(error: BaseException, filename: str) -> None:
+    """Let the traceback begin at the user's own line, and say what names do there.
+
+    Parameters
+    ----------
+    error
+        Raised while the timed code was prepared or ran.
+    filename
+        The name under which that code was compiled.
+    """
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != filename:
+        frame = frame.tb_next
+    if frame is not None or isinstance(error, GpulabError):
+        error.__traceback__ = frame
+    if isinstance(error, UnboundLocalError) and frame is not None and frame.tb_next is None:
+        error.add_note(
+            "gpulab: a name that a timed cell binds is its own, not the notebook's; bind it on "
+            "the magic's line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
+        )

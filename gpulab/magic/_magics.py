@@ -1,0 +1,225 @@
+"""The magic is a thin shell: parse, compile once, call ``measure``, print one line."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.error import UsageError
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+)
+from IPython.display import display
+from IPython.testing.skipdoctest import skip_doctest
+
+from gpulab.errors import NoGpuError, UnknownNameError
+from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
+from gpulab.magic._isolation import explain
+from gpulab.magic._options import Options, parse_options
+from gpulab.magic._run import figures, seed, timed_result
+from gpulab.units import ascii_units
+
+if TYPE_CHECKING:
+    from gpulab.device import Device
+
+
+_NAME = "cudatime"
+
+
+@magics_class
+class CudaTimeMagics(Magics):
+    """Holds ``%cudatime`` and ``%%cudatime`` for one shell."""
+
+    def __init__(self, shell: Shell) -> None:
+        super().__init__(shell)
+        self._shell = shell
+        self._introduced = ""
+
+    @skip_doctest
+    @no_var_expand
+    @line_cell_magic
+    @needs_local_scope
+    def cudatime(
+        self, line: str, cell: str | None = None, local_ns: dict[str, object] | None = None
+    ) -> object:
+        """Time GPU work until the answer is precise enough, and print it with its interval.
+
+        One line::
+
+            %cudatime [options] statement
+
+        A cell; what stands on the magic's line is setup, run once and not timed::
+
+            %%cudatime [options] [setup]
+            statements
+
+        Example::
+
+            In [1]: %load_ext gpulab
+            In [2]: import torch
+            In [3]: %%cudatime a = torch.randn(2048, 2048, device="cuda")
+               ...: a @ a
+
+        Options with the meaning that they have in ``%timeit``:
+
+        -n N    calls in each sample (default 1)
+        -r R    samples (default: as many as the precision needs)
+        -p P    significant digits of the printed times (default 3)
+        -q      print nothing
+        -o      return the Measurement
+        -v NAME store the Measurement in a variable
+
+        and more:
+
+        --method NAME     naive, synchronized, events, saturated, calibrated (default),
+                          graph, profiler or profiler-span
+        --hot             the cache holds what the call before left
+        --cold            the cache is flushed before each call (calibrated: the default)
+        --flush NAME      how a cold cache is made: read (default) or write
+        --floor NAME      what calibrated takes off: work (default), by the driver's records
+                          of this work, or device, without any profiler
+        --ladder          time by every method, beside the driver's own records
+        --timeline        show what host and GPU did, call by call
+        --vs NAME         compare with the Measurement in this variable, or in turns with
+                          the function in it
+        --warmup N        calls before the first sample (default: until steady)
+        --precision X     stop when the 95 % interval of the median lies within this
+                          share of it (default 0.01)
+        --max-time S      stop sampling after so many seconds (default 1)
+        --seed N          torch.manual_seed(N) before the setup
+        --stream NAME     run on the stream in this variable
+        --save NAME       the same as -v
+        --run             execute the cell once more, as an ordinary one: its names are
+                          kept and its last expression is shown; a virtual GPU then
+                          stays in use for the cells that follow
+        --backend NAME    auto (default), cuda (a real GPU or an error) or virtual
+        --                the end of the options: what follows is code
+
+        Names that the cell binds are its own and do not leak, as in ``%timeit``. The
+        number is what the method reads, which is not always the time on the GPU; the
+        notes below the line say what to doubt. Without a CUDA GPU the virtual one is
+        timed, and the line says so. The same numbers as :func:`gpulab.measure` gives.
+        """
+        options, code = parse_options(line, is_cell=cell is not None)
+        if not code and cell is None:
+            raise UsageError("nothing to time; write %cudatime STATEMENT, and see %cudatime?")
+        setup, body = ("", code) if cell is None else (code, cell)
+        _check_names(options)
+        try:
+            timed = parse_cell(self._shell, setup, body, is_cell=cell is not None, line=line)
+        except SyntaxError as error:
+            error.__traceback__ = None  # where the magic was is of no use to its user
+            raise
+        scope = self._shell.user_ns if local_ns is None else local_ns
+        try:
+            return self._time(timed, options, scope)
+        except BaseException as error:
+            explain(error, timed.filename)
+            raise
+
+    def _time(self, timed: TimedCode, options: Options, scope: dict[str, object]) -> object:
+        with _gpu(options) as gpu:
+            result, text = timed_result(self._shell, timed, options, scope)
+            if options.save_as is not None:
+                self._shell.user_ns[options.save_as] = result
+            if not options.quiet:
+                self._introduce(gpu)
+                _print(text)
+                for shown in figures(result):
+                    display(shown)  # type: ignore[no-untyped-call]  # IPython's gap
+            if options.runs_after:
+                seed(options.seed)
+                value = run_once(self._shell, timed, scope)
+                return None if _is_silenced(timed.source) else value
+        return result if options.returns_result else None
+
+    def _introduce(self, gpu: "Device") -> None:
+        """Say once, and again after a change, why the GPU is not a real one."""
+        text = f"no CUDA GPU in use: {gpu}"
+        if gpu.virtual is not None and text != self._introduced:
+            _print(text)
+            self._introduced = text
+
+
+def load_ipython_extension(shell: Shell) -> None:
+    """Register the magics; ``%load_ext gpulab`` calls this.
+
+    Raises
+    ------
+    UsageError
+        If another package owns the name.
+    """
+    # One table for lines, one for cells; another package may own either.
+    for table in shell.magics_manager.magics.values():
+        owner = table.get(_NAME)
+        if owner is not None and not _is_ours(owner):
+            raise UsageError(
+                f"the magic {_NAME} already belongs to {_describe_owner(owner)}; unload that "
+                "first (%unload_ext), or restart the kernel, then %load_ext gpulab"
+            )
+    shell.register_magics(CudaTimeMagics(shell))
+
+
+def unload_ipython_extension(shell: Shell) -> None:
+    """Take the magics back, and nobody else's; ``%unload_ext gpulab`` calls this."""
+    for table in shell.magics_manager.magics.values():
+        if _is_ours(table.get(_NAME)):
+            del table[_NAME]
+    shell.magics_manager.registry.pop(CudaTimeMagics.__name__, None)
+
+
+def _is_ours(magic: object) -> bool:
+    return isinstance(getattr(magic, "__self__", None), CudaTimeMagics)
+
+
+def _describe_owner(magic: Callable[..., object]) -> str:
+    owner = getattr(magic, "__self__", None)
+    home = magic if owner is None else type(owner)
+    return f"{home.__module__}.{home.__qualname__}"
+
+
+def _check_names(options: Options) -> None:
+    from gpulab.timing import FLOORS, FLUSHES, METHODS
+
+    for option, kind, name, known in (
+        ("--method", "timing method", options.method, METHODS),
+        ("--flush", "flush", options.flush, FLUSHES),
+        ("--floor", "floor", options.floor, FLOORS),
+    ):
+        if name not in known:
+            raise UsageError(f"{option} {name}: {UnknownNameError(kind, name, known)}")
+
+
+@contextmanager
+def _gpu(options: Options) -> Iterator["Device"]:
+    """Put the GPU that was asked for behind ``torch.cuda``, and take it away again."""
+    from gpulab import device
+
+    with ExitStack() as stack:
+        in_use = device.current()
+        if options.backend == "cuda" and in_use.virtual is not None:
+            raise NoGpuError(
+                f"--backend cuda, but the GPU in use is {in_use}; "
+                "leave --backend out, or choose the real one with gpulab.use('cuda')"
+            )
+        if options.backend == "virtual" and in_use.virtual is None:
+            from gpulab.virtual import virtual_gpu
+
+            stack.enter_context(virtual_gpu(device.STAND_IN))
+        elif options.runs_after and in_use.virtual is not None and not in_use.virtual.entered:
+            device.use()  # the names that --run keeps need their GPU in the cells that follow
+        yield stack.enter_context(device.active())
+
+
+def _is_silenced(source: str) -> bool:
+    hook: Any = DisplayHook
+    return bool(hook.semicolon_at_end_of_expression(source))
+
+
+def _print(text: str) -> None:
+    print(ascii_units(text, sys.stdout.encoding))  # noqa: T201  # the magic's one output

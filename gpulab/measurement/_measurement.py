@@ -1,0 +1,258 @@
+"""What a timing run leaves behind: frozen records with their samples, conditions and doubts."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.measurement._conditions import Conditions, Finding
+from gpulab.measurement._html import Distribution, to_html
+from gpulab.provenance import check_source, place
+from gpulab.serialization import Saved
+from gpulab.stats import median_interval, robust_spread
+from gpulab.units import format_estimate, format_interval, format_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Measurement"]
+
+
+_CONFIDENCE = 0.95
+# From what the floor is known.
+_FLOORS = {
+    "work": " from the driver's records of this work",
+    "timer": " from a kernel that reads the device's clock",
+    "profiler": " from the driver's records of a small kernel",
+    "assumed": " from a small kernel and what it takes on an H200",
+    "records": " from the model",
+}
+_MIN_FOR_INTERVAL = 6  # below it no two samples enclose the median with 95 % confidence
+
+
+class _Printer(Protocol):
+    """What is used of IPython's printer, which has no types of its own."""
+
+    def text(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement(Saved):
+    """Samples of one piece of work, how they were taken, and what is doubtful about them.
+
+    Attributes
+    ----------
+    samples_s
+        One entry per sample, in seconds per call, in the order taken; never empty. A sample
+        is the mean over ``inner_loops`` calls, so the spread of single calls is larger.
+    method
+        Name of the timing method, e.g. ``"events"``.
+    source
+        ``"measured"`` on a device here, ``"recorded"`` on one elsewhere, or ``"virtual"``:
+        computed by a model and measured nowhere.
+    conditions
+        Where and when.
+    findings
+        Doubts; empty means that none of the known ones was seen, not that there are none.
+    inner_loops
+        Calls in each timed interval.
+    n_warmup
+        Calls before the first interval.
+    label
+        Name of the work, free text.
+    stopped_by
+        Why sampling ended, e.g. ``"n_samples"``, ``"precision"``, ``"interrupt"``.
+    floor_s, floor_error_s
+        What was subtracted from each timed interval because events read it of no work at all,
+        and how far that may be off; both 0 where nothing was subtracted.
+    floor_method
+        How that was found: ``"work"``, from the driver's records of this work; ``"timer"``,
+        ``"profiler"`` or ``"assumed"``, from another kernel; ``"records"``, of a virtual GPU;
+        empty where nothing was subtracted.
+    flagged
+        Indices of samples that were taken in another regime of clocks than most.
+
+    Raises
+    ------
+    EmptyMeasurementError
+        If there are no samples.
+    InvalidOptionError
+        If a sample is not finite, or a count is too small.
+    UnknownNameError
+        If the source is not one of the three.
+    """
+
+    schema: ClassVar[str] = "gpulab.measurement/1"
+
+    samples_s: tuple[float, ...]
+    method: str
+    source: str
+    conditions: Conditions
+    findings: tuple[Finding, ...] = ()
+    inner_loops: int = 1
+    n_warmup: int = 0
+    label: str = ""
+    stopped_by: str = "n_samples"
+    floor_s: float = 0.0
+    floor_error_s: float = 0.0
+    floor_method: str = ""
+    flagged: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_source(self.source)
+        if not self.samples_s:
+            raise EmptyMeasurementError(
+                "samples_s is empty; a Measurement needs at least one sample"
+            )
+        # One nan would silently turn the median, and every comparison with it, into nonsense.
+        for index, sample_s in enumerate(self.samples_s):
+            if not math.isfinite(sample_s):
+                raise InvalidOptionError(
+                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds"
+                )
+        for name, value, least in (
+            ("inner_loops", self.inner_loops, 1),
+            ("n_warmup", self.n_warmup, 0),
+        ):
+            if value < least:
+                raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.samples_s)
+
+    @property
+    def median_s(self) -> float:
+        """Median sample, in seconds per call; half of the samples took longer."""
+        return median(self.samples_s)
+
+    @property
+    def interval_s(self) -> tuple[float, float]:
+        """95 % interval of the median, in seconds; see :func:`gpulab.stats.median_interval`.
+
+        The uncertainty of the floor that was subtracted is in it, as an independent error. With
+        fewer than 6 samples it is (smallest, largest) and reaches less than 95 %. It is not the
+        range of the samples, and other conditions may give a median outside it.
+        """
+        low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
+        if not self.floor_error_s:
+            return low_s, high_s
+        centre_s, floor_error_s = self.median_s, self.floor_error_s / self.inner_loops
+        return (
+            max(0.0, centre_s - math.hypot(centre_s - low_s, floor_error_s)),
+            centre_s + math.hypot(high_s - centre_s, floor_error_s),
+        )
+
+    @property
+    def spread_s(self) -> float:
+        """Robust spread of single samples, in seconds; not the error of the median."""
+        return robust_spread(self.samples_s)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row a sample.
+
+        Columns are ``sample`` (its index), ``duration_s``, ``method``, ``source``,
+        ``device_name`` and ``label``.
+        """
+        import pandas as pd
+
+        table = pd.DataFrame({"sample": range(self.n_samples), "duration_s": self.samples_s})
+        return table.assign(
+            method=self.method,
+            source=self.source,
+            device_name=self.conditions.device_name,
+            label=self.label,
+        )
+
+    def __str__(self) -> str:
+        return f"{self._estimate()} ({self._remark()})"
+
+    def _repr_pretty_(self, printer: _Printer, _cycle: object) -> None:
+        printer.text("\n".join([str(self), *map(str, self.findings)]))
+
+    def _repr_html_(self) -> str:
+        shown = Distribution(
+            self.samples_s,
+            self.median_s,
+            self.interval_s,
+            self._interval_name(),
+            place(self.conditions.device_name, self.source),
+        )
+        # The parts are handed over as plain values, so that the page knows nothing of records.
+        findings = [(finding.code, str(finding)) for finding in self.findings]
+        return to_html(
+            self._estimate(), self._remark(), shown, facts=self._facts(), findings=findings
+        )
+
+    def _estimate(self) -> str:
+        name = f"{' '.join(self.label.split())}: " if self.label.strip() else ""
+        return f"{name}{format_estimate(self.median_s, *self.interval_s)} per call"
+
+    def _remark(self) -> str:
+        return "; ".join(
+            [
+                f"median, {self._interval_name()} of {self.n_samples}",
+                ", ".join(self._how()),
+                self._where(),
+            ]
+        )
+
+    def _how(self) -> Iterator[str]:
+        yield self.method
+        yield f"{self.conditions.cache} cache"
+        if self.n_warmup == 0:
+            yield "no warm-up"
+        if self.floor_s:
+            yield f"floor {format_time(self.floor_s)} subtracted"
+
+    def _where(self) -> str:
+        clock_mhz = self.conditions.clock_after_mhz
+        clock = "" if clock_mhz is None else f" at {clock_mhz} MHz"
+        return f"{place(self.conditions.device_name, self.source)}{clock}"
+
+    def _interval_name(self) -> str:
+        return "range" if self.n_samples < _MIN_FOR_INTERVAL else "95 % interval"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        at = self.conditions
+        yield "median", format_time(self.median_s)
+        yield self._interval_name(), format_interval(*self.interval_s)
+        yield "smallest, largest", format_interval(min(self.samples_s), max(self.samples_s))
+        yield "robust spread", format_time(self.spread_s)
+        yield "samples", f"{self.n_samples}, stopped by {self.stopped_by}"
+        yield "calls in each sample", str(self.inner_loops)
+        yield "warm-up calls", str(self.n_warmup)
+        yield "method, cache", f"{self.method}, {at.cache}"
+        if self.floor_s:
+            error_s = self.floor_error_s
+            known = f"known within {format_time(error_s)}" if error_s else "known exactly"
+            source = _FLOORS.get(self.floor_method, "")
+            yield "floor subtracted", f"{format_time(self.floor_s)}, {known}{source}"
+        yield "GPU, source", f"{at.device_name}, {self.source}"
+        yield "clock before, after", _both(at.clock_before_mhz, at.clock_after_mhz, "MHz")
+        yield "power before, after", _both(at.power_before_w, at.power_after_w, "W")
+        yield (
+            "temperature before, after",
+            _both(at.temperature_before_c, at.temperature_after_c, "°C"),
+        )
+        yield "regime", ", ".join([at.regime, *at.throttle_reasons])
+        yield (
+            "torch, CUDA, driver",
+            ", ".join(
+                version or "none"
+                for version in (at.torch_version, at.cuda_version, at.driver_version)
+            ),
+        )
+        yield "Python, gpulab", f"{at.python_version}, {at.gpulab_version}"
+        yield "taken at", at.taken_at
+
+
+def _both(before: float | None, after: float | None, unit: str) -> str:
+    if before is None and after is None:
+        return "not read"
+    return ", ".join(
+        "not read" if value is None else f"{value:.0f} {unit}" for value in (before, after)
+    )

@@ -1,0 +1,111 @@
+"""A crossover as a figure: both curves with their intervals, the lines, and where they cross."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpulab.figures import COLOURS, Figure, Look, finish, log_axis, looks, unit_of
+from gpulab.scaling import Crossover, Curve
+from gpulab.workloads import workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_N_ON_LINE = 100
+_GREY = "#595959"
+_PALE = 0.2
+
+
+def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
+    """Draw the times of both sides over sizes, both axes logarithmic.
+
+    Bands are 95 % intervals; those of a precise measurement are narrower than the line. The
+    crossing is marked where the measured curves meet, with its interval; dashed lines are the
+    fits, fixed cost and slope, and need not meet there.
+
+    Parameters
+    ----------
+    record
+        Of :func:`gpulab.crossover`.
+    ax
+        Axes to draw on.
+    lines
+        Whether to draw the fits.
+    """
+    curves = [record.cpu, record.gpu]
+    if record.transfers != "none":
+        curves.append(record.bare)
+    scale, unit = unit_of([time_s for curve in curves for time_s in curve.median_s])
+    for curve, look in zip(curves, looks(), strict=False):
+        _draw_curve(ax, curve, look, scale)
+        if lines and curve.fit is not None:
+            _draw_line(ax, record, curve, look, scale)
+    _mark(ax, record, scale)
+    log_axis(ax, "x")
+    log_axis(ax, "y")
+    ax.grid(visible=True, alpha=0.3)
+    size_is = workload(record.workload).size_is
+    return finish(ax, "Line chart", f"size ({size_is})", f"time per call ({unit})")
+
+
+def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
+    """Return the figure of a crossover, to be shown."""
+    from gpulab.plots._basic import draw
+
+    seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
+    return draw(
+        crossover,
+        record,
+        title=f"{record.workload} {record.dtype}",
+        alt=" ".join([seen, *(f"Doubtful: {finding}." for finding in record.findings)]),
+        source=record.origin,
+        ax_size=(6.8, 4.4),
+        lines=lines,
+    )
+
+
+def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:
+    middle, low, high = (
+        np.array(times_s) / scale for times_s in (curve.median_s, curve.low_s, curve.high_s)
+    )
+    ax.fill_between(curve.sizes, low, high, color=look.colour, alpha=_PALE, linewidth=0)
+    ax.plot(
+        curve.sizes,
+        middle,
+        color=look.colour,
+        marker=look.marker,
+        markersize=4.5,
+        label=curve.name,
+    )
+
+
+def _draw_line(ax: "Axes", record: Crossover, curve: Curve, look: Look, scale: float) -> None:
+    ends = min(curve.sizes), max(curve.sizes)
+    sizes = sorted({round(size) for size in np.geomspace(*ends, _N_ON_LINE)})
+    times_s, _ = record.line(curve, sizes)
+    ax.plot(sizes, times_s / scale, color=look.colour, linestyle="--", linewidth=1, alpha=0.8)
+
+
+def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
+    """Mark the crossing with its interval; nothing is marked where there is not just one."""
+    found = record.crossing
+    if found.size is None or found.low is None or found.high is None:
+        return
+    # An open end has no place on a logarithmic axis: the band ends where the sizes do.
+    low, high = max(found.low, found.first), min(found.high, found.last)
+    ax.axvspan(low, high, color=_GREY, alpha=_PALE, linewidth=0)
+    ax.axvline(found.size, color=_GREY, linestyle=":", linewidth=1)
+    sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
+    height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
+    ax.plot(
+        found.size,
+        height,
+        linestyle="none",
+        marker="o",
+        markersize=10,
+        markerfacecolor="none",
+        markeredgecolor=COLOURS[-1],
+        label=f"crossing: {found}",
+    )

@@ -1,0 +1,83 @@
+"""The ladder as a figure: one row a rung, and the driver's records as lines through them."""
+
+from typing import TYPE_CHECKING
+
+from gpulab.errors import InvalidOptionError
+from gpulab.figures import COLOURS, Figure, finish, log_axis, unit_of
+from gpulab.measurement import Measurement
+from gpulab.timing import Ladder
+from gpulab.units import format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_LOOKS = {"hot": ("o", COLOURS[1], "--"), "cold": ("s", COLOURS[0], "-")}
+
+
+def ladder(record: Ladder, ax: "Axes") -> "Axes":
+    """Draw one row a rung: its median with its 95 % interval, and how far off it is.
+
+    Lines mark what the driver's records say, hot and cold. A rung beside its line is not wrong:
+    it may read something else, such as the launch.
+    """
+    timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
+    if not timed:
+        raise InvalidOptionError("no rung was timed; there is nothing to draw")
+    scale, unit = unit_of([measurement.median_s for _, measurement in timed])
+    for cache, (_, colour, dashes) in _LOOKS.items():
+        referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
+        for referee_s in referees_s - {None}:
+            ax.axvline(
+                (referee_s or 0.0) / scale,
+                color=colour,
+                linestyle=dashes,
+                linewidth=1,
+                label=f"driver's records, {cache}",
+            )
+    for row, (rung, measurement) in enumerate(timed):
+        error = "" if rung.error is None else f", {rung.error:+.1%}"
+        _dot(ax, row, measurement, scale, error)
+    ax.set_yticks(range(len(timed)), [rung.name for rung, _ in timed])
+    ax.set_ylim(len(timed) - 0.4, -0.8)
+    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.margins(x=0.3)
+    log_axis(ax, "x")
+    return finish(ax, "Dot plot", f"time per call ({unit})", "")
+
+
+def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: str) -> None:
+    marker, colour, _ = _LOOKS[measurement.conditions.cache]
+    median = measurement.median_s / scale
+    low, high = (bound / scale for bound in measurement.interval_s)
+    ax.errorbar(
+        median,
+        row,
+        xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
+        fmt=marker,
+        color=colour,
+        capsize=4,
+    )
+    ax.annotate(
+        f"{format_time(measurement.median_s)}{error}",
+        (median, row),
+        (8, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
+    )
+
+
+def draw_ladder(record: Ladder) -> Figure:
+    """Return the figure of a ladder, to be shown."""
+    from gpulab.plots._basic import draw
+
+    return draw(
+        ladder,
+        record,
+        title=f"{record.label or 'One piece of work'} by every method",
+        alt="What each method reads of the same work, from the naive stopwatch at the top to the "
+        "driver's own records at the bottom, and how far each is off from those records.",
+        ax_size=(6.8, 5.6),
+    )

@@ -1,0 +1,113 @@
+"""The records of a virtual GPU: its own, with the calls of its host that launched them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from gpulab.profiling._activity import ActivityRecord, HostCall
+
+if TYPE_CHECKING:
+    from gpulab.virtual import Machine, StreamTask
+
+
+# By the name that the model gives a kind of task: what CUPTI calls it, and CUDA its launch.
+_KINDS = {
+    "kernel": ("kernel", "cudaLaunchKernel"),
+    "copy in": ("memcpy", "cudaMemcpyAsync"),
+    "copy out": ("memcpy", "cudaMemcpyAsync"),
+    "copy between GPUs": ("memcpy", "cudaMemcpyPeerAsync"),
+}
+_WAITS = {
+    "wait_for_device": "cudaDeviceSynchronize",
+    "wait_for_stream": "cudaStreamSynchronize",
+    "wait": "cudaEventSynchronize",
+}
+
+
+class Watched:
+    """Watches a virtual machine while its context is entered, and reads its records afterwards.
+
+    The host's methods are replaced on this one object, so that launches cost nothing more while
+    nobody watches.
+    """
+
+    source = "virtual"
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+        self._own: dict[str, Any] = {}
+        self._calls: list[HostCall] = []
+        self._is_inside = False
+
+    def __enter__(self) -> Self:
+        host = self._machine.host
+        self._own = dict(vars(host))
+        watched = {name: self._watch(name, getattr(host, name)) for name in (*_WAITS, "launch")}
+        vars(host).update(watched)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        own = vars(self._machine.host)
+        for name in (*_WAITS, "launch"):
+            del own[name]
+            if name in self._own:  # somebody else watches, too
+                own[name] = self._own[name]
+
+    def now_ns(self) -> int:
+        """Return the host's time, at no cost."""
+        return self._machine.host.now_ns
+
+    def read(self) -> tuple[list[ActivityRecord], list[HostCall]]:
+        """Return what the devices did and what the host called while it was watched."""
+        latency_ns = self._machine.host.costs.launch_latency_ns
+        # A task is visible to the device a fixed time after the end of the call that launched
+        # it, and no two calls end at the same time.
+        launches = {call.end_ns + latency_ns: call for call in self._calls if _launches(call)}
+        records = [
+            ActivityRecord(
+                kind=_KINDS[task.kind.value][0],
+                name=task.name,
+                start_ns=task.start_ns,
+                end_ns=task.end_ns,
+                stream=task.stream,
+                device=gpu.index,
+                launch_start_ns=call.start_ns,
+                launch_end_ns=call.end_ns,
+                correlation=call.correlation,
+            )
+            for gpu in self._machine.gpus
+            for task in gpu.device.records()
+            if task.kind.value in _KINDS and (call := launches.get(task.visible_ns))
+        ]
+        return records, self._calls
+
+    def _watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        host = self._machine.host
+
+        def watched(*args: Any) -> Any:  # noqa: ANN401 # the signatures are the host's
+            if self._is_inside:  # one call of the host's may be made of others
+                return function(*args)
+            start_ns, self._is_inside = host.now_ns, True
+            try:
+                return function(*args)
+            finally:
+                self._is_inside = False
+                kind, shown = ("wait", _WAITS[name]) if name in _WAITS else _launch(args[0])
+                number = len(self._calls) + 1
+                self._calls.append(
+                    HostCall(kind, shown, start_ns, host.now_ns, correlation=number)
+                )
+
+        return watched
+
+
+def _launch(task: "StreamTask") -> tuple[str, str]:
+    """Return kind and name of the call that launches ``task``."""
+    if task.kind.value in _KINDS:
+        return "launch", _KINDS[task.kind.value][1]
+    if task.name == "graph":
+        return "launch", "cudaGraphLaunch"
+    return "other", "cudaStreamWaitEvent" if task.waits_for else "cudaEventRecord"
+
+
+def _launches(call: HostCall) -> bool:
+    return call.kind == "launch"

@@ -1,0 +1,134 @@
+"""What two recordings say of the same tasks, and why some may not be set side by side."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpulab.errors import NotComparableError
+from gpulab.sweeps import Point, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_FOUND = ("a_s", "b_s", "ratio", "low", "high", "verdict")
+
+
+class Recorded(Protocol):
+    """What is read of a recording here."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What was found."""
+        ...
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether a model computed it."""
+        ...
+
+
+def refuse_incomparable(a: Recorded, b: Recorded, *, virtual: bool) -> None:
+    """Refuse two recordings that have nothing in common, or of which one alone is virtual.
+
+    Raises
+    ------
+    NotComparableError
+        With the reason, and with what could be done.
+    """
+    if a.is_virtual != b.is_virtual and not virtual:
+        model, real = (a, b) if a.is_virtual else (b, a)
+        raise NotComparableError(
+            f"{model.name} was computed by the model of a virtual GPU and {real.name} was "
+            "measured on a real one, so their ratio judges the model and no GPU; if that is what "
+            "you want: compare(a, b, virtual=True)"
+        )
+    if not _timed(a).keys() & _timed(b).keys():
+        raise NotComparableError(
+            f"{a.name} and {b.name} have no task in common: {_difference(a, b)}"
+        )
+
+
+def ratios(a: Recorded, b: Recorded) -> "pd.DataFrame":
+    """Return a row for each task that was timed in both, in the order of the first."""
+    import pandas as pd
+
+    timed_a, timed_b = _timed(a), _timed(b)
+    rows = [
+        {**asdict(point.task), **_ratio(point, timed_b[key])}
+        for key, point in timed_a.items()
+        if key in timed_b
+    ]
+    asked = [field.name for field in fields(Task)]
+    table = pd.DataFrame(rows, columns=[*asked, *_FOUND]).astype({"n_threads": "Int64"})
+    n_both = len(rows)
+    # Beside the rows, because a table of ratios that silently lacks tasks would mislead.
+    table.attrs = {
+        "a": a.name,
+        "b": b.name,
+        "only_in_a": len(timed_a) - n_both,
+        "only_in_b": len(timed_b) - n_both,
+    }
+    return table
+
+
+def _timed(recording: Recorded) -> dict[str, Point]:
+    # A reading of zero, which the floor can leave of very short work, has no ratio.
+    return {p.task.key: p for p in recording.points if p.ok and p.median_s > 0}
+
+
+def _ratio(a: Point, b: Point) -> dict[str, Any]:
+    """Return the ratio of two medians whose errors are independent.
+
+    In logarithms a ratio is a difference, so the two half widths add up as the sides of a right
+    angle, each on its own side.
+    """
+    ratio = b.median_s / a.median_s
+    low = ratio * math.exp(-math.hypot(_log(b.median_s, b.low_s), _log(a.high_s, a.median_s)))
+    high = ratio * math.exp(math.hypot(_log(b.high_s, b.median_s), _log(a.median_s, a.low_s)))
+    verdict = "no difference seen" if low <= 1 <= high else "b longer" if low > 1 else "b less"
+    found = (a.median_s, b.median_s, ratio, low, high, verdict)
+    return dict(zip(_FOUND, found, strict=True))
+
+
+def _log(over_s: float, under_s: float) -> float:
+    return math.log(over_s / under_s) if under_s > 0 else math.inf
+
+
+def _difference(a: Recorded, b: Recorded) -> str:
+    """Say in which way the tasks of two recordings differ that have none in common."""
+    # The same work timed in another way is the usual reason, and the one to explain first.
+    parts_a, parts_b = _by_work(a), _by_work(b)
+    for name, part in parts_a.items():
+        if name in parts_b:
+            return (
+                f"{name} is timed in both, but {part} in the first and {parts_b[name]} in the "
+                "second, which are answers to different questions; record both in the same way: "
+                "gpulab record --out FILE"
+            )
+    return (
+        f"no workload has the same size and type in both ({_most(a)} and {_most(b)}); record both "
+        "in the same way: gpulab record --out FILE"
+    )
+
+
+def _by_work(recording: Recorded) -> Mapping[str, str]:
+    return {
+        f"{task.workload} n={task.size:,} {task.dtype}": (
+            f"{task.on.upper()}, {task.cache}, {task.method}, transfers {task.transfers}"
+            f"{'' if task.n_threads is None else f', threads {task.n_threads}'}"
+        )
+        for task in (point.task for point in _timed(recording).values())
+    }
+
+
+def _most(recording: Recorded) -> str:
+    counted = Counter(point.task.workload for point in _timed(recording).values())
+    return f"{counted.most_common(1)[0][0]} among others" if counted else "nothing timed"

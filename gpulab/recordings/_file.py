@@ -1,0 +1,241 @@
+"""A recording as a file: JSON lines under a header, sealed by a checksum in the last line."""
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpulab.errors import GpulabError, RecordingError, SchemaVersionError
+from gpulab.sweeps import SCHEMA, Point
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
+_AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class RecordingContents:
+    """What the lines of a file hold.
+
+    Attributes
+    ----------
+    provenance
+        Of the header.
+    points, sections
+        What was found, by the key of the task and by name; of two the later one stands, because
+        what failed may have been tried again.
+    sealed
+        Whether the last line is a checksum, and fits.
+    """
+
+    provenance: Row
+    points: dict[str, Point] = field(default_factory=dict)
+    sections: dict[str, tuple[Row, ...]] = field(default_factory=dict)
+    sealed: bool = False
+
+
+def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
+    """Read a recording, plain or gzipped.
+
+    Parameters
+    ----------
+    path
+        The file.
+    unfinished
+        Whether a file without a checksum is read as far as its lines are whole.
+
+    Raises
+    ------
+    RecordingError
+        If it cannot be read, is no recording, or is not as it was made; the message says which.
+    SchemaVersionError
+        If another version of gpulab is needed.
+    """
+    return parse(_text(path), str(path), unfinished=unfinished)
+
+
+def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContents:
+    """Read the text of a recording; ``name`` is what messages call it."""
+    head, _, _ = text.partition("\n")
+    contents = RecordingContents(_provenance(head, name))
+    body, last = _split(text)
+    if "checksum" in (_json(last) or {}):
+        # Ahead of the lines: what an edited line fails with would lead away from the reason.
+        _check_seal(body, _json(last) or {}, name)
+        contents.sealed = True
+    elif not unfinished:
+        raise RecordingError(_unsealed(text, name))
+    else:
+        # The line that was being written when it stopped is lost, and nothing else.
+        body = text[: text.rfind("\n") + 1]
+    for number, line in enumerate(body.splitlines()[1:], start=2):
+        _add(contents, _json(line), f"{name}, line {number}")
+    return contents
+
+
+def sealed(provenance: Mapping[str, Any], lines: Iterable[Row]) -> str:
+    """Return the text of a whole recording: header, lines and checksum."""
+    header = {"schema": SCHEMA, "provenance": dict(provenance)}
+    body = "".join(as_line(row) for row in (header, *lines))
+    return body + seal(body)
+
+
+def seal(body: str) -> str:
+    """Return the last line, which holds the checksum of all lines before."""
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return as_line({"checksum": f"sha256:{digest}", "n_lines": body.count("\n")})
+
+
+def unsealed(text: str) -> str:
+    """Return the text without its checksum and without a last line that is not whole."""
+    body, last = _split(text)
+    return body if "checksum" in (_json(last) or {}) else text[: text.rfind("\n") + 1]
+
+
+def as_line(row: Mapping[str, Any]) -> str:
+    """Return a line of JSON; a value that JSON does not know, such as nan, is an error."""
+    # Names and units stay readable to whoever opens the file.
+    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
+    """Return the line of a section."""
+    return {"section": name, "rows": [dict(row) for row in rows]}
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text whole or not at all; gzipped where the name ends in ``.gz``."""
+    raw = text.encode()
+    if path.suffix == ".gz":
+        raw = gzip.compress(raw, mtime=0)  # the same content is the same file, whenever packed
+    # A reader or a crash meets the old file or the new one, and never half of one.
+    beside = path.with_name(f"{path.name}.part")
+    beside.write_bytes(raw)
+    beside.replace(path)
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RecordingError(
+            f"{path} cannot be read: {error.strerror}; check the name, or see what is shipped: "
+            "gpulab.recordings.list()"
+        ) from error
+    try:
+        # By content, not by name: programs that download unpack some files on the way.
+        if raw.startswith(_GZIP_MAGIC):
+            raw = gzip.decompress(raw)
+        return raw.decode()
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordingError(
+            f"{path} is damaged: it does not unpack ({error}); {_AGAIN}"
+        ) from None
+    except UnicodeDecodeError:
+        raise RecordingError(_not_one(str(path), "it is not text")) from None
+
+
+def _provenance(head: str, name: str) -> Row:
+    if not head:
+        raise RecordingError(_not_one(name, "it is empty"))
+    header = _json(head)
+    found = None if header is None else _ANY_SCHEMA.fullmatch(str(header.get("schema")))
+    if header is None or found is None:
+        raise RecordingError(_not_one(name, "its first line is not the header of one"))
+    schema = found[0]
+    # Of another kind is another answer than of another version: no update would help.
+    if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
+        raise RecordingError(_not_one(name, f"it holds the schema {schema!r}"))
+    if schema != SCHEMA:
+        raise SchemaVersionError(
+            f"{name} has the schema {schema!r} and this version of gpulab reads {SCHEMA!r}; "
+            "read it with a newer gpulab: pip install --upgrade gpulab"
+        )
+    provenance = header.get("provenance")
+    if not isinstance(provenance, dict):
+        raise RecordingError(f"{name} is damaged: its header has no provenance; {_AGAIN}")
+    return provenance
+
+
+def _check_seal(body: str, last: Row, name: str) -> None:
+    # The checksum alone would tell that something differs; the count tells a little more.
+    n_lines = body.count("\n")
+    if n_lines != last.get("n_lines"):
+        raise RecordingError(
+            f"{name} was edited or damaged: it has {n_lines} lines, and its checksum counts "
+            f"{last.get('n_lines')}; {_AGAIN}"
+        )
+    if _json(seal(body)) != last:
+        raise RecordingError(
+            f"{name} was edited or damaged: its content does not fit its checksum; {_AGAIN}"
+        )
+
+
+def _unsealed(text: str, name: str) -> str:
+    # A last line that was cut off may look like a checksum, so that one is not looked at.
+    if any(line.startswith('{"checksum"') for line in text.splitlines()[:-1]):
+        return f"{name} was edited: something stands behind its checksum; {_AGAIN}"
+    return (
+        f"{name} has no checksum in its last line: the recording was not finished, or the file "
+        f"was cut off; go on with: gpulab record --out {name}, or take what is there: "
+        "gpulab.recordings.load(..., unfinished=True)"
+    )
+
+
+def _add(contents: RecordingContents, row: Row | None, where: str) -> None:
+    if row is None:
+        raise RecordingError(f"{where}, is damaged: it is not JSON; {_AGAIN}")
+    if "section" in row and isinstance(row.get("rows"), list):
+        contents.sections[str(row["section"])] = tuple(row["rows"])
+        return
+    if "task" not in row:
+        raise RecordingError(f"{where}, is neither a point nor a section; {_AGAIN}")
+    try:
+        point = Point.from_dict(row)
+    except GpulabError as error:
+        raise SchemaVersionError(f"{where}: {error}") from error
+    contents.points[point.task.key] = point
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return all lines but the last, and the last."""
+    end = text.rstrip("\n").rfind("\n") + 1
+    return text[:end], text[end:]
+
+
+def _json(line: str) -> Row | None:
+    """Return the object in a line, or None if there is none."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _not_one(name: str, reason: str) -> str:
+    return f"{name} is not a recording: {reason}; make one: gpulab record --out FILE"
+
+
+def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can hold
+    """Return a value with every number that is not whole rounded to significant digits."""
+    # Whole numbers are sizes and counts, of which every digit matters.
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, Mapping):
+        return {name: thinned(part, digits) for name, part in value.items()}
+    return [thinned(part, digits) for part in value] if isinstance(value, list | tuple) else value
+
+
+def lines_of(points: Iterable[Point], sections: Mapping[str, Iterable[Row]]) -> Iterator[Row]:
+    """Yield the lines below the header: points first, then sections."""
+    for point in points:
+        yield point.to_dict()
+    for name, rows in sections.items():
+        yield section_line(name, rows)

@@ -1,0 +1,238 @@
+"""Measured data of real GPUs by name: shipped with the package, or made by anyone."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.recordings import _file as file
+from gpulab.recordings._compare import ratios, refuse_incomparable
+from gpulab.sweeps import Point, frame_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Recording", "compare", "list", "load", "save"]
+
+
+_SUFFIX = ".jsonl.gz"
+
+
+class Swept(Protocol):
+    """What has points and tells where they come from: a recording, or a sweep just made."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What was found."""
+        ...
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Where and when."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was measured on one machine, to be looked at on any other.
+
+    Attributes
+    ----------
+    name
+        Of a shipped recording, or the path of a file.
+    provenance
+        Names of the GPU and the CPU, versions, clocks and time.
+    points
+        One for each task, those that failed included; their source is ``"recorded"``, or
+        ``"virtual"`` where a virtual GPU was recorded.
+    sections
+        What is not a point: rows by the name of the section, see docs/recordings.md.
+    """
+
+    name: str
+    provenance: Mapping[str, Any]
+    # Thousands of points: a notebook that shows a recording is to say what it is.
+    points: tuple[Point, ...] = field(repr=False)
+    sections: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether its GPU was a virtual one, so that a model computed its times."""
+        return self.provenance.get("source") == "virtual"
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the points as a table, one row each; see :func:`gpulab.sweeps.frame_of`."""
+        return frame_of(self.points)
+
+    def section(self, name: str) -> "pd.DataFrame":
+        """Return a section as a table.
+
+        Raises
+        ------
+        UnknownNameError
+            If the recording has no such section; the message names those it has.
+        """
+        import pandas as pd
+
+        if name not in self.sections:
+            raise UnknownNameError(f"section of {self.name}", name, self.sections)
+        return pd.DataFrame(self.sections[name])
+
+    def __str__(self) -> str:
+        return f"{self.name}: {'; '.join(self._facts())}"
+
+    def _facts(self) -> Iterator[str]:
+        about = self.provenance
+        yield f"{'virtual ' if self.is_virtual else ''}{about.get('gpu')} and {about.get('cpu')}"
+        day = str(about.get("taken_at"))[:10]
+        yield f"recorded {day} with torch {about.get('torch')}, driver {about.get('driver')}"
+        timed = [point for point in self.points if point.ok]
+        n_workloads = len({point.task.workload for point in timed})
+        failed = (
+            f", {len(self.points) - len(timed)} failed" if len(timed) < len(self.points) else ""
+        )
+        yield f"{len(timed):,} points of {n_workloads} workloads{failed}"
+        if self.sections:
+            yield f"sections {', '.join(self.sections)}"
+
+
+def list() -> tuple[str, ...]:  # noqa: A001 # read as gpulab.recordings.list()
+    """Return the names of the shipped recordings, sorted."""
+    return tuple(sorted(_shipped_files()))
+
+
+def load(name: str | Path, *, unfinished: bool = False) -> Recording:
+    """Return a recording by the name of a shipped one, or from a file of your own.
+
+    Parameters
+    ----------
+    name
+        One of :func:`list`, or the path of a file that ``gpulab record`` or
+        :func:`gpulab.sweep` wrote; plain or gzipped.
+    unfinished
+        Whether to take a file that has no checksum yet, as far as its lines are whole: one
+        that is still being written, or a sweep.
+
+    Raises
+    ------
+    RecordingError
+        If the file cannot be read, is no recording, was cut off, edited or damaged.
+    SchemaVersionError
+        If a newer version of gpulab wrote it.
+    UnknownNameError
+        If there is neither such a recording nor such a file.
+    """
+    # A file of the same name can still be had, as ./NAME.
+    if str(name) in _shipped_files():
+        return _shipped(str(name))
+    path = Path(name)
+    # What looks like a name is a misspelt one more often than a missing file.
+    if isinstance(name, str) and not path.exists() and path.name == name and not path.suffix:
+        raise UnknownNameError("recording", name, list())
+    return _recording(str(path), file.read(path, unfinished=unfinished))
+
+
+def save(recording: Recording, path: str | Path, *, digits: int | None = None) -> Path:
+    """Write a recording with its checksum; gzipped where the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    recording
+        What is written.
+    path
+        The file; one that is there already is replaced.
+    digits
+        How many significant digits are kept of times; None: all. Six of them still tell
+        a thousandth of the usual interval.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    if digits is not None and digits < 1:
+        raise InvalidOptionError(f"digits={digits}; it must be at least 1")
+    # Points come first, so that a reader of the head sees them without a tool of ours.
+    lines = file.lines_of(recording.points, recording.sections)
+    kept = lines if digits is None else (file.thinned(line, digits) for line in lines)
+    path = Path(path)
+    file.write(path, file.sealed(recording.provenance, kept))
+    return path
+
+
+def compare(
+    a: Swept | str | Path, b: Swept | str | Path, *, virtual: bool = False
+) -> "pd.DataFrame":
+    """Return, for each task that both have, how long ``b`` takes as a multiple of ``a``.
+
+    A task is the same if workload, size, type, side, cache, method, transfers and threads are.
+
+    Parameters
+    ----------
+    a, b
+        Recordings, their names or files, or sweeps just made.
+    virtual
+        Whether times of a virtual GPU may stand beside recorded or measured ones.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a task: its fields, ``a_s`` and ``b_s`` (medians, seconds), ``ratio`` (b / a) with
+        its 95 % interval ``low`` and ``high``, and ``verdict``. The interval holds what the
+        samples tell. It knows nothing of other clocks, drivers or machines of the same kind.
+        ``attrs`` has the two names, and how many tasks only one of them has.
+
+    Raises
+    ------
+    NotComparableError
+        If they have no task in common, or one is virtual and the other is not; the message
+        says how they differ.
+    """
+    first, second = _named(a, "a"), _named(b, "b")
+    refuse_incomparable(first, second, virtual=virtual)
+    return ratios(first, second)
+
+
+def _named(given: Swept | str | Path, name: str) -> Recording:
+    if isinstance(given, str | Path):
+        return load(given)
+    if isinstance(given, Recording):
+        return given
+    return Recording(name, given.provenance, tuple(given.points))
+
+
+@cache
+def _shipped(name: str) -> Recording:
+    with as_file(_shipped_files()[name]) as path:
+        contents = file.read(path)
+    return _recording(name, contents)
+
+
+def _shipped_files() -> dict[str, Any]:
+    # A package can be a zip archive, in which there are no paths.
+    folder = files("gpulab").joinpath("data", "recordings")
+    entries = folder.iterdir() if folder.is_dir() else itertools.chain()
+    return {
+        entry.name.removesuffix(_SUFFIX): entry
+        for entry in entries
+        if entry.name.endswith(_SUFFIX)
+    }
+
+
+def _recording(name: str, contents: file.RecordingContents) -> Recording:
+    """Name what was measured elsewhere, or before, as recorded."""
+    recorded = {"measured": "recorded"}
+    about = dict(contents.provenance)
+    about["source"] = recorded.get(str(about.get("source")), about.get("source"))
+    points = (
+        replace(point, source=recorded.get(point.source, point.source))
+        for point in contents.points.values()
+    )
+    return Recording(
+        name, MappingProxyType(about), tuple(points), MappingProxyType(contents.sections)
+    )

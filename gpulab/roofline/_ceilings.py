@@ -1,0 +1,191 @@
+"""The three roofs of a GPU, kept apart: its data sheet, its clocks now, and what it reaches."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpulab import clocks, device, gpus
+from gpulab.errors import InvalidOptionError
+from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
+from gpulab.provenance import place
+from gpulab.units import format_rate, format_time
+from gpulab.workloads import workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpulab.recordings import Recording
+
+
+_MEMORY, _L2, _FLOOR = "memory", "L2", "floor"
+_UNITS = {_MEMORY: "B/s", _L2: "B/s", _FLOOR: "s"}
+_FLOPS = "FLOP/s"
+# A driver renews the clocks that it tells every 0.1 s, and a GPU at rest may have a low one.
+_LOOK_S, _LOAD_ELEMENTS = 0.25, 1 << 24
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Up to three roofs of one GPU; they are never mixed.
+
+    Attributes
+    ----------
+    device_name
+        As the driver reports it.
+    source
+        Where clocks and measured roof come from: ``"measured"``, ``"recorded"`` or
+        ``"virtual"``; empty where there is only a data sheet.
+    roofs
+        Those that there are, at most one of each basis.
+    """
+
+    device_name: str
+    source: str
+    roofs: tuple[Roof, ...]
+
+    def __post_init__(self) -> None:
+        found = [roof.basis for roof in self.roofs]
+        if len(set(found)) < len(found) or not set(found) <= set(BASES):
+            raise InvalidOptionError(
+                f"roofs of {', '.join(found)}; there is one each of {', '.join(BASES)}"
+            )
+
+    @property
+    def data_sheet(self) -> Roof | None:
+        """What the vendor states, or None if no data sheet is known."""
+        return self._of(DATA_SHEET)
+
+    @property
+    def live(self) -> Roof | None:
+        """The data sheet at the clocks that the GPU has, or None if they cannot be read."""
+        return self._of(LIVE)
+
+    @property
+    def measured(self) -> Roof | None:
+        """What kernels reach, or None if nobody measured it."""
+        return self._of(MEASURED)
+
+    def _of(self, basis: str) -> Roof | None:
+        return next((roof for roof in self.roofs if roof.basis == basis), None)
+
+    def to_rows(self) -> list[Row]:
+        """Return one plain row a figure, as a recording keeps them."""
+        return [row for roof in self.roofs for row in _rows_of(roof)]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row a figure: ``roof``, ``quantity``, ``value``, ``unit``, ``detail``."""
+        import pandas as pd
+
+        table = pd.DataFrame(
+            self.to_rows(), columns=["roof", "quantity", "value", "unit", "detail"]
+        )
+        return table.assign(source=self.source, device_name=self.device_name)
+
+    def __str__(self) -> str:
+        name = place(self.device_name, self.source) if self.source else self.device_name
+        lines = [f"Ceilings of {name}"]
+        why = gpus.why_unknown(self.device_name)
+        lines += [why] if why else []
+        lines += [_line(roof) for roof in self.roofs]
+        return "\n".join(lines)
+
+    def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's has no types
+        printer.text(str(self))
+
+
+def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
+    """Return the roofs that can be had without measuring any.
+
+    Parameters
+    ----------
+    gpu
+        A GPU by name: its data sheet alone. None: the GPU in use, with the data sheet at the
+        clocks that it holds under a light load of a quarter of a second; work that meets the
+        power limit pulls them lower. A GPU of which no data sheet is known has no roof at all,
+        and ``str`` says so: measure them.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no GPU of that name.
+    """
+    if gpu is not None:
+        spec = gpu if isinstance(gpu, GpuSpec) else gpus.by_driver_name(gpu) or gpus.gpu(gpu)
+        return Ceilings(spec.driver_name, "", (data_sheet(spec),))
+    with device.active() as in_use:
+        known = gpus.by_driver_name(in_use.name)
+        roofs = () if known is None else (data_sheet(known), *_live(known))
+        return Ceilings(in_use.name, in_use.source, roofs)
+
+
+def _live(spec: GpuSpec) -> Iterator[Roof]:
+    if clocks.try_read() is None:
+        return
+    load = workload("copy").make(_LOAD_ELEMENTS, "float32")
+    # The last reading counts: the first ones may still be those of a GPU at rest.
+    *_, seen = clocks.watch(load, duration_s=_LOOK_S, parts=("sm_mhz", "memory_mhz"))
+    if seen.sm_mhz and seen.memory_mhz:
+        yield at_clocks(spec, seen.sm_mhz, seen.memory_mhz)
+
+
+def ceilings_of(recording: "Recording") -> Ceilings:
+    """Return the roofs that a recording keeps.
+
+    Raises
+    ------
+    UnknownNameError
+        If it has no section of ceilings.
+    """
+    rows = [
+        {str(name): value for name, value in row.items()}
+        for row in recording.section("ceilings").to_dict("records")
+    ]
+    source = "virtual" if recording.is_virtual else "recorded"
+    return Ceilings(str(recording.provenance["gpu"]), source, tuple(_roofs_of(rows)))
+
+
+def _rows_of(roof: Roof) -> Iterator[Row]:
+    figures = {
+        **roof.peak_flops_per_s,
+        _MEMORY: roof.bandwidth_bytes_per_s,
+        _L2: roof.l2_bytes_per_s,
+        _FLOOR: roof.floor_s,
+    }
+    for quantity, value in figures.items():
+        if value is not None:
+            yield {
+                "roof": roof.basis,
+                "quantity": quantity,
+                "value": value,
+                "unit": _UNITS.get(quantity, _FLOPS),
+                "detail": roof.detail,
+            }
+
+
+def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
+    kept = list(rows)
+    # Rows that nobody here knows, such as those of a later version, do no harm.
+    for basis in BASES:
+        found = {row["quantity"]: float(row["value"]) for row in kept if row["roof"] == basis}
+        if _MEMORY not in found:
+            continue
+        peaks = {name: value for name, value in found.items() if name not in _UNITS}
+        detail = next(str(row.get("detail", "")) for row in kept if row["roof"] == basis)
+        yield Roof(basis, peaks, found[_MEMORY], found.get(_L2), found.get(_FLOOR), detail)
+
+
+def _line(roof: Roof) -> str:
+    detail = f" ({roof.detail})" if roof.detail else ""
+    return f"{roof.basis}: {', '.join(_figures(roof))}{detail}"
+
+
+def _figures(roof: Roof) -> Iterator[str]:
+    for name, peak in roof.peak_flops_per_s.items():
+        yield f"{name} {format_rate(peak, 'FLOP')}"
+    yield f"memory {format_rate(roof.bandwidth_bytes_per_s, 'B')}"
+    if roof.l2_bytes_per_s is not None:
+        yield f"L2 {format_rate(roof.l2_bytes_per_s, 'B')}"
+    if roof.floor_s is not None:
+        yield f"floor {format_time(roof.floor_s)}"

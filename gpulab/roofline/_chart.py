@@ -1,0 +1,88 @@
+"""How fast work could be at all: roofs of a GPU, predictions below them, and what was measured."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpulab.errors import InvalidOptionError
+from gpulab.roofline._ceilings import Ceilings
+from gpulab.roofline._table import Pointed, table
+from gpulab.sweeps import Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Chart", "chart"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What one roofline figure shows: the roofs of a GPU, and points below them.
+
+    Attributes
+    ----------
+    ceilings
+        Roofs of the GPU that the points were measured on.
+    table
+        As :func:`table` returns it, of one type of data.
+    """
+
+    ceilings: Ceilings
+    table: "pd.DataFrame"
+
+    @property
+    def arithmetics(self) -> tuple[str, ...]:
+        """The types in which the points compute, whose peaks are drawn."""
+        return tuple(dict.fromkeys(self.table["arithmetic"]))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the points with both predictions."""
+        return self.table
+
+    @property
+    def source(self) -> str:
+        """Where the points come from."""
+        return self.ceilings.source
+
+    @property
+    def device_name(self) -> str:
+        """The GPU, as its driver reports it."""
+        return self.ceilings.device_name
+
+
+def chart(
+    points: Iterable[Point] | Pointed, ceilings: Ceilings, *, dtype: str = "float32"
+) -> Chart:
+    """Choose the points of one type, and put them below the roofs of their GPU.
+
+    Parameters
+    ----------
+    points
+        As for :func:`table`.
+    ceilings
+        Roofs of the same GPU, from :func:`ceilings`, :func:`measure_ceilings` or
+        :func:`ceilings_of`.
+    dtype
+        Which points, and whose peaks.
+
+    Raises
+    ------
+    InvalidOptionError
+        If no point is of that type, or one comes from another GPU or another source.
+    """
+    found = table(points)
+    kept = found[found["dtype"] == dtype].reset_index(drop=True)
+    if kept.empty:
+        raise InvalidOptionError(
+            f"no point of {dtype} can be compared; there are {', '.join(set(found['dtype']))}"
+            if len(found)
+            else "no point can be compared: they must be measured on a GPU, without transfers"
+        )
+    here = (ceilings.source, ceilings.device_name)
+    for pair in set(zip(kept["source"], kept["device_name"], strict=True)):
+        if pair != here and ceilings.source:
+            raise InvalidOptionError(
+                f"the points are {' on '.join(pair)} and the ceilings {' on '.join(here)}; "
+                "take both from one GPU"
+            )
+    return Chart(ceilings, kept)

@@ -1,0 +1,186 @@
+"""The refined prediction: a workload is traced on a private virtual GPU and priced by its model.
+
+Nothing is modelled here. Which kernels a call launches and what each must do comes from the
+virtual GPU, what the cache serves from its cache, and how long that takes from its costs.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from threading import RLock
+
+import torch
+
+from gpulab.device import outside
+from gpulab.errors import InvalidOptionError
+from gpulab.gpus import GpuSpec
+from gpulab.virtual import (
+    L2,
+    Gaps,
+    KernelWork,
+    Kind,
+    Priced,
+    StreamTask,
+    Traffic,
+    VirtualGpu,
+    duration_ns,
+)
+from gpulab.workloads import workload
+
+_NS = 1e-9
+_N_TRACES_KEPT = 4_000
+_THIN = 1_000_000
+_N_WARM = 2  # calls after which a cache holds what it will hold ever after
+
+_tracing = RLock()  # a virtual GPU belongs to the thread that entered it
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the kernels of a call take, in seconds, and what limits them.
+
+    Attributes
+    ----------
+    duration_s
+        From the start of the first kernel to the end of the last.
+    compute_s, memory_s
+        Arithmetic, and moving bytes; of each kernel the shorter one is hidden by the longer.
+    launch_s
+        The rest: floors, latencies, and the pauses from kernel to kernel.
+    bound
+        Which of them takes the most of the time.
+    """
+
+    duration_s: float
+    compute_s: float
+    memory_s: float
+    launch_s: float
+    bound: str
+
+
+def refined(name: str, size: int, dtype: str, spec: GpuSpec, cache: str) -> Parts:
+    """Return what the virtual GPU's model says of one call, at the clock of a burst.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the inputs and the result do not fit into the memory of the GPU.
+    """
+    switches = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+    kernels = _traced(name, size, dtype, spec.name, switches)
+    return _parts([_Kernel.of(item, spec) for item in _served(kernels, spec, cache)])
+
+
+@lru_cache(maxsize=_N_TRACES_KEPT)
+def _traced(
+    name: str, size: int, dtype: str, gpu: str, _switches: tuple[bool, bool]
+) -> tuple[Priced, ...]:
+    """Return the kernels of one call of a workload; the switches decide about tensor cores."""
+    # Another virtual GPU may be in use; two cannot stand behind torch.cuda at the same time.
+    with _tracing, outside(), _private(gpu) as virtual:
+        try:
+            work = workload(name).make(size, dtype)
+            work()  # the first call of an optimizer makes its state
+            return _launched_by(virtual, work)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()  # else what fitted would stay, and later traces lack it
+            raise InvalidOptionError(
+                f"{name} of size={size} in {dtype} does not fit into the "
+                f"{virtual.spec.memory_bytes / 1e9:.0f} GB of the {virtual.spec.driver_name}; "
+                "take a smaller size"
+            ) from None
+
+
+@lru_cache(maxsize=4)
+def _private(gpu: str) -> VirtualGpu:
+    """Return a virtual GPU that nobody else uses; without values, so that size costs nothing."""
+    return VirtualGpu(gpu, count=1, first_use=False, max_value_elements=0, max_value_flops=0)
+
+
+def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Priced, ...]:
+    """Return what ``work`` launches, written down where it would be launched."""
+    machine = virtual.machine
+    found: list[Priced] = []
+
+    def note(task: StreamTask, _host_ns: int, _touches: object = ()) -> StreamTask:
+        if task.kind is Kind.KERNEL and isinstance(task.demand, Priced):
+            found.append(task.demand)
+        return task
+
+    # On this one object, as for the records of a virtual GPU: others launch as ever.
+    vars(machine)["launch"] = note
+    try:
+        work()
+    finally:
+        del vars(machine)["launch"]
+    return tuple(found)
+
+
+def _served(
+    kernels: Iterable[Priced], spec: GpuSpec, cache: str
+) -> list[tuple[KernelWork, Traffic]]:
+    """Return each kernel with the bytes that come from the cache and from memory."""
+    held = L2(spec.l2_bytes)  # empty and clean, as a read flush leaves it
+    for _ in range(_N_WARM if cache == "hot" else 0):
+        for kernel in kernels:
+            held.serve(kernel.accesses)
+    return [(kernel.work, held.serve(kernel.accesses)) for kernel in kernels]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """Durations of one kernel, in nanoseconds, as it is and as it would be."""
+
+    whole_ns: int
+    without_memory_ns: int
+    without_arithmetic_ns: int
+    with_neither_ns: int
+    is_from_cache: bool
+
+    @classmethod
+    def of(cls, item: tuple[KernelWork, Traffic], spec: GpuSpec) -> "_Kernel":
+        """Ask the model what would be if bytes, or arithmetic, or both took no time."""
+        work, traffic = item
+        # The model keeps prices by identity, so what need not be replaced is not.
+        idle = replace(work, scratch_bytes=0) if work.scratch_bytes else work
+        # In the same proportion, as the model's correction goes by it.
+        thin = Traffic(*(-(-n // _THIN) for n in (traffic.hit_bytes, traffic.miss_bytes)))
+        # A stretch of 0 takes the arithmetic away and leaves the kernel's schedule as it is.
+        return cls(
+            duration_ns(work, traffic, spec),
+            duration_ns(idle, thin, spec),
+            duration_ns(work, traffic, spec, stretch=0.0),
+            duration_ns(idle, thin, spec, stretch=0.0),
+            traffic.hit_bytes > traffic.miss_bytes + work.scratch_bytes,
+        )
+
+    @property
+    def compute_ns(self) -> int:
+        return max(0, self.without_memory_ns - self.with_neither_ns)
+
+    @property
+    def memory_ns(self) -> int:
+        return max(0, self.without_arithmetic_ns - self.with_neither_ns)
+
+    @property
+    def limit(self) -> str:
+        """What takes the time beyond the floor."""
+        if self.compute_ns >= self.memory_ns:
+            return "compute"
+        return "L2" if self.is_from_cache else "memory"
+
+
+def _parts(kernels: list[_Kernel]) -> Parts:
+    pauses_ns = max(0, len(kernels) - 1) * Gaps().work_to_work_ns
+    shares_ns = dict.fromkeys(("launch", "compute", "memory", "L2"), 0)
+    shares_ns["launch"] = pauses_ns + sum(item.with_neither_ns for item in kernels)
+    # What is hidden behind the longer of both counts nothing here.
+    for item in kernels:
+        shares_ns[item.limit] += item.whole_ns - item.with_neither_ns
+    return Parts(
+        (pauses_ns + sum(item.whole_ns for item in kernels)) * _NS,
+        sum(item.compute_ns for item in kernels) * _NS,
+        sum(item.memory_ns for item in kernels) * _NS,
+        shares_ns["launch"] * _NS,
+        max(shares_ns, key=lambda name: shares_ns[name]),
+    )

@@ -1,0 +1,201 @@
+"""How long a workload will take on a GPU, by the plain roofline and by the refined one."""
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+from gpulab import device, gpus
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.gpus import GpuSpec, Roof, data_sheet
+from gpulab.roofline._kernel_model import Parts, refined
+from gpulab.sweeps import CACHES
+from gpulab.units import format_time
+from gpulab.workloads import Workload, workload
+
+MODELS = ("refined", "plain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedTime:
+    """How long one call of a workload should take, and what should limit it.
+
+    Attributes
+    ----------
+    workload, size, dtype, cache
+        What was asked for; the plain model does not know of caches.
+    model
+        ``"plain"`` or ``"refined"``.
+    device_name
+        The GPU, as its driver reports it; empty if a roof was given.
+    duration_s
+        From the start of the first kernel to the end of the last, in seconds: what
+        ``measure`` reads by default. The launch by the host is not in it.
+    bound
+        ``"compute"``, ``"memory"``, ``"L2"`` or ``"launch"``: what takes most of it.
+    compute_s, memory_s, launch_s
+        Seconds for the arithmetic, for moving the bytes, and for floors, latencies and pauses
+        between kernels. The shorter of the first two is hidden behind the longer.
+    flops, size_bytes
+        What the workload must compute and move at least.
+    arithmetic
+        Type in which it computes: ``"tf32"`` where single precision may be rounded to it.
+    basis
+        What the figures rest on.
+    """
+
+    workload: str
+    size: int
+    dtype: str
+    cache: str
+    model: str
+    device_name: str
+    duration_s: float
+    bound: str
+    compute_s: float
+    memory_s: float
+    launch_s: float
+    flops: int
+    size_bytes: int
+    arithmetic: str
+    basis: str
+
+    def __str__(self) -> str:
+        where = self.device_name or "a GPU of these limits"
+        took = format_time(self.duration_s)
+        return (
+            f"{self.workload} n={self.size} {self.dtype}: {took} predicted for {where} "
+            f"({self.model} model, {self.cache} cache), bound by {self.bound}"
+        )
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity, in FLOP/byte; 0 for work that only moves."""
+        return self.flops / self.size_bytes
+
+
+def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
+    name: str,
+    size: int,
+    dtype: str = "float32",
+    gpu: str | GpuSpec | Roof | None = None,
+    *,
+    model: str = "refined",
+    cache: str = "cold",
+) -> PredictedTime:
+    """Return how long one call of a workload should take on a GPU.
+
+    The plain model is the roofline of the textbook: FLOPs over the peak or bytes over the
+    bandwidth, whichever is more. The refined one is the model of the virtual GPU itself: the
+    kernels that the call launches, tiles and waves, what the cache serves, floors, and by how
+    much calls of the kind and size were off on the GPU that it was fitted to
+    (``docs/fidelity.md`` has its errors). Both speak of the clock of a short burst.
+
+    Parameters
+    ----------
+    name, size, dtype
+        A workload of :data:`gpulab.workloads.WORKLOADS` and what it is offered for.
+    gpu
+        A name of :func:`gpulab.gpus.names`, a driver's name, figures of a GPU, or None for the
+        GPU in use. A ``Roof``, such as ``measure_ceilings().measured``, gives the plain model
+        other limits than the data sheet's.
+    model
+        ``"refined"`` or ``"plain"``.
+    cache
+        ``"cold"``: all data come from memory. ``"hot"``: the call before has left its data.
+
+    Raises
+    ------
+    UnknownNameError
+        If workload, type, GPU, model or cache state has no such name.
+    InvalidOptionError
+        If the size is below 1 or does not fit into the memory of the GPU, if nothing is known of
+        the GPU in use, or if a roof is given to the refined model.
+
+    Examples
+    --------
+    >>> found = predict("matmul", 4096, "float16", "A100", model="plain")
+    >>> found.bound, f"{found.duration_s * 1e3:.2f} ms", f"{found.intensity:.0f} FLOP/byte"
+    ('compute', '0.44 ms', '1365 FLOP/byte')
+    """
+    for kind, given, known in (("model", model, MODELS), ("cache state", cache, CACHES)):
+        if given not in known:
+            raise UnknownNameError(kind, given, known)
+    work = workload(name)
+    # What is counted comes first, so that a size or a type that is wrong is refused by its name.
+    flops, size_bytes = work.flops(size), work.bytes(size, dtype)
+    arithmetic = arithmetic_of(work, size, dtype)
+    on = gpu if isinstance(gpu, Roof) else spec_of(gpu)
+    if isinstance(on, GpuSpec) and model == "refined":
+        parts = refined(name, size, dtype, on, cache)
+        basis = f"the virtual GPU's model, {on.basis}"
+    else:
+        roof = _plain_roof(on, model)
+        parts = _plain(roof, flops, size_bytes, arithmetic)
+        basis = f"{roof.basis}: {roof.detail}" if roof.detail else roof.basis
+    return PredictedTime(
+        workload=name,
+        size=size,
+        dtype=dtype,
+        cache=cache,
+        model=model,
+        device_name="" if isinstance(on, Roof) else on.driver_name,
+        flops=flops,
+        size_bytes=size_bytes,
+        arithmetic=arithmetic,
+        basis=basis,
+        **asdict(parts),
+    )
+
+
+def _plain(roof: Roof, flops: int, size_bytes: int, arithmetic: str) -> Parts:
+    # Work that only moves needs no peak, which a measured roof may not have of its type.
+    compute_s = roof.compute_s(flops, arithmetic) if flops else 0.0
+    memory_s = roof.memory_s(size_bytes)
+    bound = "compute" if compute_s > memory_s else "memory"
+    return Parts(max(compute_s, memory_s), compute_s, memory_s, 0.0, bound)
+
+
+def _plain_roof(spec: GpuSpec | Roof, model: str) -> Roof:
+    if not isinstance(spec, Roof):
+        return data_sheet(spec)
+    if model != "plain":
+        raise InvalidOptionError(
+            f"gpu is a roof ({spec.basis}) and model={model!r}; the refined model needs to know "
+            'the GPU: give its name, or take model="plain"'
+        )
+    return spec
+
+
+def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
+    """Return what is known of a GPU by either of its names, or of the GPU in use.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no GPU of that name.
+    InvalidOptionError
+        If nothing is known of the GPU in use.
+    """
+    if isinstance(gpu, GpuSpec):
+        return gpu
+    if gpu is not None:
+        # No short name is a driver's name, and an error should speak of the short ones.
+        return gpus.by_driver_name(gpu) or gpus.gpu(gpu)
+    in_use = device.current().name
+    spec = gpus.by_driver_name(in_use)
+    if spec is None:
+        raise InvalidOptionError(
+            f"{gpus.why_unknown(in_use)}; predict with those: "
+            'predict(..., gpu=measure_ceilings().measured, model="plain")'
+        )
+    return spec
+
+
+def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
+    """Return the type in which a workload computes, by torch's two switches for TF32."""
+    allowed = {
+        "matmul": torch.backends.cuda.matmul.allow_tf32,
+        "cudnn": torch.backends.cudnn.allow_tf32,
+    }
+    is_rounded = dtype == "float32" and allowed.get(work.problem(size).tensor_cores, False)
+    return "tf32" if is_rounded else dtype

@@ -1,0 +1,143 @@
+"""Predicted against measured, point by point, and how far off each model is on the whole."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpulab import gpus
+from gpulab.errors import InvalidOptionError
+from gpulab.gpus import GpuSpec, Roof, data_sheet
+from gpulab.roofline._ceilings import Ceilings
+from gpulab.roofline._predict import PredictedTime, predict
+from gpulab.sweeps import Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# What these read is the time on the GPU; the others hold launches, waits or events besides, and
+# the CPU has a method of its own.
+_METHODS = frozenset({"calibrated", "graph", "profiler", "profiler-span"})
+_TASK = ("workload", "size", "dtype", "cache", "method")
+_COLUMNS = (
+    *_TASK,
+    *("source", "device_name", "measured_s", "plain_s", "refined_s"),
+    *("plain_ratio", "refined_ratio", "bound", "plain_bound", "plain_basis"),
+    *("compute_s", "memory_s", "launch_s", "arithmetic", "intensity", "flops", "size_bytes"),
+    "flops_per_s",
+)
+_SHOWN = ("bound", "compute_s", "memory_s", "launch_s")
+_NEEDED = ("arithmetic", "intensity", "flops", "size_bytes")
+_MODELS = ("plain", "refined")
+_P90 = 0.9
+
+
+class Pointed(Protocol):
+    """What has points: a sweep or a recording."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What was found."""
+        ...
+
+
+def table(
+    points: Iterable[Point] | Pointed, *, ceilings: Ceilings | None = None
+) -> "pd.DataFrame":
+    """Return what both models say of points that were measured on a GPU.
+
+    Parameters
+    ----------
+    points
+        Points, or a sweep or recording that has them. Left out are those of the CPU, those with
+        an error or with transfers, and those of methods that read more than the time on the GPU.
+    ceilings
+        Where no data sheet of the GPU is known, their measured roof stands in for it in the plain
+        model; without them such a point has no prediction at all.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a point. ``plain_ratio`` and ``refined_ratio`` are the measured time over the
+        predicted one: 3 means three times as slow as predicted. ``bound`` is the refined model's
+        (else the plain one's), and ``compute_s``, ``memory_s`` and ``launch_s`` go with it.
+        ``flops_per_s`` is what was reached. The roofs speak of a burst, so heat shows as a ratio.
+    """
+    import pandas as pd
+
+    found = points.points if hasattr(points, "points") else points
+    kept = [point for point in found if _is_comparable(point)]
+    roof = None if ceilings is None else ceilings.measured
+    rows = [_row(point, gpus.by_driver_name(point.device_name), roof) for point in kept]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
+    """Return how far each model is off: the predicted time over the measured one, less one.
+
+    Parameters
+    ----------
+    table
+        As :func:`table` returns it.
+    by
+        A column to group by, e.g. ``"workload"``; None: all together.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``n``, ``median`` and ``p90`` of the absolute error, and the ``median_signed``
+        one. A model without any prediction has no row.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the table has no such column.
+    """
+    import pandas as pd
+
+    if by is not None and by not in table.columns:
+        raise InvalidOptionError(f"by={by!r}; the table has {', '.join(table.columns)}")
+    groups: Iterable[tuple[Any, pd.DataFrame]] = (
+        [("", table)] if by is None else table.groupby(by, sort=False)
+    )
+    names = ["model", "n", "median", "p90", "median_signed"]
+    rows = []
+    for name, part in groups:
+        for model in _MODELS:
+            error = (1 / part[f"{model}_ratio"] - 1).dropna()
+            if len(error):
+                size = error.abs()
+                figures = (len(error), size.median(), size.quantile(_P90), error.median())
+                rows.append({by or "": name, **dict(zip(names, (model, *figures), strict=True))})
+    return pd.DataFrame(rows, columns=names if by is None else [by, *names])
+
+
+def _is_comparable(point: Point) -> bool:
+    task = point.task
+    is_alone = task.transfers == "none" and task.method in _METHODS
+    # It is 0 where there is an error, and where the floor ate a reading.
+    return is_alone and point.median_s > 0
+
+
+def _row(point: Point, spec: GpuSpec | None, measured: Roof | None) -> dict[str, Any]:
+    task = point.task
+    roof = measured if spec is None else data_sheet(spec)
+    plain = None if roof is None else _predicted(point, roof, "plain")
+    refined = None if spec is None else _predicted(point, spec, "refined")
+    last = refined or plain
+    row = {name: getattr(task, name) for name in _TASK}
+    row |= {"source": point.source, "device_name": point.device_name}
+    row |= {"measured_s": point.median_s, "plain_basis": "" if roof is None else roof.basis}
+    for model, found in zip(_MODELS, (plain, refined), strict=True):
+        row[f"{model}_s"] = math.nan if found is None else found.duration_s
+        row[f"{model}_ratio"] = point.median_s / row[f"{model}_s"]
+    if last is not None:
+        row |= {name: getattr(last, name) for name in (*_SHOWN, *_NEEDED)}
+        row["flops_per_s"] = last.flops / point.median_s
+    row["plain_bound"] = "" if plain is None else plain.bound
+    return row
+
+
+def _predicted(point: Point, gpu: GpuSpec | Roof, model: str) -> PredictedTime:
+    task = point.task
+    return predict(task.workload, task.size, task.dtype, gpu, model=model, cache=task.cache)

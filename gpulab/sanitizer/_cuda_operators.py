@@ -1,0 +1,134 @@
+"""What a call of one of PyTorch's operators reads, writes, makes and waits for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import torch
+
+# They hand out memory or change what a tensor means, and launch nothing.
+_WITHOUT_KERNEL = {
+    *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"),
+    *("new_empty_strided", "resize_", "resize_as_", "set_"),
+}
+_COPIES = {"copy_", "_to_copy"}
+# Of their first argument they take shape and type, and read no element.
+_SHAPED_LIKE = {
+    *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
+    *("new_ones", "new_zeros", "new_full"),
+}
+
+
+class _Alias(Protocol):
+    is_write: bool
+
+
+class _Argument(Protocol):
+    name: str
+    alias_info: _Alias | None
+
+
+class _Schema(Protocol):
+    name: str
+    arguments: Sequence[_Argument]
+
+
+class TorchOperator(Protocol):
+    """What is used of PyTorch's operators, which have no public type."""
+
+    _schema: _Schema
+    tags: Sequence[torch.Tag]
+
+    def __call__(self, *args: object, **kwargs: object) -> object: ...
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCall:
+    """One call of an operator.
+
+    Attributes
+    ----------
+    name
+        Of the operator, without namespace and overload.
+    read, written, made
+        Tensors that it reads, changes, and returns in memory of their own.
+    is_copy, non_blocking
+        Whether it copies, and whether the host was to go on meanwhile.
+    waits
+        Whether the host waits because the result, or its shape, depends on values.
+    """
+
+    name: str
+    read: tuple[torch.Tensor, ...]
+    written: tuple[torch.Tensor, ...]
+    made: tuple[torch.Tensor, ...]
+    is_copy: bool
+    non_blocking: bool
+    waits: bool
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether something is launched: views and empty tensors need no kernel."""
+        launches = self.written or self.made or self.waits
+        return bool(launches) and self.name not in _WITHOUT_KERNEL
+
+
+def read_call(
+    func: TorchOperator, args: Sequence[object], kwargs: Mapping[str, object], out: object
+) -> ObservedCall:
+    """Tell what a call did, from its schema, its arguments and what it returned."""
+    form = _form_of(func)
+    given = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
+    written = [t for name in form.writes for t in tensors_in(given.get(name))]
+    shape_only = form.arguments[:1] if form.name in _SHAPED_LIKE else ()
+    others = [value for name, value in given.items() if name not in {*form.writes, *shape_only}]
+    read = list(tensors_in(others))
+    old = {_memory(tensor) for tensor in (*read, *written)}
+    return ObservedCall(
+        name=form.name,
+        read=tuple(read),
+        written=tuple(written),
+        made=tuple(tensor for tensor in tensors_in(out) if _memory(tensor) not in old),
+        is_copy=form.name in _COPIES,
+        non_blocking=bool(given.get("non_blocking", False)),
+        # Indexing waits only where a mask says how much there will be.
+        waits=form.waits and (form.name != "index" or _has_mask(given.get("indices"))),
+    )
+
+
+def tensors_in(value: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors with strides in an argument or a result, those in lists included."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is torch.strided and not value.is_meta:
+            yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    name: str
+    arguments: tuple[str, ...]
+    writes: tuple[str, ...]
+    waits: bool
+
+
+@cache
+def _form_of(func: TorchOperator) -> _Form:
+    arguments = func._schema.arguments
+    writes = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    waits = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
+    name = func._schema.name.rpartition("::")[2]
+    return _Form(name, tuple(a.name for a in arguments), tuple(writes), bool(waits))
+
+
+def _has_mask(indices: object) -> bool:
+    return any(index.dtype in {torch.bool, torch.uint8} for index in tensors_in(indices))
+
+
+def _memory(tensor: torch.Tensor) -> tuple[torch.device, int]:
+    return tensor.device, tensor.untyped_storage().data_ptr()

@@ -1,0 +1,133 @@
+"""The functions of PyTorch by which a program waits, each followed by a word to a listener."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import ModuleType
+from typing import Protocol
+
+import torch
+
+from gpulab.torch_private import disable_dispatch
+
+Function = Callable[..., object]
+DeviceArgument = torch.device | str | int | None
+
+
+class Listener(Protocol):
+    """Who is told of waits, after they were made."""
+
+    def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
+        """Take note that ``event`` stands behind the work of ``stream``."""
+
+    def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
+        """Take note that later work of ``stream`` waits for ``event``."""
+
+    def event_is_done(self, event: torch.cuda.Event) -> None:
+        """Take note that the host has seen ``event`` done."""
+
+    def stream_is_done(self, stream: torch.cuda.Stream) -> None:
+        """Take note that the host has seen ``stream`` idle."""
+
+    def device_is_done(self, device: DeviceArgument) -> None:
+        """Take note that the host has waited for a device, or for the current one."""
+
+    def host_reads(self, tensor: torch.Tensor, name: str) -> None:
+        """Take note that the host reads the memory of ``tensor`` without an operator."""
+
+    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        """Take note that the memory of ``tensor`` is kept for ``stream``, once it is dropped."""
+
+    def backward(self) -> AbstractContextManager[None]:
+        """Return the block in which autograd launches and waits by itself."""
+
+
+@contextmanager
+def told(listener: Listener, cuda: ModuleType) -> Iterator[None]:
+    """Tell ``listener`` of every wait of the block; ``cuda`` is ``torch.cuda``."""
+    undo = [_put(*replacement) for replacement in _replacements(listener, cuda)]
+    try:
+        yield
+    finally:
+        for put_back in reversed(undo):
+            put_back()
+
+
+def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, str, Function]]:
+    def record(
+        _: object, event: torch.cuda.Event, stream: torch.cuda.Stream | None = None
+    ) -> None:
+        listener.recorded(event, cuda.current_stream() if stream is None else stream)
+
+    def wait(_: object, event: torch.cuda.Event, stream: torch.cuda.Stream | None = None) -> None:
+        listener.stream_waits(cuda.current_stream() if stream is None else stream, event)
+
+    def event_query(is_done: object, event: torch.cuda.Event) -> None:
+        if is_done:
+            listener.event_is_done(event)
+
+    def stream_query(is_done: object, stream: torch.cuda.Stream) -> None:
+        if is_done:
+            listener.stream_is_done(stream)
+
+    followers: list[tuple[object, str, Function]] = [
+        (cuda.Event, "record", record),
+        (cuda.Event, "wait", wait),
+        (cuda.Event, "query", event_query),
+        (cuda.Event, "synchronize", lambda _, event: listener.event_is_done(event)),
+        (cuda.Stream, "query", stream_query),
+        (cuda.Stream, "synchronize", lambda _, stream: listener.stream_is_done(stream)),
+        (cuda, "synchronize", lambda _, device=None: listener.device_is_done(device)),
+        *(
+            (
+                torch.Tensor,
+                name,
+                lambda _, tensor, name=name, **_k: listener.host_reads(tensor, name),
+            )
+            for name in ("numpy", "tolist")
+        ),
+    ]
+
+    def record_stream(tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        listener.is_kept(tensor, stream)
+        # A dispatch mode that was given a stream ended the process on a GPU (torch 2.11).
+        unseen = disable_dispatch()
+        keep(tensor, stream)
+        del unseen
+
+    keep = torch.Tensor.record_stream
+    blocks = [(torch.autograd, name) for name in ("backward", "grad")]
+    return [
+        (torch.Tensor, "record_stream", record_stream),
+        *((owner, name, _followed(getattr(owner, name), then)) for owner, name, then in followers),
+        *((owner, name, _inside(getattr(owner, name), listener)) for owner, name in blocks),
+    ]
+
+
+def _followed(original: Function, then: Function) -> Function:
+    @functools.wraps(original)
+    def call(*args: object, **kwargs: object) -> object:
+        result = original(*args, **kwargs)
+        then(result, *args, **kwargs)
+        return result
+
+    return call
+
+
+def _inside(original: Function, listener: Listener) -> Function:
+    @functools.wraps(original)
+    def call(*args: object, **kwargs: object) -> object:
+        with listener.backward():
+            return original(*args, **kwargs)
+
+    return call
+
+
+def _put(owner: object, name: str, value: Function) -> Callable[[], None]:
+    own = vars(owner)
+    if name not in own:  # inherited, as Tensor.numpy is
+        setattr(owner, name, value)
+        return lambda: delattr(owner, name)
+    before = own[name]
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, before)

@@ -1,0 +1,174 @@
+"""Check that a program orders its work: find the waits that it lacks, on any GPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Protocol
+
+from gpulab import device
+from gpulab._html import clean
+from gpulab.happens_before import Checker, Hazard, Operation
+from gpulab.sanitizer._cuda_program import watched
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Hazards", "hazards"]
+
+
+class _Printer(Protocol):
+    """What is used of IPython's printer, which has no types of its own."""
+
+    def text(self, text: str) -> None: ...
+
+
+class Hazards:
+    """What was found so far; it goes on as long as the block that it belongs to.
+
+    That nothing was found does not make the program right: only what ran was checked, and only
+    what the checker can see.
+    """
+
+    def __init__(self, checker: Checker) -> None:
+        self._checker = checker
+
+    @property
+    def found(self) -> tuple[Hazard, ...]:
+        """The hazards, one for each kind and pair of lines, in the order of discovery."""
+        return self._checker.hazards
+
+    @property
+    def n_operations(self) -> int:
+        """Number of kernels and copies that were checked."""
+        return self._checker.n_operations
+
+    @property
+    def n_streams(self) -> int:
+        """Number of streams that they were launched on."""
+        return self._checker.n_streams
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Hazard]:
+        return iter(self.found)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row a hazard.
+
+        Columns are ``kind``, ``tensor``, ``cure``, ``count``, and for the ``first`` and the
+        ``second`` operation ``first_name``, ``first_stream``, ``first_does``, ``first_place``.
+        """
+        import pandas as pd
+
+        fields = Operation.__dataclass_fields__
+        pairs = [f"{which}_{name}" for which in ("first", "second") for name in fields]
+        columns = ["kind", "tensor", *pairs, "cure", "count"]
+        return pd.DataFrame([_row(hazard) for hazard in self.found], columns=columns)
+
+    def __str__(self) -> str:
+        numbered = [f"{index}. {hazard}" for index, hazard in enumerate(self.found, start=1)]
+        return "\n".join([self._summary(), *numbered])
+
+    def _repr_pretty_(self, printer: _Printer, _cycle: object) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        items = [f"<li>{clean(str(hazard)).replace(chr(10), '<br/>')}</li>" for hazard in self]
+        listed = ["<ol>", *items, "</ol>"] if items else []
+        summary = f"<p><strong>{clean(self._summary())}</strong></p>"
+        return "\n".join(['<div class="gpulab-hazards">', summary, *listed, "</div>"])
+
+    def _summary(self) -> str:
+        seen = (
+            f"{_counted(self.n_operations, 'operation')} on {_counted(self.n_streams, 'stream')}"
+        )
+        return f"{_counted(len(self), 'hazard')} in {seen}"
+
+
+@contextmanager
+def hazards() -> Iterator[Hazards]:
+    """Find work of the block whose order nothing fixes.
+
+    Two operations are a hazard if both touch the same bytes, one of them writes, and the program
+    makes neither wait for the other: then their order may be another one in the next run, or on
+    another GPU, whatever it was in this one. Streams, events and the host's own accesses to
+    pinned memory are followed; so is memory that the allocator hands out again while another
+    stream uses it, which ``record_stream`` prevents.
+
+    On a virtual GPU all of its work is seen. On a CUDA GPU it is what passes through PyTorch's
+    dispatcher on this thread and in its backward passes, and the waits of ``torch.cuda``. Not
+    seen there are kernels that others launch (Triton, CuPy, extensions), the replay of a CUDA
+    graph and what is launched while one is captured, waits through ``torch.Event``,
+    ``torch.Stream`` or other libraries, and reads of a NumPy array that shares pinned memory
+    after the moment when it was made. A backward pass is taken as ordered in itself, and with
+    the stream that calls it, as autograd sees to that. Each launch takes longer, so do not time
+    anything inside. What was launched before the block began counts as done.
+
+    Yields
+    ------
+    Hazards
+        The report, also after the block. In a second block inside the first it is the first's.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If Python or torch is outside the supported range.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"), hazards() as found:
+    ...     side = torch.cuda.Stream()
+    ...     x = torch.ones(1024, device="cuda")
+    ...     with torch.cuda.stream(side):
+    ...         y = x * 2
+    >>> [hazard.kind for hazard in found]
+    ['read before the write is done']
+    """
+    running = _running[-1] if _running else None
+    if running is not None:
+        yield running
+        return
+    checker = Checker()
+    report = Hazards(checker)
+    _running.append(report)
+    try:
+        with device.active() as in_use, _attached(in_use, checker):
+            yield report
+    finally:
+        _running.remove(report)
+        checker.clear()
+
+
+@contextmanager
+def _attached(in_use: device.Device, checker: Checker) -> Iterator[None]:
+    if in_use.virtual is None:
+        with watched(checker):
+            yield
+        return
+    machine = in_use.virtual.machine
+    machine.hazards = checker
+    try:
+        yield
+    finally:
+        machine.hazards = None
+
+
+# At most one: a checker that misses the waits of an inner block would raise false alarms.
+_running: list[Hazards] = []
+
+
+def _row(hazard: Hazard) -> dict[str, object]:
+    parts = {"first": hazard.first, "second": hazard.second}
+    named = {
+        f"{which}_{name}": value
+        for which, operation in parts.items()
+        for name, value in asdict(operation).items()
+    }
+    plain = {name: getattr(hazard, name) for name in ("kind", "tensor", "cure", "count")}
+    return {**plain, **named}
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n or 'no'} {noun}{'' if n == 1 or (not n and noun == 'hazard') else 's'}"

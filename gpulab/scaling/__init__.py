@@ -1,0 +1,9 @@
+"""Times over size: fit a curve for each device, and find the crossover of two."""
+
+from gpulab.scaling._crossover import Crossover, crossover
+from gpulab.scaling._curve import Curve
+from gpulab.scaling._intersection import Crossing
+from gpulab.scaling._latency_bandwidth_fit import Fit
+from gpulab.scaling._links import LINKS
+
+__all__ = ["LINKS", "Crossing", "Crossover", "Curve", "Fit", "crossover"]

@@ -1,0 +1,299 @@
+"""From which size on the GPU is worth it: two curves, a line through each, the crossing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpulab.errors import InvalidOptionError
+from gpulab.measurement import Finding
+from gpulab.provenance import place
+from gpulab.scaling._acquire import Request, Source, Wanted, acquire
+from gpulab.scaling._cpu_contention import ContentionWatch, doubts
+from gpulab.scaling._curve import Curve, amounts, curve_of
+from gpulab.scaling._intersection import Crossing, locate
+from gpulab.scaling._links import find_link, link_of, over_link
+from gpulab.sweeps import Task, take
+from gpulab.workloads import workload as find_workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Crossover", "crossover"]
+
+
+_N_ON_GRID = 400
+_BEYOND = 256  # times the largest size: so far the lines are followed
+_WAYS = {"in": "with transfers in", "out": "with transfers out", "both": "with transfers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Two curves of one workload, and where the GPU gets ahead of the CPU.
+
+    Attributes
+    ----------
+    workload, dtype
+        What ran.
+    transfers
+        What of the copies the GPU's times hold: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
+    cpu, gpu
+        The curves that are compared.
+    bare
+        The GPU's curve without transfers; the same one where none are asked for.
+    """
+
+    workload: str
+    dtype: str
+    transfers: str
+    cpu: Curve
+    gpu: Curve
+    bare: Curve
+
+    @property
+    def crossing(self) -> Crossing:
+        """Where the measured curves cross."""
+        return _measured_crossing(self.cpu, self.gpu)
+
+    @property
+    def bare_crossing(self) -> Crossing:
+        """Where they cross when the copies are left out."""
+        return _measured_crossing(self.cpu, self.bare)
+
+    @property
+    def predicted(self) -> Crossing | None:
+        """Where the two lines cross, followed far beyond the sizes; None without two lines.
+
+        It is a prediction from two fixed costs and two slopes alone. Where it is far from
+        ``crossing``, one of the curves is no line.
+        """
+        if self.cpu.fit is None or self.gpu.fit is None:
+            return None
+        # A fine grid, on which straight pieces are as good as the lines themselves.
+        sizes = _grid(self.cpu.sizes + self.gpu.sizes)
+        cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
+        reach = np.hypot(cpu[1], gpu[1])
+        found = locate(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
+        return replace(found, of="of the lines")
+
+    def line(self, curve: Curve, sizes: Sequence[int]) -> tuple[Any, Any]:
+        """Return a curve's line at some sizes: seconds, and the logarithmic reach of its band.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the curve has too few points for a line.
+        """
+        if curve.fit is None:
+            raise InvalidOptionError(
+                f"{len(curve.sizes)} point of {curve.name} gives no line; take two or more sizes"
+            )
+        x = amounts(self.workload, sizes, self.dtype, curve.fit.unit)
+        return curve.fit.time_s(x), curve.fit.spread(x)
+
+    @property
+    def origin(self) -> str:
+        """Where the times of both sides come from, in one line."""
+        cpu, gpu = (place(curve.device_name, curve.source) for curve in (self.cpu, self.gpu))
+        return f"CPU {cpu}; GPU {gpu}"
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the times of the two sides come from different sources."""
+        return self.cpu.source != self.gpu.source
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What to doubt about the times that were measured for it; often nothing."""
+        return doubts(self.cpu)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row for each size of each curve.
+
+        Columns are ``on``, ``size``, ``median_s``, ``low_s``, ``high_s``, ``line_s`` (the line
+        there), ``transfers``, ``how``, ``source`` and ``device_name``.
+        """
+        import pandas as pd
+
+        bare = [] if self.transfers == "none" else [(self.bare, "none")]
+        curves = [(self.cpu, "none"), *bare, (self.gpu, self.transfers)]
+        return pd.concat([self._part(*pair) for pair in curves], ignore_index=True)
+
+    def _part(self, curve: Curve, transfers: str) -> "pd.DataFrame":
+        import pandas as pd
+
+        line = None if curve.fit is None else self.line(curve, curve.sizes)[0]
+        return pd.DataFrame(
+            {
+                "on": curve.on,
+                "size": curve.sizes,
+                "median_s": curve.median_s,
+                "low_s": curve.low_s,
+                "high_s": curve.high_s,
+                "line_s": line,
+                "transfers": transfers,
+                "how": curve.how,
+                "source": curve.source,
+                "device_name": curve.device_name,
+            }
+        )
+
+    def __str__(self) -> str:
+        if self.transfers == "none":
+            return str(self.crossing)
+        return f"{self.bare_crossing}; {_WAYS[self.transfers]}: {self.crossing}"
+
+    __repr__ = __str__
+
+    @property
+    def details(self) -> str:
+        """The crossing, both lines, what they predict, and what is doubtful: several lines."""
+        return "\n  ".join(self._lines())
+
+    def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's
+        printer.text(self.details)
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.workload} {self.dtype}: {self}"
+        yield str(self.cpu)
+        if self.transfers != "none":
+            yield str(self.bare)
+        yield str(self.gpu)
+        if self.predicted is not None:
+            yield f"from these lines: {self.predicted}"
+        if self.is_mixed:
+            yield f"the sides are of different kinds, {self.cpu.source} and {self.gpu.source}"
+        yield from map(str, self.findings)
+        for curve in (self.cpu, self.gpu):
+            yield from (f"{curve.on.upper()}, n = {n}: {why}" for n, why in curve.missing)
+
+
+def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
+    workload: str,
+    sizes: Sequence[int] | None = None,
+    *,
+    dtype: str = "float32",
+    transfers: str = "none",
+    source: Source = None,
+    gpu: str | None = None,
+    n_threads: int | None = None,
+    link: str | None = None,
+    method: str = "synchronized",
+    cache: str = "hot",
+    precision: float = 0.01,
+    max_time_s: float = 0.3,
+    progress: bool = True,
+) -> Crossover:
+    """Find the size from which on the GPU is faster than the CPU.
+
+    Compared is what one waits for: on the GPU by default a call from an idle device to an idle
+    device, launch and wake-up included. A program that keeps the queue full waits less for each
+    call, and its crossing lies lower.
+
+    Parameters
+    ----------
+    workload
+        A name of :data:`gpulab.workloads.WORKLOADS`.
+    sizes
+        As the workload counts them. None: all that the source has; when measured, the
+        catalogue's, on the CPU up to the first one that takes long.
+    dtype
+        A type of the workload.
+    transfers
+        Copies within the GPU's times: ``"none"``, ``"in"``, ``"out"`` or ``"both"``.
+    source
+        Times that were taken before: a recording, its name or file, a sweep, or points. None:
+        both sides are measured now, the GPU in use and the CPU of this machine.
+    gpu
+        A name of :func:`gpulab.gpus.names`: the GPU's times are computed by the virtual GPU of
+        that name, unless the source has them. None: the source's GPU, or the one in use.
+    n_threads
+        Of the CPU. None: as torch is set, or the most that the source has.
+    link
+        A name of ``LINKS``: the copies are computed for this link, from the bytes. None: they
+        are measured, or computed for the GPU's own link where the source has no such times.
+    method, cache
+        How the GPU is timed, see :func:`gpulab.measure`.
+    precision, max_time_s
+        When to stop with one size that is measured, see :func:`gpulab.sweep`.
+    progress
+        Whether to show a bar (in text) after one second.
+
+    Returns
+    -------
+    Crossover
+        Both curves; each says what device its times come from and how.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such workload, GPU, recording or link.
+    InvalidOptionError
+        If the source lacks times that are needed, or no size could be timed.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps._tasks import Point, Task
+    >>> cpu = [Point(Task("add", n, on="cpu"), median_s=n * 1e-9, low_s=n * 1e-9,
+    ...     high_s=n * 1e-9, n_samples=9, device_name="a CPU") for n in (1024, 65536)]
+    >>> gpu = [Point(Task("add", n, method="synchronized", cache="hot"), median_s=8e-6,
+    ...     low_s=8e-6, high_s=8e-6, n_samples=9, device_name="a GPU") for n in (1024, 65536)]
+    >>> print(crossover("add", source=[*cpu, *gpu]))
+    n = 8,000 [8,000, 8,000]
+    """
+    find_workload(workload).bytes(1, dtype)  # refuses a type that it has no kernels for
+    over = None if link is None else find_link(link)
+    asked = None if sizes is None else _ascending(sizes)
+    bare = Task(workload, 1, dtype, cache=cache, method=method)  # at any size
+    moved = Request(replace(bare, transfers=transfers), asked)
+    watch = ContentionWatch(partial(take, precision=precision, max_time_s=max_time_s))
+    taken = acquire(
+        Wanted(
+            cpu=Request(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
+            bare=Request(bare, asked),
+            moved=None if transfers == "none" or over else moved,
+        ),
+        source,
+        gpu,
+        watch,
+        progress=progress,
+    )
+    cpu, without = replace(curve_of(taken.cpu), waits=watch.waits), curve_of(taken.bare)
+    if transfers == "none":
+        return Crossover(workload, dtype, transfers, cpu, without, without)
+    if taken.moved:
+        curve = curve_of(taken.moved)
+    else:
+        over = over or link_of(without.device_name)
+        curve = over_link(without, workload, dtype, transfers, over)
+    return Crossover(workload, dtype, transfers, cpu, curve, without)
+
+
+def _measured_crossing(cpu: Curve, gpu: Curve) -> Crossing:
+    sizes = sorted(set(cpu.sizes) & set(gpu.sizes))
+    if not sizes:
+        raise InvalidOptionError(
+            f"no size has a time on both sides: the CPU has {_listed(cpu)}, the GPU "
+            f"{_listed(gpu)}; take the same sizes on both"
+        )
+    cpu_log, cpu_reach = cpu.at(sizes)
+    gpu_log, gpu_reach = gpu.at(sizes)
+    # The errors of the two sides are independent; down is where the GPU is quick and the CPU slow.
+    return locate(sizes, gpu_log - cpu_log, np.hypot(gpu_reach, cpu_reach[::-1]))
+
+
+def _ascending(sizes: Sequence[int]) -> tuple[int, ...]:
+    if not sizes:
+        raise InvalidOptionError("sizes is empty; give at least one, or None for the usual ones")
+    return tuple(sorted(set(sizes)))
+
+
+def _listed(curve: Curve) -> str:
+    return ", ".join(map(str, curve.sizes))
+
+
+def _grid(sizes: Sequence[int]) -> list[int]:
+    ends = max(1, min(sizes) // _BEYOND), max(sizes) * _BEYOND
+    return sorted({round(size) for size in np.geomspace(*ends, _N_ON_GRID)})

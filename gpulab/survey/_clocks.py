@@ -1,0 +1,60 @@
+"""Clock, power and temperature over a few seconds of load, and after it."""
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
+
+import torch
+
+from gpulab import clocks
+from gpulab.survey._sections import Row
+from gpulab.work import Work
+
+_PERIOD_S = 0.05
+_SIDE = 8192
+_COPY_ELEMENTS = 1 << 28
+_QUICK_SHARE = 10  # of the seconds
+_IDLE_S = 1.5
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Yield a row a reading, of three loads and of the time after each; ``time_s`` is the load's.
+
+    The products of zeros are there because power depends on the numbers, not only on the work.
+    """
+    share = _QUICK_SHARE if quick else 1
+    for name, (make, duration_s) in _LOADS.items():
+        readings = [*clocks.watch(make(), duration_s=duration_s / share, period_s=_PERIOD_S)]
+        # The clock comes back at once, and the heat goes slowly: both belong to the story.
+        readings += _cooling(_IDLE_S / share)
+        for row in clocks.to_frame(readings).to_dict("records"):
+            yield {"load": name, "load_s": duration_s / share, **_plain(row)}
+
+
+def _cooling(duration_s: float) -> Iterator[clocks.Reading]:
+    for _ in range(round(duration_s / _PERIOD_S)):
+        time.sleep(_PERIOD_S)
+        yield clocks.read()
+
+
+def _plain(row: Mapping[Hashable, object]) -> Row:
+    """Return a row of a table as JSON knows it: a part that was not read is None, not nan."""
+    return {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 # only nan differs from itself
+
+
+def _product(make: Callable[..., torch.Tensor] = torch.randn) -> Work:
+    matrix = make(_SIDE, _SIDE, dtype=torch.float16, device="cuda")
+    return partial(torch.mm, matrix, matrix, out=torch.empty_like(matrix))
+
+
+def _copy() -> Work:
+    # Far larger than any cache, so that it is the memory that draws the power.
+    source = torch.randn(_COPY_ELEMENTS, device="cuda")
+    return partial(torch.empty_like(source).copy_, source)
+
+
+_LOADS: dict[str, tuple[Callable[[], Work], float]] = {
+    "product": (_product, 3.0),
+    "product of zeros": (partial(_product, torch.zeros), 1.5),
+    "copy": (_copy, 1.5),
+}

@@ -1,0 +1,381 @@
+"""Which points a survey takes, in the order of their worth, and how long each may take.
+
+What a survey is going to do, how long that takes, and what it leaves out.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpulab import device, gpus, roofline
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.provenance import place
+from gpulab.recordings import RecordingContents
+from gpulab.survey import _clocks, _first_use, _streams, _transfers
+from gpulab.survey._journal import LEFT_OUT, found_in
+from gpulab.sweeps import Effort, Point, Task
+from gpulab.units import format_time
+from gpulab.workloads import WORKLOADS, Workload
+
+# The eight of the crossover, for which one thread of the CPU is looked at as well.
+_ONE_THREAD = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
+_QUICK = ("matmul", "add", "softmax")
+_N_FEW, _N_MANY, _N_QUICK = 4, 7, 3
+_N_ALL = 99
+_SMALLER = (16, 4)
+_OTHER_TYPES = ("float16", "float64")
+LONGEST_GPU_S = 0.1  # a call that takes longer is left out
+LONGEST_CPU_S = 0.08
+_MOST_COPIED_BYTES = 1 << 30
+# What a point takes beside its calls, and how often its work is called, on an H200 and its host.
+_GPU_OVERHEAD_S, _CPU_OVERHEAD_S = 0.04, 0.02
+_N_CALLS = 25
+# Rates that work in the catalogue reaches, roughly: a share of the data sheet, and a usual CPU.
+_SHARE = 0.4
+_UNKNOWN_FLOPS, _UNKNOWN_BYTES = 5e12, 3e11
+_LINK_BYTES = 2e10
+_CPU_FLOPS, _CPU_BYTES = 2e11, 1e10
+_DRAWN_BYTES = 1e9  # of inputs, in a second of the CPU; a GPU needs no time for them
+_MOST_BEYOND = 20
+TOO_LONG = "one call takes too long"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """A task of a survey.
+
+    Attributes
+    ----------
+    task
+        What is measured.
+    group
+        What it is for, in words.
+    call_s, estimate_s
+        What one call and the whole point will take, roughly.
+    """
+
+    task: Task
+    group: str
+    call_s: float
+    estimate_s: float
+
+
+def jobs(
+    gpu_name: str, sections: Iterable[str], *, max_time_s: float, quick: bool
+) -> list[PlannedTask]:
+    """Return the tasks of some sections, those first that a survey would miss the most.
+
+    Parameters
+    ----------
+    gpu_name
+        As the driver reports it; of a GPU that is not in the table estimates are rough.
+    sections
+        Of ``"catalogue"``, ``"crossover"`` and ``"cpu"``.
+    max_time_s
+        For which samples of one point are taken at most.
+    quick
+        Whether three workloads at three sizes in one type will do.
+    """
+    wanted = set(sections)
+    # A guess of what a point takes is enough: it orders nothing, and only fits the time.
+    spec = gpus.by_driver_name(gpu_name)
+    seen: set[str] = set()
+    found = []
+    for section, group, tasks in _groups(quick=quick):
+        for task in tasks if section in wanted else ():
+            # A later group may ask for more sizes, of which an earlier one had some.
+            if task.key not in seen:
+                seen.add(task.key)
+                found.append(_job(task, group, spec, max_time_s))
+    return found
+
+
+def too_long(job: PlannedTask) -> str:
+    """Return why a point is left out beforehand, or nothing."""
+    if job.task.on == "gpu" and job.call_s > LONGEST_GPU_S:
+        return TOO_LONG
+    if job.task.transfers != "none" and _bytes(job.task) > _MOST_COPIED_BYTES:
+        return "its data are more than is copied in a survey"
+    return ""
+
+
+def told(jobs_: Sequence[PlannedTask]) -> str:
+    """Count jobs by what they are for."""
+    counted = Counter(job.group for job in jobs_)
+    return ", ".join(f"{n:,} of {group}" for group, n in counted.items())
+
+
+def scaled_s(task: Task, smaller: Point) -> float:
+    """Return what a call on the CPU will take at most, by what a smaller size took."""
+    flops = _flops(task) / max(1, _flops(smaller.task))
+    growth = max(flops, _bytes(task) / _bytes(smaller.task))
+    # What is far beyond the arithmetic is a fixed cost, which does not grow.
+    return growth * min(smaller.median_s, _MOST_BEYOND * _cpu_call_s(smaller.task))
+
+
+def _groups(*, quick: bool) -> Iterator[tuple[str, str, Iterator[Task]]]:
+    """Yield section, name and tasks of each group, the most valuable first."""
+    names = _QUICK if quick else tuple(WORKLOADS)
+    few, many = (_N_QUICK, _N_QUICK) if quick else (_N_FEW, _N_MANY)
+    single = ("float32",)
+    # What every lesson and the model of the GPU look at.
+    yield "catalogue", "float32 hot and cold", _calibrated(names, few, single)
+    # Both sides of the crossover; either alone would be of no use.
+    yield "crossover", "launch and wait", _waited(names, many)
+    yield "cpu", "the CPU", _on_cpu(names, many)
+    if not quick:
+        # Peaks differ by type, so a roofline of one type tells little of another.
+        yield "catalogue", "other types hot and cold", _calibrated(names, few, None)
+    yield "crossover", "transfers both ways", _waited(names, many, ("both",))
+    if not quick:
+        # From here on curves get finer, and nothing new is told.
+        yield "catalogue", "more sizes in float32", _calibrated(names, many, single)
+        yield "crossover", "transfers one way", _waited(names, many, ("in", "out"))
+        yield "cpu", "one thread of the CPU", _on_cpu(_ONE_THREAD, many, n_threads=1)
+        yield "crossover", "sizes in between", _waited(names, _N_ALL, ("none", "both"))
+        yield "cpu", "sizes in between", _on_cpu(names, _N_ALL)
+        for dtype in _OTHER_TYPES:
+            yield "crossover", "other types", _waited(names, few, dtype=dtype)
+            yield "cpu", "other types", _on_cpu(names, few, dtype=dtype)
+
+
+def _calibrated(names: Iterable[str], n: int, dtypes: tuple[str, ...] | None) -> Iterator[Task]:
+    for name in names:
+        workload = WORKLOADS[name]
+        kinds = dtypes or workload.dtypes
+        for dtype, size, cache in itertools.product(kinds, _spread(workload, n), ("cold", "hot")):
+            yield Task(name, size, dtype, cache=cache)
+
+
+def _waited(
+    names: Iterable[str], n: int, transfers: tuple[str, ...] = ("none",), *, dtype: str = "float32"
+) -> Iterator[Task]:
+    for workload, moved in itertools.product(_offering(names, dtype), transfers):
+        for size in _from_below(workload, n):
+            yield Task(
+                workload.name, size, dtype, cache="hot", method="synchronized", transfers=moved
+            )
+
+
+def _on_cpu(
+    names: Iterable[str], n: int, *, dtype: str = "float32", n_threads: int | None = None
+) -> Iterator[Task]:
+    for workload in _offering(names, dtype):
+        for size in _from_below(workload, n):
+            yield Task(workload.name, size, dtype, on="cpu", n_threads=n_threads)
+
+
+def _offering(names: Iterable[str], dtype: str) -> list[Workload]:
+    return [WORKLOADS[name] for name in names if dtype in WORKLOADS[name].dtypes]
+
+
+def _spread(workload: Workload, n: int) -> tuple[int, ...]:
+    """Return so many of a workload's sizes at even steps, smallest and largest among them."""
+    sizes = workload.sizes
+    n = min(n, len(sizes))
+    # Both ends stay: the smallest shows the fixed cost, and the largest the slope.
+    return tuple(sizes[round(place * (len(sizes) - 1) / (n - 1))] for place in range(n))
+
+
+def _from_below(workload: Workload, n: int) -> tuple[int, ...]:
+    """Return :func:`_spread` with two smaller sizes, as many a GPU is ahead at all the others."""
+    first = workload.sizes[0]
+    smaller = (first // share for share in _SMALLER if first >= share)
+    return (*smaller, *_spread(workload, n))
+
+
+def _job(task: Task, group: str, spec: gpus.GpuSpec | None, max_time_s: float) -> PlannedTask:
+    call_s = _cpu_call_s(task) if task.on == "cpu" else _gpu_call_s(task, spec)
+    overhead_s = _GPU_OVERHEAD_S
+    if task.on == "cpu":
+        overhead_s = _CPU_OVERHEAD_S + _bytes(task) / _DRAWN_BYTES
+        if call_s > LONGEST_CPU_S:  # a smaller size will tell that it is too long
+            return PlannedTask(task, group, call_s, 0.0)
+    # Warm-up and samples end when their time is over, each of them behind the call that it is in.
+    calls_s = min(_N_CALLS * call_s, 2 * max_time_s + 5 * call_s)
+    return PlannedTask(task, group, call_s, overhead_s + calls_s)
+
+
+def _gpu_call_s(task: Task, spec: gpus.GpuSpec | None) -> float:
+    flops_per_s, bytes_per_s = _UNKNOWN_FLOPS, _UNKNOWN_BYTES
+    if spec is not None:
+        flops_per_s = _SHARE * spec.peak_flops_per_s[task.dtype]
+        bytes_per_s = _SHARE * spec.bandwidth_bytes_per_s
+    work_s = max(_flops(task) / flops_per_s, _bytes(task) / bytes_per_s)
+    # All of the data, in or out: one of the two alone takes less.
+    return work_s + (0.0 if task.transfers == "none" else _bytes(task) / _LINK_BYTES)
+
+
+def _cpu_call_s(task: Task) -> float:
+    # Work that is bound by memory gains less from threads, which makes this a cautious guess.
+    share = 1.0 if task.n_threads is None else task.n_threads / torch.get_num_threads()
+    return max(_flops(task) / _CPU_FLOPS, _bytes(task) / _CPU_BYTES) / min(1.0, share)
+
+
+def _flops(task: Task) -> int:
+    return WORKLOADS[task.workload].flops(task.size)
+
+
+def _bytes(task: Task) -> int:
+    return WORKLOADS[task.workload].bytes(task.size, task.dtype)
+
+
+EFFORT = Effort(precision=0.02, max_time_s=0.2)
+_PER_MINUTE_S = 60
+_QUICK_SHARE = 4  # of the seconds that a part takes
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SurveySection:
+    """A section of a recording that is no list of points.
+
+    Attributes
+    ----------
+    name, summary
+        What it is called, and what it is.
+    rows
+        Measures it.
+    estimate_s
+        Seconds that it takes on an H200 and its host.
+    """
+
+    name: str
+    summary: str
+    rows: Callable[..., Iterable[Row]]
+    estimate_s: float
+
+
+def _ceilings(*, quick: bool) -> list[Row]:
+    return roofline.measure_ceilings(max_time_s=0.05 if quick else 0.2).to_rows()
+
+
+_PARTS = (
+    SurveySection("first_use", "what is paid once, in fresh processes", _first_use.rows, 16),
+    SurveySection("ceilings", "bandwidth, arithmetic, cache and floor", _ceilings, 5),
+    SurveySection("transfers", "copies by size, direction and memory", _transfers.rows, 12),
+    SurveySection("streams", "what overlaps", _streams.rows, 5),
+    SurveySection("clocks", "clock, power and heat over time", _clocks.rows, 11),
+)
+_POINTS = ("catalogue", "crossover", "cpu")
+SECTIONS = (*(part.name for part in _PARTS), *_POINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyPlan:
+    """What a survey is going to do, most valuable first.
+
+    Attributes
+    ----------
+    machine
+        The GPU, and whether it is a virtual one.
+    limit_s
+        When to stop.
+    parts, jobs
+        What is to be measured.
+    left_out
+        Keys of the tasks that are not, and why.
+    n_done
+        Points and sections that the file has already.
+    """
+
+    machine: str
+    limit_s: float
+    parts: tuple[SurveySection, ...]
+    jobs: tuple[PlannedTask, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    n_done: int = 0
+
+    @property
+    def estimate_s(self) -> float:
+        """Seconds that all of it takes, as far as data sheets tell."""
+        return sum(part.estimate_s for part in self.parts) + sum(
+            job.estimate_s for job in self.jobs
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield (
+            f"Recording {self.machine}: about {format_time(self.estimate_s, 2)}, "
+            f"and {format_time(self.limit_s, 2)} at most"
+        )
+        if self.n_done:
+            yield f"  {self.n_done:,} points and sections are in the file already"
+        for part in self.parts:
+            yield f"  {part.name}: {part.summary}, {format_time(part.estimate_s, 2)}"
+        if self.jobs:
+            points_s = sum(job.estimate_s for job in self.jobs)
+            yield f"  {len(self.jobs):,} points, {format_time(points_s, 2)}: {told(self.jobs)}"
+        if self.left_out:
+            yield f"  left out, as they would take too long: {len(self.left_out):,} points"
+        if late := self._late():
+            yield f"  the time will probably end before these: {told(late)}"
+
+    def _late(self) -> Sequence[PlannedTask]:
+        """Return the jobs at the end for which there will be no time."""
+        left_s = self.limit_s - sum(part.estimate_s for part in self.parts)
+        for index, job in enumerate(self.jobs):
+            left_s -= job.estimate_s
+            if left_s < 0:
+                return self.jobs[index:]
+        return ()
+
+
+def plan(
+    out: str | Path | None = None,
+    *,
+    minutes: float = 10.0,
+    sections: Iterable[str] | None = None,
+    quick: bool = False,
+) -> SurveyPlan:
+    """Return what :func:`gpulab.survey.record` would do, and how long that would take.
+
+    Parameters
+    ----------
+    out, minutes, sections, quick
+        As for :func:`gpulab.survey.record`; without a file nothing counts as done.
+
+    Raises
+    ------
+    InvalidOptionError, UnknownNameError, RecordingError
+        As :func:`gpulab.survey.record` does.
+    """
+    if not minutes > 0:
+        raise InvalidOptionError(f"minutes={minutes}; it must be more than 0")
+    wanted = SECTIONS if sections is None else tuple(sections)
+    for name in wanted:
+        if name not in SECTIONS:
+            raise UnknownNameError("section", name, SECTIONS)
+    before = None if out is None else found_in(Path(out))
+    done = set() if before is None else _done(before)
+    gpu = device.current()
+    share = _QUICK_SHARE if quick else 1
+    parts = [
+        replace(part, estimate_s=part.estimate_s / share)
+        for part in _PARTS
+        if part.name in wanted and part.name not in done
+    ]
+    todo = jobs(gpu.name, wanted, max_time_s=EFFORT.max_time_s, quick=quick)
+    reasons = {job.task.key: too_long(job) for job in todo}
+    return SurveyPlan(
+        machine=place(gpu.name, gpu.source),
+        limit_s=minutes * _PER_MINUTE_S,
+        parts=tuple(parts),
+        jobs=tuple(job for job in todo if not reasons[job.task.key] and job.task.key not in done),
+        left_out={key: reason for key, reason in reasons.items() if reason},
+        n_done=len(done),
+    )
+
+
+def _done(before: RecordingContents) -> set[str]:
+    """Return keys and names of what need not be measured again; what failed is tried again."""
+    points = {key for key, point in before.points.items() if point.ok}
+    return points | {*before.sections} - {LEFT_OUT}

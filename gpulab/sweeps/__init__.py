@@ -1,0 +1,28 @@
+"""Run many measurements, on any executor, and keep each result in a file that resumes."""
+
+from gpulab.sweeps._executor import is_asked_for
+from gpulab.sweeps._host import provenance
+from gpulab.sweeps._journal import SCHEMA, Journal, journal
+from gpulab.sweeps._measure_point import Effort, measure_point
+from gpulab.sweeps._sweep import Sweep, sweep, take, tasks_of
+from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
+
+__all__ = [
+    "CACHES",
+    "SCHEMA",
+    "SIDES",
+    "TRANSFERS",
+    "Effort",
+    "Journal",
+    "Point",
+    "Sweep",
+    "Task",
+    "frame_of",
+    "is_asked_for",
+    "journal",
+    "measure_point",
+    "provenance",
+    "sweep",
+    "take",
+    "tasks_of",
+]

@@ -1,0 +1,244 @@
+"""Processes take turns at what they would disturb each other on: a GPU, or the CPU.
+
+Take one point: the time of a task, or in one line why there is none.
+"""
+
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import torch
+from filelock import FileLock
+
+from gpulab import device, stats, timing
+from gpulab.device import outside
+from gpulab.errors import DoesNotFitError, FlushMemoryError
+from gpulab.measurement import Measurement
+from gpulab.sweeps import _host
+from gpulab.sweeps._tasks import WALL, Point, Task
+from gpulab.sweeps._transfers import host_bytes, with_copies
+from gpulab.timing import Facts, examine, find_method, measure
+from gpulab.units import format_bytes
+from gpulab.virtual import ValueLimits
+from gpulab.workloads import Whole, Workload, workload
+
+
+@contextmanager
+def device_lock(task: Task) -> Iterator[None]:
+    """Wait until no other process of this user measures on the same hardware, and keep it.
+
+    The lock ends with its process, however that dies. Programs that do not sweep know nothing
+    of it. A virtual GPU belongs to one process, and nobody waits for it.
+    """
+    name = _hardware(task)
+    if name is None:
+        yield
+        return
+    with FileLock(place(name)):
+        yield
+
+
+def place(name: str) -> Path:
+    """Return the file that is locked; each user has one, as he may not write another's."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"gpulab-{user}-{name}.lock"
+
+
+def _hardware(task: Task) -> str | None:
+    if task.on == "cpu":
+        return "cpu"
+    if device.current().virtual is not None:
+        return None
+    return str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
+
+
+_INDEX_BYTES = 8
+_SEED = 0  # every point of a workload gets the same numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """When to stop: half the width of the interval as a share of the median, and seconds."""
+
+    precision: float = 0.01
+    max_time_s: float = 0.3
+
+
+def check(task: Task) -> None:
+    """Refuse a task that names what is not there.
+
+    Raises
+    ------
+    UnknownNameError
+        If the workload or the method does not exist; the message names the nearest.
+    """
+    workload(task.workload)
+    if task.method != WALL:
+        find_method(task.method)
+
+
+def measure_point(task: Task, effort: Effort) -> Point:
+    """Return what was found for a task, on the GPU in use or on the CPU."""
+    work = workload(task.workload)
+    with outside() if task.on == "cpu" else device.active(), device_lock(task):
+        try:
+            if task.dtype not in work.dtypes:
+                return failed(task, f"{task.workload} has no kernel for {task.dtype} here")
+            return _on_cpu(task, work, effort) if task.on == "cpu" else _on_gpu(task, work, effort)
+        except Exception as error:  # noqa: BLE001  # one point's failure must not end a sweep
+            reason = _told(error, task, work)
+        # Outside of the handler: the error's frames hold the tensors that filled the memory.
+        if task.on == "gpu":
+            _clean_up()
+        return failed(task, reason)
+
+
+def failed(task: Task, reason: str) -> Point:
+    """Return a point without a time."""
+    source, device_name = _place(task)
+    return Point(
+        task,
+        error=reason,
+        source=source,
+        device_name=device_name,
+        taken_at=_host.now(),
+    )
+
+
+def _place(task: Task) -> tuple[str, str]:
+    """Return the source of a task's time and the name of its device."""
+    if task.on == "cpu":
+        return "measured", _host.cpu_name()
+    gpu = device.current()
+    return gpu.source, gpu.name
+
+
+def _on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
+    with _without_values(device.current()):
+        return _measured(task, work, effort)
+
+
+@contextmanager
+def _without_values(gpu: device.Device) -> Iterator[None]:
+    """Have the virtual GPU compute times alone: no time depends on values, which take longer."""
+    if gpu.virtual is None:
+        yield
+        return
+    machine = gpu.virtual.machine
+    before, machine.limits = machine.limits, ValueLimits(0, 0)
+    try:
+        yield
+    finally:
+        machine.limits = before
+
+
+def _measured(task: Task, work: Workload, effort: Effort) -> Point:
+    problem = work.problem(task.size)
+    _require(least_bytes(work, task), _host.free_gpu_bytes(), "the GPU")
+    inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
+    _require(host_bytes(inputs, task.transfers), _host.free_host_bytes(), "the host")
+    found = measure(
+        with_copies(problem.work(inputs), inputs, task.transfers),
+        method=task.method,
+        cache=task.cache,
+        precision=effort.precision,
+        max_time_s=effort.max_time_s,
+        flops=problem.n_flops,
+        size_bytes=work.bytes(task.size, task.dtype),
+        progress=False,
+    )
+    if found.stopped_by == "interrupt":  # not what was asked for, so it is to be taken again
+        raise KeyboardInterrupt
+    return _point(task, found)
+
+
+def _point(task: Task, found: Measurement) -> Point:
+    low_s, high_s = found.interval_s
+    return Point(
+        task,
+        median_s=found.median_s,
+        low_s=low_s,
+        high_s=high_s,
+        n_samples=found.n_samples,
+        source=found.source,
+        device_name=found.conditions.device_name,
+        floor_s=found.floor_s,
+        clock_mhz=found.conditions.clock_after_mhz,
+        findings=tuple(finding.code for finding in found.findings),
+        taken_at=found.conditions.taken_at,
+    )
+
+
+def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
+    # A system that gives more memory than it has kills the process where a GPU raises an error,
+    # so the result is counted too.
+    needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
+    _require(needed, _host.free_host_bytes(), "the host")
+    with timing.threads(task.n_threads):
+        inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
+        found = timing.walls(
+            work.problem(task.size).work(inputs),
+            precision=effort.precision,
+            max_time_s=effort.max_time_s,
+        )
+    source, device_name = _place(task)
+    low_s, high_s = stats.median_interval(found.samples_s)
+    facts = Facts(found.samples_s, WALL, inner_loops=found.inner_loops, clock="host")
+    return Point(
+        task,
+        median_s=median(found.samples_s),
+        low_s=low_s,
+        high_s=high_s,
+        n_samples=len(found.samples_s),
+        source=source,
+        device_name=device_name,
+        findings=tuple(finding.code for finding in examine(facts)),
+        taken_at=_host.now(),
+    )
+
+
+def least_bytes(work: Workload, task: Task) -> int:
+    """Return the bytes of the inputs alone; results and scratch memory come on top."""
+    itemsize = getattr(torch, task.dtype).itemsize
+    return sum(
+        math.prod(given.shape) * (_INDEX_BYTES if isinstance(given, Whole) else itemsize)
+        for given in work.problem(task.size).inputs
+    )
+
+
+def _require(needed: int, free: int | None, where: str) -> None:
+    if free is not None and needed > free:
+        raise DoesNotFitError(
+            f"does not fit: needs at least {format_bytes(needed)}, and {where} has "
+            f"{format_bytes(free)} free"
+        )
+
+
+def _generator(kind: str) -> torch.Generator:
+    # One of its own, because the numbers that the caller draws next are not ours to change.
+    return torch.Generator(kind).manual_seed(_SEED)
+
+
+def _clean_up() -> None:
+    try:
+        torch.cuda.empty_cache()
+    except RuntimeError:  # after an error of CUDA every call raises it again
+        return
+
+
+def _told(error: Exception, task: Task, work: Workload) -> str:
+    line = next(iter(str(error).splitlines()), "")
+    if isinstance(error, DoesNotFitError):
+        return line
+    if isinstance(error, torch.OutOfMemoryError | FlushMemoryError | MemoryError) or (
+        "DefaultCPUAllocator" in line
+    ):
+        return f"out of memory: needs more than {format_bytes(least_bytes(work, task))}"
+    if "not implemented for" in line:
+        return f"{task.workload} has no kernel for {task.dtype} on the {task.on.upper()}: {line}"
+    return f"{type(error).__name__}: {line}"

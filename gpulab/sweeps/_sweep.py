@@ -1,0 +1,314 @@
+"""What a sweep has found, and how it is gathered: on disk first, then in memory.
+
+Measure many tasks, here or on the workers of an executor, and keep every point that is there.
+
+A sweep with a file can be stopped at any moment, by Ctrl-C, by a crash or by a dying worker; the
+same call goes on with what is missing.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, Self
+
+from gpulab.errors import UnknownNameError
+from gpulab.progress import Bar
+from gpulab.provenance import place
+from gpulab.sweeps._executor import Flight, Here, Runner, lent, refuse_forks
+from gpulab.sweeps._host import now
+from gpulab.sweeps._journal import Journal, journal
+from gpulab.sweeps._measure_point import Effort, check, measure_point
+from gpulab.sweeps._tasks import Point, Task, frame_of
+from gpulab.workloads import workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Sweep", "sweep", "take", "tasks_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What a sweep has found.
+
+    Attributes
+    ----------
+    points
+        One for each task that is done, in the order in which the tasks were given; of those
+        that failed, too.
+    provenance
+        Of the machine: GPU, driver, versions, CPU and its threads, clocks, date.
+    missing
+        Tasks without a point, because the sweep was stopped.
+    stopped_by
+        What stopped it; empty where nothing did.
+    """
+
+    points: tuple[Point, ...] = field(repr=False)  # often thousands
+    provenance: Mapping[str, object] = field(repr=False)
+    missing: tuple[Task, ...] = ()
+    stopped_by: str = ""
+
+    def failures(self) -> tuple[Point, ...]:
+        """Return the points that have an error in place of a time."""
+        return tuple(point for point in self.points if point.error)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row a point; see :func:`gpulab.sweeps.frame_of`."""
+        return frame_of(self.points)
+
+    def __str__(self) -> str:
+        n_tasks = len(self.points) + len(self.missing)
+        places = [place(point.device_name, point.source) for point in self.points]
+        lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(places)])]
+        lines += [f"failed: {point.task}: {point.error}" for point in self.failures()]
+        if self.stopped_by:
+            lines.append(f"stopped by {self.stopped_by}")
+        if self.missing:
+            n_more = len(self.missing) - 1
+            more = f" and {n_more} more" if n_more else ""
+            lines.append(
+                f"missing: {self.missing[0]}{more}; the same call with the same file in out= "
+                "goes on with what is missing"
+            )
+        return "\n".join(lines)
+
+
+class Book:
+    """The points of a sweep so far, in memory and in its file."""
+
+    def __init__(
+        self, asked: Mapping[str, Task], header: Mapping[str, object], file: Journal | None
+    ) -> None:
+        self._asked = asked
+        self._header = header
+        self._file = file
+        before = {} if file is None else file.before.points
+        self._points = {key: before[key] for key in asked if key in before}
+        self._bar: Bar | None = None
+
+    def open_tasks(self) -> list[Task]:
+        """Return what is to be measured: new tasks first, because a failed one may fail again."""
+        new = [task for key, task in self._asked.items() if key not in self._points]
+        again = [point.task for point in self._points.values() if point.error]
+        return new + again
+
+    @contextmanager
+    def shown(self, bar: Bar) -> Iterator[Self]:
+        """Show on a bar how far the sweep is."""
+        with bar:
+            self._bar = bar
+            bar.update(sum(not point.error for point in self._points.values()))
+            yield self
+
+    def begin(self, task: Task) -> None:
+        """Show the title of a task that is on its way."""
+        if self._bar is None or self._bar.disable:
+            return
+        self._bar.set_description_str(str(task), refresh=False)
+        # Redrawing minds no delay by itself, and a short sweep is to show nothing.
+        if self._bar.format_dict["elapsed"] >= self._bar.delay:
+            self._bar.refresh()
+
+    def keep(self, point: Point) -> None:
+        """Keep a point, on disk first."""
+        point = self._checked(point)
+        if self._file is not None:
+            self._file.add(point)
+        self._points[point.task.key] = point
+        if self._bar is not None:
+            self._bar.update()
+
+    def _checked(self, point: Point) -> Point:
+        """Return a point of this sweep's machine: workers need not be alike, and some die."""
+        name = str(self._header["gpu" if point.task.on == "gpu" else "cpu"])
+        if not point.device_name:  # it comes from no worker
+            source = str(self._header["source"]) if point.task.on == "gpu" else "measured"
+            return replace(point, device_name=name, source=source, taken_at=now())
+        if point.error or point.device_name == name:
+            return point
+        reason = f"its worker has {point.device_name}, and the sweep is of {name}"
+        return Point(
+            point.task,
+            error=reason,
+            source=point.source,
+            device_name=point.device_name,
+            taken_at=point.taken_at,
+        )
+
+    def closed(self, stopped_by: str) -> Sweep:
+        """Return what there is."""
+        return Sweep(
+            tuple(self._points[key] for key in self._asked if key in self._points),
+            self._header,
+            tuple(task for key, task in self._asked.items() if key not in self._points),
+            stopped_by,
+        )
+
+
+def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
+    tasks: Iterable[Task],
+    *,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    precision: float = 0.01,
+    max_time_s: float = 0.3,
+) -> Sweep:
+    """Measure tasks one after another, or on the workers of an executor.
+
+    Parameters
+    ----------
+    tasks
+        What to measure; see :func:`tasks_of`. One that is given twice is measured once.
+    executor
+        Where to run them: any executor of ``concurrent.futures``, or Dask's
+        ``client.get_executor()``; see :mod:`gpulab.cluster` for one worker per GPU. None: here.
+        Workers that share a GPU take turns. Tasks of the CPU are given out alone, with nothing
+        beside them.
+    out
+        A file for the points, one line of JSON each, written as they come. If it exists, its
+        points are not measured again; those that failed are, after all others.
+    progress
+        Whether to show a bar (in text) after one second.
+    precision
+        Half the width of the interval that is good enough, as a share of the median.
+    max_time_s
+        When to stop sampling a task, in seconds; its warm-up may take as long again.
+
+    Returns
+    -------
+    Sweep
+        The points of all tasks that were given. A task that could not be measured has a point
+        that says why; after Ctrl-C, or when the executor breaks, some are missing.
+
+    Raises
+    ------
+    UnknownNameError
+        If a task names a workload or a method that does not exist.
+    InvalidOptionError
+        If the file was begun on another machine, or the executor cannot run the tasks.
+    SchemaVersionError
+        If the file is not one of a sweep, or is damaged.
+    NoGpuError
+        If a worker has no GPU, and none was asked for by name.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps._sweep import sweep, tasks_of
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = sweep(tasks_of(["add"], [2**20, 2**40], caches=["hot"]))
+    >>> print(found)
+    2 of 2 points; virtual NVIDIA H200
+    failed: add n=1,099,511,627,776 float32 on the GPU: hot, calibrated: does not fit: \
+needs at least 8.00 TiB, and the GPU has 139 GiB free
+    """
+    asked = {task.key: task for task in tasks}
+    for task in asked.values():
+        check(task)
+    effort = Effort(precision, max_time_s)
+    with ExitStack() as stack:
+        file = None if out is None else stack.enter_context(journal(out))
+        runner: Runner = Here(effort)
+        if executor is not None:
+            refuse_forks(executor, asked.values())
+            runner = Flight(executor, stack.enter_context(lent(executor, asked.values())), effort)
+        header = runner.describe()
+        if file is not None:
+            header = file.begin(header)
+        book = Book(asked, header, file)
+        bar = Bar(total=len(asked), desc="sweep", unit=" points", disable=not progress)
+        stopped_by = runner.run(book.open_tasks(), stack.enter_context(book.shown(bar)))
+        return book.closed(stopped_by)
+
+
+def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Point:
+    """Measure one task, here and now.
+
+    Memory that does not suffice, or a kernel that does not exist, is told in the point's
+    ``error``. Random numbers of the caller stay as they are, and so does torch's number of
+    threads.
+
+    Parameters
+    ----------
+    task
+        What to measure. On the GPU it is timed by :func:`gpulab.measure`. With transfers, each
+        call copies the inputs from pinned host memory, the results into such memory, or both.
+        On the CPU it is timed by the real clock, also where a virtual GPU is entered.
+    precision, max_time_s
+        As for :func:`sweep`.
+
+    Raises
+    ------
+    UnknownNameError
+        If the task names a workload or a method that does not exist.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps._tasks import Task
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     point = take(Task("add", 2**20, method="synchronized", cache="hot"))
+    >>> point.source, point.n_samples, point.error
+    ('virtual', 10, '')
+    """
+    check(task)
+    return measure_point(task, Effort(precision, max_time_s))
+
+
+def tasks_of(  # noqa: PLR0913  # one for each field of a task
+    workloads: Iterable[str],
+    sizes: Sequence[int] | None = None,
+    *,
+    dtypes: Sequence[str] = ("float32",),
+    on: Sequence[str] = ("gpu",),
+    caches: Sequence[str] = ("cold",),
+    methods: Sequence[str] = ("calibrated",),
+    transfers: Sequence[str] = ("none",),
+) -> tuple[Task, ...]:
+    """Return every combination of what is given as a task, each of them once.
+
+    A type is left out where a workload is not offered for it. On the CPU caches, methods and
+    transfers make no difference, so that each size is one task there.
+
+    Parameters
+    ----------
+    workloads
+        Names of the catalogue, e.g. ``gpulab.workloads.names()``.
+    sizes
+        None: each workload's own.
+    dtypes, on, caches, methods, transfers
+        As the fields of :class:`gpulab.sweeps.Task`.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name does not exist, or a type is offered for none of the workloads.
+
+    Examples
+    --------
+    >>> [task.key for task in tasks_of(["add"], [64, 128], on=["gpu", "cpu"])]
+    ['add/64/float32/gpu/cold/calibrated/none', 'add/128/float32/gpu/cold/calibrated/none', \
+'add/64/float32/cpu/hot/wall/none', 'add/128/float32/cpu/hot/wall/none']
+    """
+    chosen = [workload(name) for name in workloads]
+    offered = {dtype for each in chosen for dtype in each.dtypes}
+    for dtype in dtypes:
+        if chosen and dtype not in offered:
+            raise UnknownNameError("type of these workloads", dtype, offered)
+    tasks = [
+        Task(each.name, size, dtype, side, *how)
+        for each in chosen
+        for dtype in dtypes
+        if dtype in each.dtypes
+        for side in on
+        for how in (product(caches, methods, transfers) if side != "cpu" else [()])
+        for size in (each.sizes if sizes is None else sizes)
+    ]
+    for task in tasks:
+        check(task)
+    return tuple(dict.fromkeys(tasks))

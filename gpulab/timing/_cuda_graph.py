@@ -1,0 +1,129 @@
+"""A CUDA graph as a timing method: the launches are captured once, events and flush with them."""
+
+from contextlib import suppress
+
+import torch
+
+from gpulab import device
+from gpulab.errors import NotCapturableError
+from gpulab.timing._event_pairs import Pair, elapsed_s, new_event
+from gpulab.work import Work, collector_paused, nothing
+
+__all__ = ["Replayed", "graph"]
+
+
+_N_SAMPLES = 10  # in a graph; the rest by replaying it
+
+
+class Replayed:
+    """Captures a few samples into one graph, each between two events, and replays it.
+
+    Raises
+    ------
+    NotCapturableError
+        If the work does something that no graph can hold; nothing is left of the attempt.
+    """
+
+    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> None:
+        self._inner_loops = inner_loops
+        self._pairs: list[Pair] = [
+            (new_event(external=True), new_event(external=True)) for _ in range(_N_SAMPLES)
+        ]
+        self._graph = _capture(lambda: self._enqueue(work, before))
+
+    def __call__(self, n_samples: int) -> list[float]:
+        """Return ``n_samples`` samples, in seconds per call."""
+        samples_s: list[float] = []
+        with collector_paused():
+            while len(samples_s) < n_samples:
+                self._graph.replay()
+                torch.cuda.synchronize()
+                samples_s += [elapsed_s(pair) / self._inner_loops for pair in self._pairs]
+        return samples_s[:n_samples]
+
+    def _enqueue(self, work: Work, before: Work) -> None:
+        stream = torch.cuda.current_stream()
+        for start, end in self._pairs:
+            before()
+            start.record(stream)
+            for _ in range(self._inner_loops):
+                work()
+            end.record(stream)
+
+
+def graph(
+    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+) -> list[float]:
+    """Time inside a CUDA graph: what the work takes when no Python launches its kernels.
+
+    Ten samples are captured into one graph, each between two events that are part of the graph,
+    with ``before`` (a flush) in front of each and outside of its events; so a graph can be
+    timed cold as well as hot. The kernels of a graph follow one another more closely than
+    launched ones, so work of many kernels reads less than by ``saturated``; that is no error.
+
+    Parameters
+    ----------
+    work
+        Enqueues the work; must not wait for the GPU, copy from pageable memory or depend on
+        values, as none of that can be captured.
+    n_samples, inner_loops
+        Samples, and calls of ``work`` in each; both at least 1.
+    before
+        Captured ahead of each sample and not timed.
+
+    Returns
+    -------
+    list[float]
+        ``n_samples`` samples, in seconds per call of ``work``.
+
+    Raises
+    ------
+    NotCapturableError
+        If the work cannot be captured.
+    """
+    return Replayed(work, inner_loops=inner_loops, before=before)(n_samples)
+
+
+def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
+    """Capture without the collection and the emptied cache of ``torch.cuda.graph``."""
+    made, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+    stream.wait_stream(torch.cuda.current_stream())
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        made.capture_begin(pool=pool)
+        try:
+            enqueue()
+            made.capture_end()
+        except Exception as error:
+            try:
+                made.capture_end()
+            except Exception:  # noqa: BLE001 # it repeats what went wrong
+                # Only then: a pool that was given back twice ends the process with the graph.
+                _mend(pool)
+            reason = str(error).partition("\n")[0]  # what follows is advice for another case
+            raise NotCapturableError(
+                f"the work cannot be captured into a CUDA graph: {reason}; use "
+                'method="calibrated", or take waits, copies from pageable memory and '
+                "decisions on values out of it"
+            ) from error
+    return made
+
+
+def _mend(pool: tuple[int, int]) -> None:
+    """Bring PyTorch back from a capture that failed.
+
+    Its allocator goes on filling the graph's pool, and its random numbers are refused until
+    another capture succeeds (seen with torch 2.11). The names are private, so they may be gone.
+    """
+    if device.current().virtual is not None:
+        return
+    index = torch.cuda.current_device()
+    for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
+        with suppress(AttributeError, RuntimeError):
+            getattr(torch._C, name)(index, pool)
+    with suppress(RuntimeError):
+        good = torch.cuda.CUDAGraph()
+        good.capture_begin()
+        torch.ones(1, device="cuda")
+        good.capture_end()

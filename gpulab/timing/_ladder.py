@@ -1,0 +1,298 @@
+"""The ladder: one piece of work timed by every method, side by side with the driver's records."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, ClassVar, Never
+
+from gpulab import device
+from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.measurement import Measurement
+from gpulab.progress import Bar
+from gpulab.provenance import place
+from gpulab.serialization import Saved
+from gpulab.timing._measure import measure
+from gpulab.timing._options import refuse_unknown
+from gpulab.units import format_interval, format_time
+from gpulab.work import Work
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["N_RUNGS", "Ladder", "Rung", "ladder", "run_ladder"]
+
+
+REFEREE = "profiler-span"
+_CACHES = ("hot", "cold")
+# What keeps one method from timing this work, while others can.
+_OBSTACLES = (NotCapturableError, ProfilerBusyError, ProfilerUnavailableError)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedRung:
+    """A rung before it is climbed."""
+
+    name: str
+    repairs: str
+    method: str
+    cache: str
+    is_warm: bool = True
+
+
+_STEPS = (
+    _PlannedRung("naive", "nothing: a stopwatch round the call", "naive", "hot", is_warm=False),
+    _PlannedRung(
+        "synchronized", "the host waits for the GPU", "synchronized", "hot", is_warm=False
+    ),
+    _PlannedRung("events", "the GPU's own clock", "events", "hot", is_warm=False),
+    _PlannedRung("+ warm-up", "first calls are left out", "events", "hot"),
+    _PlannedRung("+ cache flush", "inputs come from memory", "events", "cold"),
+    _PlannedRung("+ sleep", "the host is ahead of the GPU", "saturated", "cold"),
+    _PlannedRung("calibrated", "the events' floor is taken off", "calibrated", "cold"),
+    _PlannedRung("calibrated, hot", "the same on a hot cache", "calibrated", "hot"),
+    _PlannedRung("graph", "no launch by Python, hot cache", "graph", "hot"),
+    _PlannedRung("graph, cold", "the flush is in the graph, not timed", "graph", "cold"),
+    _PlannedRung("driver's records, hot", "the referee for hot rungs", REFEREE, "hot"),
+    _PlannedRung("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
+)
+N_RUNGS = len(_STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One method's answer.
+
+    Attributes
+    ----------
+    name, repairs
+        What it is called, and what it does that the rung below does not.
+    record
+        The measurement; None if the method cannot time this work.
+    referee_s
+        What the driver's records say with the same state of the cache, the mean of before and
+        after; None if there are none.
+    obstacle
+        Why there is no measurement; empty if there is one.
+    """
+
+    name: str
+    repairs: str
+    record: Measurement | None = None
+    referee_s: float | None = None
+    obstacle: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Relative difference from the referee: 0.1 reads 10 % too much."""
+        if self.record is None or not self.referee_s:
+            return None
+        return self.record.median_s / self.referee_s - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder(Saved):
+    """All rungs of one piece of work, the lowest first.
+
+    Attributes
+    ----------
+    rungs
+        In the order in which each repairs something of the one before.
+    source, device_name
+        As of a measurement.
+    label
+        Name of the work.
+    """
+
+    schema: ClassVar[str] = "gpulab.ladder/1"
+
+    rungs: tuple[Rung, ...]
+    source: str
+    device_name: str
+    label: str = ""
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with one row a rung.
+
+        Columns are ``rung``, ``method``, ``cache``, ``median_s``, ``low_s``, ``high_s`` (95 %
+        interval), ``referee_s``, ``error`` (relative), ``repairs`` and ``obstacle``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_row(rung) for rung in self.rungs]).assign(
+            source=self.source, device_name=self.device_name, label=self.label
+        )
+
+    def __str__(self) -> str:
+        lines = [_cells(rung) for rung in self.rungs]
+        widths = [
+            max(len(line[column]) for line in [_HEAD, *lines]) for column in range(len(_HEAD))
+        ]
+        table = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in [_HEAD, *lines]
+        ]
+        return "\n".join([*table, f"({place(self.device_name, self.source)})"])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(rung)) + "</tr>"
+            for rung in self.rungs
+        )
+        name = f"{escape(self.label)}: " if self.label else ""
+        caption = f"{name}every method beside the driver's records; {escape(self.device_name)}"
+        return (
+            f"<table><caption>{caption}, {escape(self.source)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+_HEAD = ("rung", "reads", "95 % interval", "off by", "what it repairs")
+
+
+def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
+    work: Callable[[], object],
+    *,
+    setup: Work | None = None,
+    precision: float = 0.01,
+    max_time_s: float = 0.5,
+    label: str = "",
+    progress: bool = True,
+    **unknown: Never,
+) -> Ladder:
+    """Time one piece of work by every method, and judge each by the driver's records.
+
+    The records are read before and after the other rungs, as clocks drift. A method is not
+    wrong because it differs: the upper rungs read something else, such as what a program waits
+    for. Of several kernels the referee counts the pauses between them, as events do.
+
+    Parameters
+    ----------
+    work
+        A function of no arguments that enqueues the work.
+    setup
+        Called ahead of each sample and not timed.
+    precision, max_time_s
+        Of each rung, as in :func:`gpulab.measure`.
+    label
+        A name for the work.
+    progress
+        Whether to show a bar (in text) after one second.
+
+    Returns
+    -------
+    Ladder
+        One rung a method; one that cannot time this work says why.
+
+    Raises
+    ------
+    NotCallableError, InvalidOptionError
+        As :func:`gpulab.measure`. What the work raises is raised on.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     climbed = gpulab.ladder(lambda: a + a)
+    >>> [rung.name for rung in climbed.rungs][:3]
+    ['naive', 'synchronized', 'events']
+    """
+    refuse_unknown(ladder, unknown)
+    growing = run_ladder(
+        work, setup=setup, precision=precision, max_time_s=max_time_s, label=label
+    )
+    *_, whole = Bar(growing, total=N_RUNGS, desc="climbing", unit=" rungs", disable=not progress)
+    return whole  # type: ignore[no-any-return]  # tqdm has no types
+
+
+def run_ladder(
+    work: Callable[[], object],
+    *,
+    setup: Work | None = None,
+    precision: float = 0.01,
+    max_time_s: float = 0.5,
+    label: str = "",
+) -> Iterator[Ladder]:
+    """Yield the ladder as it grows, by one rung a time; the last is what :func:`ladder` returns.
+
+    Until then the rungs are judged by the records before them alone. Parameters and errors are
+    those of :func:`ladder`.
+    """
+
+    def timed(step: _PlannedRung) -> Measurement:
+        return measure(
+            work,
+            method=step.method,
+            cache=step.cache,
+            setup=setup,
+            n_warmup=None if step.is_warm else 0,
+            precision=precision,
+            max_time_s=max_time_s,
+            label=step.name,
+            progress=False,
+        )
+
+    with device.active() as in_use:
+        first = {cache: _referee(timed, cache) for cache in _CACHES}
+        rungs: list[Rung] = []
+        for step in _STEPS:
+            rungs.append(_climbed(timed, step))
+            behind = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
+            last = {record.conditions.cache: record for record in behind}
+            judged = tuple(_judged(rung, first, last) for rung in rungs)
+            yield Ladder(judged, in_use.source, in_use.name, label)
+
+
+def _referee(run_ladder: Callable[[_PlannedRung], Measurement], cache: str) -> Measurement | None:
+    return _climbed(run_ladder, _PlannedRung("", "", REFEREE, cache)).record
+
+
+def _climbed(run_ladder: Callable[[_PlannedRung], Measurement], step: _PlannedRung) -> Rung:
+    try:
+        return Rung(step.name, step.repairs, run_ladder(step))
+    except _OBSTACLES as error:
+        return Rung(step.name, step.repairs, obstacle=str(error))
+
+
+def _judged(
+    rung: Rung, first: dict[str, Measurement | None], last: dict[str, Measurement]
+) -> Rung:
+    if rung.record is None:
+        return rung
+    cache = rung.record.conditions.cache
+    records = [record for record in (first[cache], last.get(cache)) if record is not None]
+    if not records:
+        return rung
+    referee_s = sum(record.median_s for record in records) / len(records)
+    return Rung(rung.name, rung.repairs, rung.record, referee_s)
+
+
+def _row(rung: Rung) -> dict[str, object]:
+    record = rung.record
+    low_s, high_s = (None, None) if record is None else record.interval_s
+    return {
+        "rung": rung.name,
+        "method": None if record is None else record.method,
+        "cache": None if record is None else record.conditions.cache,
+        "median_s": None if record is None else record.median_s,
+        "low_s": low_s,
+        "high_s": high_s,
+        "referee_s": rung.referee_s,
+        "error": rung.error,
+        "repairs": rung.repairs,
+        "obstacle": rung.obstacle,
+    }
+
+
+def _cells(rung: Rung) -> tuple[str, ...]:
+    if rung.record is None:
+        return rung.name, "not timed", "", "", rung.obstacle
+    error = "" if rung.error is None else f"{rung.error:+.1%}"
+    return (
+        rung.name,
+        format_time(rung.record.median_s),
+        format_interval(*rung.record.interval_s),
+        error,
+        rung.repairs,
+    )

@@ -1,0 +1,155 @@
+"""Events behind a sleep of the GPU: the host is ahead when the device reaches a sample.
+
+A pair of events reads the time between two moments on the device. If the device is faster than
+Python it waits there for the launch, and the pair reads Python. So the device is put to sleep
+first, for as long as the host needs to enqueue a few samples, and each sample is kept only if
+the device had not yet reached its first event when the host had enqueued its last.
+
+A short sleep stands before each first event, too. What a pair of events reads beyond the kernel
+depends on what the device did just before it: less behind another event than behind a kernel, by
+up to 0.4 µs on an H200. Behind a kernel of 5 µs it is the same from sample to sample. It depends
+on on what is queued behind the sample as well: the last nine of fifty read 0.65 µs less than the
+others, so some short sleeps follow the last one. (Event records in their place do not help.)
+"""
+
+import time
+
+import torch
+
+from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
+from gpulab.work import Work, collector_paused, nothing
+
+__all__ = ["Saturated", "saturated"]
+
+
+# About 1,000 launches may wait for the GPU before the next one blocks the host.
+_N_QUEUED = 800
+_N_PAIRS = 6  # few, as what a pair reads beyond the work differs from batch to batch by 0.2 µs
+_N_TRIES = 3
+_MARGIN = 1.3  # of sleep over the host's time, for a host that is slower this time
+_SLEEP_LEAST_S = 50e-6
+_SLEEP_MOST_S = 0.5
+_FIRST_GUESS_S = 200e-6
+_SPACER_S = 5e-6
+_N_BEHIND = 12
+_CYCLES_PER_S = 2e9  # near every GPU's clock; a sleep that is too short is seen and repeated
+
+
+class Saturated:
+    """Takes samples of one piece of work with the launch queue kept full.
+
+    Attributes
+    ----------
+    host_s
+        Seconds that one sample keeps the host, as last measured.
+    n_starved
+        Samples kept although the device was ahead of the host, because no sleep helped: the
+        work waits for the GPU inside, or launches more than the queue holds.
+    counted
+        For each sample taken, in order, whether it is among those that were returned.
+    """
+
+    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> None:
+        self._work = work
+        self._before = before
+        self._inner_loops = inner_loops
+        self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_BEHIND) // (inner_loops + 4)))
+        self._pairs: list[Pair] = []
+        self._n_failed = 0  # tries of a single sample in a row for which no sleep was long enough
+        self.host_s: float | None = None
+        self.n_starved = 0
+        self.counted: list[bool] = []
+
+    def __call__(self, n_samples: int) -> list[float]:
+        """Return ``n_samples`` samples, in seconds per call."""
+        samples_s: list[float] = []
+        with collector_paused():
+            while len(samples_s) < n_samples:
+                # The first sample tells how long the host takes; nothing else can.
+                n_wanted = n_samples - len(samples_s) if self.host_s is not None else 1
+                n_batch = min(n_wanted, self._n_most)
+                if len(self._pairs) < n_batch:
+                    self._pairs = new_pairs(min(n_samples, self._n_most))
+                samples_s += self._take(self._pairs[:n_batch])
+        return [sample_s / self._inner_loops for sample_s in samples_s]
+
+    def _take(self, pairs: list[Pair]) -> list[float]:
+        """Return the samples that count of one batch, in seconds."""
+        gave_up = self._n_failed >= _N_TRIES
+        if not gave_up:
+            expected_s = _FIRST_GUESS_S if self.host_s is None else self.host_s * len(pairs)
+            _sleep(min(_SLEEP_MOST_S, max(_SLEEP_LEAST_S, _MARGIN * expected_s)))
+        start_s = time.perf_counter()
+        was_ahead = self._enqueue(pairs)
+        host_s = (time.perf_counter() - start_s) / len(pairs)
+        torch.cuda.synchronize()
+        read_s = [elapsed_s(pair) for pair in pairs]
+        if gave_up:
+            self.n_starved += was_ahead.count(False)
+            self.counted += [True] * len(pairs)
+            return read_s
+        self.counted += was_ahead
+        self._adapt(all(was_ahead), len(pairs), host_s)
+        return [sample_s for sample_s, ahead in zip(read_s, was_ahead, strict=True) if ahead]
+
+    def _enqueue(self, pairs: list[Pair]) -> list[bool]:
+        """Enqueue a sample for each pair, and tell of which the host was ahead."""
+        stream = torch.cuda.current_stream()  # looked up once, not between the markers
+        was_ahead = []
+        for start, end in pairs:
+            self._before()
+            _sleep(_SPACER_S)
+            start.record(stream)
+            for _ in range(self._inner_loops):
+                self._work()
+            end.record(stream)
+            was_ahead.append(not start.query())  # type: ignore[no-untyped-call]  # torch's gap
+        for _ in range(_N_BEHIND):
+            _sleep(_SPACER_S)
+        return was_ahead
+
+    def _adapt(self, was_ahead: bool, n_batch: int, host_s: float) -> None:  # noqa: FBT001 # what was seen
+        """Learn from a batch how long the host takes and how many samples the queue holds."""
+        if was_ahead:
+            self.host_s, self._n_failed = host_s, 0
+        elif n_batch > 1:
+            # The host was slow for once, or the queue was full: a smaller batch with a longer
+            # sleep mends both.
+            self._n_most = n_batch // 2
+            self.host_s = max(self.host_s or 0.0, host_s)
+        else:
+            self._n_failed += 1
+            self.host_s = max(2 * (self.host_s or 0.0), host_s)
+
+
+def saturated(
+    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
+) -> list[float]:
+    """Time between two events, with everything enqueued before the device gets there.
+
+    A kernel that sleeps goes ahead, long enough for the host to enqueue a batch of samples; how
+    long is measured, not guessed. A sample counts only if the device had not reached its first
+    event when its last was enqueued. The number is more than the kernel's own time by the
+    events' floor (about 3 µs; :func:`gpulab.timing.floor` finds it), and of several kernels it
+    holds the gaps between them.
+
+    Parameters
+    ----------
+    work
+        Enqueues the work to be timed. If it waits for the GPU inside, or launches more than the
+        queue holds, no sleep can help; the samples are then those of ``events``.
+    n_samples, inner_loops
+        Timed intervals, and calls of ``work`` inside each; both at least 1.
+    before
+        Enqueued ahead of each sample and not timed: a cache flush, a setup.
+
+    Returns
+    -------
+    list[float]
+        ``n_samples`` samples, in seconds per call of ``work``.
+    """
+    return Saturated(work, inner_loops=inner_loops, before=before)(n_samples)
+
+
+def _sleep(duration_s: float) -> None:
+    torch.cuda._sleep(int(duration_s * _CYCLES_PER_S))  # type: ignore[no-untyped-call]  # torch's gap

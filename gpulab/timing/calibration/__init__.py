@@ -1,0 +1,20 @@
+"""The floor: what a pair of events reads beyond the work between them."""
+
+from gpulab.timing.calibration._device_floor import (
+    FLOOR_METHODS,
+    device_floor,
+    floor,
+    forget_floors,
+)
+from gpulab.timing.calibration._work_floor import Floor, can_record, record_calls, work_floor
+
+__all__ = [
+    "FLOOR_METHODS",
+    "Floor",
+    "can_record",
+    "device_floor",
+    "floor",
+    "forget_floors",
+    "record_calls",
+    "work_floor",
+]

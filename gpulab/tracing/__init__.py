@@ -1,0 +1,27 @@
+"""The timeline of a program: what host and device did, on one axis of time."""
+
+from gpulab.tracing._capture import timeline
+from gpulab.tracing._figure import draw_timeline, timeline_axes
+from gpulab.tracing._flows import Flow, links
+from gpulab.tracing._lanes import Lane, layout, series_of
+from gpulab.tracing._recorder import Recorder
+from gpulab.tracing._spans import SPAN_KINDS, CounterSeries, Span
+from gpulab.tracing._summary import Summary
+from gpulab.tracing._timeline import Timeline
+
+__all__ = [
+    "SPAN_KINDS",
+    "CounterSeries",
+    "Flow",
+    "Lane",
+    "Recorder",
+    "Span",
+    "Summary",
+    "Timeline",
+    "draw_timeline",
+    "layout",
+    "links",
+    "series_of",
+    "timeline",
+    "timeline_axes",
+]

@@ -1,0 +1,132 @@
+"""A timeline in Chrome's trace format, which Perfetto and chrome://tracing open."""
+
+from collections.abc import Iterator, Sequence
+
+from gpulab.tracing._flows import links
+from gpulab.tracing._lanes import LaneLayout, layout
+from gpulab.tracing._spans import CounterSeries, Span
+
+TraceEvent = dict[str, object]
+
+_HOST_PROCESS = 1  # a viewer may leave out process 0
+# What has no length could have no arrow. So a moment is the end of a slice of a nanosecond: its
+# start would lie behind a wait that ended at that moment.
+_LEAST_US = 0.001
+
+
+def trace(
+    spans: Sequence[Span], series: Sequence[CounterSeries], place: str, device_name: str
+) -> dict[str, object]:
+    """Return the content of a trace file.
+
+    The host is one process and each device another; lanes are threads. Times are microseconds
+    from the start of the timeline, to the nanosecond.
+
+    Notes
+    -----
+    The format is Google's "Trace Event Format": metadata (``M``), complete events (``X``), flow
+    events (``s`` and ``f``) and counters (``C``). An arrow's ends must lie inside the spans that
+    it joins, so an arrow of a wait ends where the wait meets what it waited for.
+    """
+    placed = layout(spans)
+    events = [
+        *_names(placed, place),
+        *(_complete(span, row) for span, row in zip(spans, placed.rows, strict=True)),
+        *_flows(spans, placed),
+        *_counters(series),
+    ]
+    return {
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {"device": device_name, "place": place},
+    }
+
+
+def _names(placed: LaneLayout, place: str) -> Iterator[TraceEvent]:
+    seen = set()
+    for lane in placed.lanes:
+        process = _process(lane.device)
+        if process not in seen:
+            seen.add(process)
+            name = "host" if lane.device is None else f"cuda:{lane.device} ({place})"
+            yield _metadata(process, 0, "process_name", {"name": name})
+            yield _metadata(process, 0, "process_sort_index", {"sort_index": process})
+        for row in range(lane.first_row, lane.first_row + lane.n_rows):
+            number = row - lane.first_row + 1
+            name = lane.name if number == 1 else f"{lane.name} ({number})"
+            yield _metadata(process, row + 1, "thread_name", {"name": name})
+            yield _metadata(process, row + 1, "thread_sort_index", {"sort_index": row})
+
+
+def _metadata(process: int, thread: int, name: str, args: TraceEvent) -> TraceEvent:
+    return {"ph": "M", "pid": process, "tid": thread, "name": name, "ts": 0, "args": args}
+
+
+def _complete(span: Span, row: int) -> TraceEvent:
+    args = {
+        name: value
+        for name in ("stream", "engine", "correlation", "waits_for", "size_bytes")
+        if (value := getattr(span, name)) is not None
+    }
+    start_us, end_us = _slice(span)
+    return {
+        "ph": "X",
+        "cat": span.kind,
+        "name": span.name,
+        **_thread(span, row),
+        "ts": start_us,
+        "dur": round(end_us - start_us, 3),
+        "args": args,
+    }
+
+
+def _flows(spans: Sequence[Span], placed: LaneLayout) -> Iterator[TraceEvent]:
+    for number, link in enumerate(links(spans), start=1):
+        source, target = spans[link.source], spans[link.target]
+        start_us = _slice(source)[0]
+        first_us, last_us = _slice(target)
+        meeting_us = max(start_us, first_us)
+        if meeting_us >= last_us:
+            continue  # the wait was over before it could be waited for: no arrow goes back
+        common = {"cat": link.kind, "name": link.kind, "id": number}
+        ends = (
+            ({"ph": "s"}, source, start_us, link.source),
+            ({"ph": "f", "bp": "e"}, target, meeting_us, link.target),
+        )
+        for phase, span, time_us, index in ends:
+            yield {**phase, **common, **_thread(span, placed.rows[index]), "ts": time_us}
+
+
+def _counters(series: Sequence[CounterSeries]) -> Iterator[TraceEvent]:
+    for each in series:
+        for time_s, value in zip(each.times_s, each.values, strict=True):
+            yield {
+                "ph": "C",
+                "pid": _process(each.device),
+                "tid": 0,
+                "name": each.name,
+                "ts": _us(time_s),
+                "args": {each.unit: value},
+            }
+
+
+def _thread(span: Span, row: int) -> TraceEvent:
+    device = None if span.is_on_host else span.device or 0
+    return {"pid": _process(device), "tid": row + 1}
+
+
+def _process(device: int | None) -> int:
+    return _HOST_PROCESS if device is None else _HOST_PROCESS + 1 + device
+
+
+def _slice(span: Span) -> tuple[float, float]:
+    """Return start and end in microseconds, at least a nanosecond apart."""
+    start_us, end_us = _us(span.start_s), _us(span.end_s)
+    if end_us - start_us >= _LEAST_US:
+        return start_us, end_us
+    start_us = max(0.0, round(end_us - _LEAST_US, 3))
+    return start_us, max(end_us, _LEAST_US)
+
+
+def _us(time_s: float) -> float:
+    return round(time_s * 1e6, 3)

@@ -1,0 +1,200 @@
+"""The static picture of a timeline: the same lanes, arrows and series as the one to zoom."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpulab.errors import InvalidOptionError
+from gpulab.figures import Figure, Look, finish, looks, render
+from gpulab.tracing._flows import Flow
+from gpulab.tracing._geometry import Bars, Drawing, drawing
+from gpulab.tracing._spans import SPAN_KINDS, CounterSeries
+from gpulab.tracing._summary import Summary
+from gpulab.units import format_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gpulab.tracing._timeline import Timeline
+
+
+MAX_BARS = 3_000
+MAX_ARROWS = 60
+_WIDTH_IN = 9.0
+_ROW_IN, _MARGIN_IN = 0.32, 1.3
+_BAR, _SERIES = 0.7, 0.8  # of the height of a row
+_THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
+_LEAST_ROOM = 4  # characters; fewer name nothing
+_SCALE = 1e6  # to microseconds
+_INK = "#404040"
+_EVENT = SPAN_KINDS.index("event")
+
+
+def timeline_axes(record: "Timeline", ax: "Axes") -> "Axes":
+    """Draw what host and devices did, one lane each, against time in microseconds.
+
+    Time starts at the first span. A wait on a stream is no work: it keeps nobody busy. Arrows
+    lead from a launch to what it made the device do, and from what was waited for to the end of
+    the wait; with more than 60 of them none is drawn. Below the lanes are the engines, the
+    queue and the memory, where they are known.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are no spans.
+    """
+    return _paint(_shown(record), ax)
+
+
+def _shown(record: "Timeline") -> Drawing:
+    if not record.spans:
+        raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
+    return drawing(record, max_bars=MAX_BARS)
+
+
+def _paint(shown: Drawing, ax: "Axes") -> "Axes":
+    length_us = (shown.length_s or 1e-6) * _SCALE  # of one moment there is no length
+    kinds = dict(enumerate(looks_of_kinds()))
+    _draw_bars(ax, shown.bars, kinds, length_us)
+    _draw_arrows(ax, shown)
+    n_rows = sum(lane.n_rows for lane in shown.lanes)
+    for row, series in enumerate(shown.series, start=n_rows):
+        _draw_series(ax, series, row, length_us)
+    middles = [lane.first_row + (lane.n_rows - 1) / 2 for lane in shown.lanes]
+    rows = [*middles, *range(n_rows, n_rows + len(shown.series))]
+    names = [lane.name for lane in shown.lanes]
+    names += [f"{title_of(series, shown)} (≤ {most_of(series)})" for series in shown.series]
+    ax.set_yticks(rows, names)
+    ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)
+    ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
+    ax.xaxis.set_major_formatter("{x:,.6g}")
+    finish(ax, "Timeline", "time (µs)", "", legend=False)
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figure:
+    """Draw a timeline as a picture that also reads as text, as high as its lanes need.
+
+    Parameters
+    ----------
+    record
+        The timeline.
+    summary
+        Its summary, if it is known already: of a million spans it takes ten seconds.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are no spans.
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    shown, summary = _shown(record), summary or record.summary()
+    n_rows = sum(lane.n_rows for lane in shown.lanes) + len(shown.series)
+    size = (_WIDTH_IN, _MARGIN_IN + _ROW_IN * n_rows)
+    canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
+    ax = _paint(shown, canvas.add_subplot())
+    ax.set_title(f"Timeline ({record.place})", fontsize="medium")
+    notes = [shown.note] if shown.note else []
+    n_arrows = len(arrows_of(shown))
+    if n_arrows > MAX_ARROWS:
+        notes.append(f"The {n_arrows:,} arrows are left out.")
+    return render(ax, alt="\n".join([*summary.lines(), *notes]), frame=record.to_frame())
+
+
+def looks_of_kinds() -> list[Look]:
+    """Return colour and hatch of each kind of span, in the order of ``SPAN_KINDS``."""
+    return [look for look, _ in zip(looks(), SPAN_KINDS, strict=False)]
+
+
+def title_of(series: CounterSeries, shown: Drawing) -> str:
+    """Return the name of a series, with the GPU if there are several."""
+    several = len({other.device for other in shown.series}) > 1
+    return f"cuda:{series.device} {series.name}" if several else series.name
+
+
+def most_of(series: CounterSeries) -> str:
+    """Return the greatest value of a series as text."""
+    return format_bytes(series.largest) if series.unit == "B" else f"{series.largest:,.0f}"
+
+
+def arrows_of(shown: Drawing) -> list[Flow]:
+    """Return the arrows that are drawn: that a call records an event is plain without one."""
+    return [arrow for arrow in shown.arrows if arrow.kind != "record"]
+
+
+def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float) -> None:
+    start_us = bars.start_s * _SCALE
+    width_us = (bars.end_s - bars.start_s) * _SCALE
+    is_thin = width_us <= _THIN * length_us
+    for kind in dict.fromkeys(bars.kind[np.argsort(bars.start_s, kind="stable")].tolist()):
+        look = kinds[kind]
+        ax.bar(0, 0, 0, color=look.colour, hatch=look.hatch, ec="white", label=SPAN_KINDS[kind])
+    keys = list(zip(bars.row.tolist(), bars.kind.tolist(), is_thin.tolist(), strict=True))
+    groups: dict[tuple[int, int, bool], list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
+    for (row, kind, thin), places in groups.items():
+        look = kinds[kind]
+        ax.broken_barh(
+            [(start_us[place], width_us[place]) for place in places],
+            (row - _BAR / 2, _BAR),
+            facecolor=look.colour,
+            hatch=look.hatch,
+            # A white edge would hide a bar that is hardly wider than the edge, and one of no
+            # width needs an edge to be seen.
+            edgecolor=look.colour if kind == _EVENT else "white",
+            linewidth=1.0 if not thin or kind == _EVENT else 0.0,
+        )
+    room = (width_us / (_CHARACTER * length_us)).astype(np.int64)
+    for place in np.flatnonzero(room >= _LEAST_ROOM).tolist():
+        name, middle_us = bars.name[place], start_us[place] + width_us[place] / 2
+        _write(ax, name, int(room[place]), float(middle_us), int(bars.row[place]))
+
+
+def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None:
+    """Write a name, or the beginning of it, into a bar with room for so many characters."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    name = name if len(name) <= room else f"{name[: room - 1]}…"
+    ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
+
+
+def _draw_arrows(ax: "Axes", shown: Drawing) -> None:
+    bars, arrows = shown.bars, arrows_of(shown)
+    if len(arrows) > MAX_ARROWS:
+        return
+    for arrow in arrows:
+        source, target = arrow.source, arrow.target
+        is_launch = arrow.kind == "launch"
+        end_s = bars.start_s[target] if is_launch else bars.end_s[target]
+        start_s = min(bars.end_s[source], end_s)
+        down = 1 if bars.row[target] > bars.row[source] else -1
+        style = {
+            "arrowstyle": "-|>",
+            "color": _INK,
+            "linewidth": 0.7 if is_launch else 1.0,
+            "linestyle": "-" if is_launch else "--",
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "mutation_scale": 7,
+        }
+        head = (end_s * _SCALE, bars.row[target] - down * _BAR / 2)
+        tail = (start_s * _SCALE, bars.row[source] + down * _BAR / 2)
+        ax.annotate("", head, tail, arrowprops=style)
+
+
+def _draw_series(ax: "Axes", series: CounterSeries, row: int, length_us: float) -> None:
+    """Draw a series as steps; its greatest value reaches the top of the row."""
+    bottom = row + _SERIES / 2
+    times_us = [time_s * _SCALE for time_s in series.times_s]
+    heights = [bottom - _SERIES * value / (series.largest or 1) for value in series.values]
+    ax.fill_between(
+        [0, *times_us, max(length_us, *times_us)],
+        [bottom, *heights, heights[-1]],
+        bottom,
+        step="post",
+        facecolor=_INK,
+        alpha=0.45,
+        linewidth=0,
+    )

@@ -1,0 +1,211 @@
+"""Records of device and host become spans; what the records leave open is worked out from them."""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpulab.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing._cuda_events import EventNote
+from gpulab.tracing._lanes import HOST_LANE
+from gpulab.tracing._spans import Span
+
+_HOST_KINDS = {"launch": "launch", "wait": "wait", "other": "host"}
+_ENGINES = (
+    (re.compile(r"HtoD|^copy in$"), "copy in"),
+    (re.compile(r"DtoH|^copy out$"), "copy out"),
+    (re.compile(r"PtoP|^copy between GPUs$"), "copy between GPUs"),
+)
+# PyTorch asks such questions before most launches; they make nobody do anything and take less
+# than a microsecond, so they would only hide what matters.
+_QUESTIONS = re.compile(
+    r"cuda(StreamIsCapturing|StreamGetCaptureInfo|DeviceGetAttribute|FuncGetAttributes|"
+    r"PointerGetAttributes|Occupancy|GetLastError|PeekAtLastError|GetDevice)"
+)
+_NS = 1e-9
+
+StreamNumber = tuple[int, int]
+
+
+def spans_of(
+    records: Records, marks: Sequence[EventNote], shorten: Callable[[str], str]
+) -> tuple[tuple[Span, ...], int]:
+    """Return the spans of what was recorded, by start, and the time that is their zero, in ns.
+
+    When a device reached an event, or began to wait for one, no record says. It is taken to be
+    the end of what its stream had to do before, or the end of the call if that was later, unless
+    the mark knows better. What the host waited for is the last work that it could wait for.
+
+    Parameters
+    ----------
+    records
+        What the device did and what the host called.
+    marks
+        The events and waits among the calls, in the order of the program.
+    shorten
+        Makes a kernel's name fit for a label.
+    """
+    calls = tuple(call for call in records.calls if not _QUESTIONS.match(call.name))
+    records = replace(records, calls=calls)
+    times_ns = [each.start_ns for group in (records.records, calls) for each in group]
+    zero_ns = min(times_ns, default=0)
+    maker = _Maker(records, marks, zero_ns)
+    made = [
+        *maker.host_spans(),
+        *(replace(span, name=shorten(span.name)) for span in maker.work_spans()),
+        *maker.mark_spans(),
+    ]
+    return tuple(sorted(made, key=lambda span: (span.start_s, span.end_s))), zero_ns
+
+
+class _Maker:
+    """Makes spans of one run's records."""
+
+    def __init__(self, records: Records, marks: Sequence[EventNote], zero_ns: int) -> None:
+        self._records = records.records
+        self._calls = {call.correlation: call for call in records.calls}
+        self._zero_ns = zero_ns
+        self._marks = sorted(marks, key=lambda mark: mark.correlation)
+        self._threads = _threads(records.calls)
+        self._has_several = len({record.device for record in self._records}) > 1
+        self._by_stream: dict[StreamNumber, list[ActivityRecord]] = defaultdict(list)
+        for record in sorted(self._records, key=lambda record: record.correlation or 0):
+            self._by_stream[record.device, record.stream].append(record)
+        self._ends_ns: dict[int, int] = {}
+        for record in self._records:
+            self._note_end(record.correlation, record.end_ns)
+        self._reached = {mark.correlation: self._times_of(mark) for mark in self._marks}
+
+    def host_spans(self) -> Iterator[Span]:
+        """Yield one span for each call of the host."""
+        waits = {mark.correlation: mark for mark in self._marks}
+        for call in self._calls.values():
+            yield Span(
+                _HOST_KINDS[call.kind],
+                call.name,
+                self._threads[call.thread],
+                self._s(call.start_ns),
+                self._s(call.end_ns),
+                correlation=call.correlation,
+                waits_for=self._awaited(call, waits.get(call.correlation)),
+            )
+
+    def work_spans(self) -> Iterator[Span]:
+        """Yield one span for each record."""
+        for record in self._records:
+            engine = _engine_of(record)
+            yield Span(
+                "copy" if record.kind == "memcpy" else "kernel",
+                record.name,
+                self._lane(record.device, record.stream),
+                self._s(record.start_ns),
+                self._s(record.end_ns),
+                stream=record.stream,
+                device=record.device,
+                engine=engine,
+                correlation=record.correlation,
+                size_bytes=record.size_bytes,
+            )
+
+    def mark_spans(self) -> Iterator[Span]:
+        """Yield the events and waits of streams."""
+        for mark in self._marks:
+            if mark.stream is None or mark.what.startswith("host"):
+                continue
+            device, stream = mark.stream
+            start_ns, end_ns = self._reached[mark.correlation]
+            yield Span(
+                mark.what,
+                "event" if mark.what == "event" else "wait for event",
+                self._lane(device, stream),
+                self._s(start_ns),
+                self._s(end_ns),
+                stream=stream,
+                device=device,
+                correlation=mark.correlation,
+                waits_for=mark.awaited,
+            )
+
+    def _times_of(self, mark: EventNote) -> tuple[int, int]:
+        """Return when the device came to a mark and when it went on; they follow one another."""
+        call = self._calls[mark.correlation]
+        if mark.stream is None or mark.what.startswith("host"):
+            return call.end_ns, call.end_ns
+        start_ns = max(call.end_ns, self._end_before(mark.stream, mark.correlation))
+        if mark.what == "event":
+            start_ns = end_ns = start_ns if mark.at_ns is None else mark.at_ns
+        else:
+            awaited_ns = self._ends_ns.get(mark.awaited or 0, 0)
+            end_ns = max(start_ns, awaited_ns if mark.at_ns is None else mark.at_ns)
+        self._note_end(mark.correlation, end_ns)
+        # Later marks of the stream come behind this one.
+        marker = ActivityRecord(
+            "mark", "", start_ns, end_ns, mark.stream[1], correlation=mark.correlation
+        )
+        queue = self._by_stream[mark.stream]
+        queue.insert(_place(queue, mark.correlation), marker)
+        return start_ns, end_ns
+
+    def _end_before(self, stream: StreamNumber, correlation: int) -> int:
+        """Return the end of what a stream was given before a call, in ns; 0 if nothing."""
+        queue = self._by_stream[stream]
+        place = _place(queue, correlation)
+        return queue[place - 1].end_ns if place else 0
+
+    def _awaited(self, call: HostCall, mark: EventNote | None) -> int | None:
+        """Return the correlation of what a call of the host waited for, if it had to wait."""
+        if call.kind != "wait":
+            return None
+        number = self._last_of(call, mark)
+        is_late = number is not None and self._ends_ns.get(number, 0) > call.start_ns
+        return number if is_late else None
+
+    def _last_of(self, call: HostCall, mark: EventNote | None) -> int | None:
+        if mark is not None and mark.what == "host waits for event":
+            return mark.awaited
+        if mark is not None and mark.stream is not None:
+            queue = self._by_stream[mark.stream]
+            place = _place(queue, call.correlation)
+            return queue[place - 1].correlation if place else None
+        before = [
+            record for record in self._records if (record.correlation or 0) < call.correlation
+        ]
+        if "Stream" in call.name or "Event" in call.name:
+            # Nobody noted it: a copy that waits, which waits for itself.
+            last = max(before, key=lambda record: record.correlation or 0, default=None)
+        else:
+            last = max(before, key=lambda record: record.end_ns, default=None)
+        return None if last is None else last.correlation
+
+    def _note_end(self, correlation: int | None, end_ns: int) -> None:
+        if correlation is not None:
+            self._ends_ns[correlation] = max(end_ns, self._ends_ns.get(correlation, 0))
+
+    def _lane(self, device: int, stream: int) -> str:
+        return f"cuda:{device} stream {stream}" if self._has_several else f"stream {stream}"
+
+    def _s(self, time_ns: int) -> float:
+        return (time_ns - self._zero_ns) * _NS
+
+
+def _place(queue: Sequence[ActivityRecord], correlation: int) -> int:
+    return bisect_left(queue, correlation, key=lambda record: record.correlation or 0)
+
+
+def _threads(calls: Iterable[HostCall]) -> dict[int, str]:
+    """Name the host's threads; the one that made the last call, the wait at the end, is first."""
+    threads = list(dict.fromkeys(call.thread for call in calls))
+    if not threads:
+        return {}
+    main = max(calls, key=lambda call: call.end_ns).thread
+    others = [thread for thread in threads if thread != main]
+    names = {thread: f"{HOST_LANE} thread {n}" for n, thread in enumerate(others, start=2)}
+    return {main: HOST_LANE, **names}
+
+
+def _engine_of(record: ActivityRecord) -> str:
+    if record.kind != "memcpy":
+        return "compute"
+    # A copy inside one GPU is done by its multiprocessors.
+    return next((engine for shape, engine in _ENGINES if shape.search(record.name)), "compute")

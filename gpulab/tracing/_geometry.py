@@ -1,0 +1,213 @@
+"""What of a timeline is drawn: all of it, or neighbours put together if they are too many."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpulab.tracing._flows import Flow, links
+from gpulab.tracing._lanes import Lane, layout, series_of
+from gpulab.tracing._spans import SPAN_KINDS, CounterSeries, Span
+from gpulab.units import format_time
+
+if TYPE_CHECKING:
+    from gpulab.tracing._timeline import Timeline
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_HUGE = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Spans as columns, by row and then by start; all of the same length.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Seconds since the first span began.
+    row, kind
+        The row from the top, and the place of the kind in ``SPAN_KINDS``.
+    name
+        What to call each.
+    count
+        How many spans each stands for.
+    size_bytes
+        Bytes that a copy moved, nan where nothing is known.
+    busy_s
+        Seconds of all the spans together: of a group less than from start to end, if there are
+        pauses in it.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    row: Integers
+    kind: Integers
+    name: tuple[str, ...]
+    count: Integers
+    size_bytes: Floats
+    busy_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Everything that a picture of a timeline shows.
+
+    Attributes
+    ----------
+    bars
+        The spans, or groups of neighbours.
+    lanes
+        From top to bottom.
+    arrows
+        Between bars, given by their places.
+    series
+        Drawn below the lanes; seconds since the first span began.
+    length_s
+        Seconds from the first start to the last end.
+    note
+        What is not shown; empty if nothing is missing.
+    """
+
+    bars: Bars
+    lanes: tuple[Lane, ...]
+    arrows: tuple[Flow, ...]
+    series: tuple[CounterSeries, ...]
+    length_s: float
+    note: str
+
+
+def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
+    """Return what to draw of a timeline.
+
+    Parameters
+    ----------
+    record
+        The timeline.
+    max_bars
+        Draw no more than so many bars. With more spans, time is cut into equal pieces, and what
+        is shorter than a piece and begins in the same piece of the same row becomes one bar: at
+        this scale it could not be told apart. Arrows from or to such a bar are left out.
+    """
+    spans, placed = record.spans, layout(record.spans)
+    begin_s = min((span.start_s for span in spans), default=0.0)
+    columns = _columns(spans, begin_s, np.array(placed.rows, dtype=np.int64))
+    length_s = float(columns.end_s.max(initial=0.0))
+    group, note = _groups(columns, length_s, max_bars)
+    bars = columns if group is None else _together(columns, group)
+    order = np.lexsort((bars.start_s, bars.row))
+    series = tuple(
+        _shifted(each, begin_s, max_bars) for each in series_of(spans, record.memory) if spans
+    )
+    arrows = _arrows(links(spans), group, bars, order)
+    return Drawing(_taken(bars, order), placed.lanes, arrows, series, length_s, note)
+
+
+def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
+    number = {kind: place for place, kind in enumerate(SPAN_KINDS)}
+    n = len(spans)
+    sizes = (np.nan if span.size_bytes is None else span.size_bytes for span in spans)
+    start_s = np.fromiter((span.start_s for span in spans), np.float64, n) - begin_s
+    end_s = np.fromiter((span.end_s for span in spans), np.float64, n) - begin_s
+    return Bars(
+        start_s,
+        end_s,
+        rows,
+        np.fromiter((number[span.kind] for span in spans), np.int64, n),
+        tuple(span.name for span in spans),
+        np.ones(n, np.int64),
+        np.fromiter(sizes, np.float64, n),
+        end_s - start_s,
+    )
+
+
+def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None, str]:
+    """Return the group of each bar, with the note; None if all of them can be drawn."""
+    if len(bars) <= max_bars:
+        return None, ""
+    n_pieces = max_bars
+    while True:
+        piece_s = max(length_s, 1e-9) / n_pieces
+        short = bars.end_s - bars.start_s < piece_s
+        piece = np.minimum((bars.start_s / piece_s).astype(np.int64), n_pieces)
+        key = np.where(short, bars.row * (n_pieces + 1) + piece, _HUGE - np.arange(len(bars)))
+        found, group = np.unique(key, return_inverse=True)
+        # At two pieces a row there is nothing left to put together.
+        if len(found) <= max_bars or n_pieces == 1:
+            break
+        n_pieces //= 2
+    note = (
+        f"{len(bars):,} spans, drawn as {len(found):,} bars: neighbours shorter than "
+        f"{format_time(piece_s)} are drawn as one."
+    )
+    return group.astype(np.int64), note
+
+
+def _together(bars: Bars, group: Integers) -> Bars:
+    """Put the bars of each group into one, which reaches from the first to the last of them."""
+    n = int(group.max()) + 1
+    first = np.full(n, len(bars), dtype=np.int64)
+    np.minimum.at(first, group, np.arange(len(bars)))
+    start_s, end_s = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(start_s, group, bars.start_s)
+    np.maximum.at(end_s, group, bars.end_s)
+    count = np.bincount(group, minlength=n)
+    shares = np.zeros((n, len(SPAN_KINDS)))
+    # Moments have no length; a tiny one lets the most frequent kind decide among them.
+    np.add.at(shares, (group, bars.kind), bars.end_s - bars.start_s + 1e-15)
+    kind = shares.argmax(axis=1)
+    names = tuple(
+        bars.name[place] if n_here == 1 else f"{n_here:,} spans, mostly {SPAN_KINDS[most]}"
+        for place, n_here, most in zip(first, count, kind, strict=True)
+    )
+    sizes = np.where(count == 1, bars.size_bytes[first], np.nan)
+    busy_s = np.bincount(group, weights=bars.busy_s, minlength=n).astype(np.float64)
+    return Bars(start_s, end_s, bars.row[first], kind, names, count, sizes, busy_s)
+
+
+def _arrows(
+    found: Sequence[Flow], group: Integers | None, bars: Bars, order: Integers
+) -> tuple[Flow, ...]:
+    """Return the arrows between the bars as they are ordered now."""
+    place = np.empty(len(bars), np.int64)
+    place[order] = np.arange(len(bars))
+    of_span = place if group is None else place[group]
+    alone = bars.count[order] == 1
+    return tuple(
+        Flow(kind, int(of_span[source]), int(of_span[target]))
+        for kind, source, target in found
+        if alone[of_span[source]] and alone[of_span[target]]
+    )
+
+
+def _taken(bars: Bars, order: Integers) -> Bars:
+    def take(column: Any) -> Any:  # noqa: ANN401  # an array of either kind, and back the same
+        return column[order]
+
+    return Bars(
+        take(bars.start_s),
+        take(bars.end_s),
+        take(bars.row),
+        take(bars.kind),
+        tuple(bars.name[place] for place in order),
+        take(bars.count),
+        take(bars.size_bytes),
+        take(bars.busy_s),
+    )
+
+
+def _shifted(series: CounterSeries, begin_s: float, max_points: int) -> CounterSeries:
+    """Let a series begin with the first span, and keep the highest of neighbours if too many."""
+    times_s = np.array(series.times_s) - begin_s
+    values = np.array(series.values)
+    if len(values) > max_points:
+        starts = np.unique(np.linspace(0, len(values), max_points, endpoint=False).astype(int))
+        times_s, values = times_s[starts], np.maximum.reduceat(values, starts)
+    return CounterSeries(
+        series.name, series.unit, series.device, tuple(times_s.tolist()), tuple(values.tolist())
+    )

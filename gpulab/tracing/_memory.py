@@ -1,0 +1,119 @@
+"""How much memory a program holds, noted at every change, on a real GPU or a virtual one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gpulab.tracing._spans import CounterSeries
+
+if TYPE_CHECKING:
+    from gpulab.virtual import Machine
+
+
+_MAX_ENTRIES = 1_000_000
+_BLOCK_BYTES = 512
+_SIGNS = {"alloc": 1, "free_requested": -1}
+_COUNTED = ("hand_out", "release")
+
+# Times in ns on the axis of the records, with the bytes in use from then on; one list a device.
+Readings = list[list[tuple[int, int]]]
+
+
+@contextmanager
+def noted(machine: "Machine | None") -> Iterator[Readings]:
+    """Note all changes of the block; the readings are there when it has ended."""
+    readings: Readings = []
+    with _on_virtual(machine, readings) if machine else _on_cuda(readings):
+        yield readings
+
+
+@contextmanager
+def _on_virtual(machine: "Machine", readings: Readings) -> Iterator[None]:
+    usages = [gpu.memory.usage for gpu in machine.gpus]
+    for usage in usages:
+        noted_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
+        readings.append(noted_here)
+        # Replaced on this one object, so that nothing is slower while nobody watches.
+        for name in _COUNTED:
+            vars(usage)[name] = _followed(getattr(usage, name), machine, usage, noted_here)
+    try:
+        yield
+    finally:
+        for usage in usages:
+            for name in _COUNTED:
+                del vars(usage)[name]
+
+
+def _followed(
+    count: Callable[..., None],
+    machine: "Machine",
+    usage: Any,  # noqa: ANN401  # the virtual GPU is loaded only when it is used
+    readings: list[tuple[int, int]],
+) -> Callable[..., None]:
+    def counted(*args: int) -> None:
+        count(*args)
+        readings.append((machine.host.now_ns, usage.allocated_bytes.total))
+
+    return counted
+
+
+@contextmanager
+def _on_cuda(readings: Readings) -> Iterator[None]:
+    memory: Any = torch.cuda.memory
+    if _is_history_kept():
+        # Somebody records a history; starting another one would end theirs.
+        yield
+        return
+    in_use = [torch.cuda.memory_allocated(index) for index in range(torch.cuda.device_count())]
+    memory._record_memory_history(enabled="all", context=None, max_entries=_MAX_ENTRIES)
+    try:
+        yield
+        traces = memory._snapshot()["device_traces"]
+    finally:
+        memory._record_memory_history(enabled=None)
+    readings += [_summed(now, trace) for now, trace in zip(in_use, traces, strict=False)]
+
+
+def _is_history_kept() -> bool:
+    layer: Any = torch._C
+    return bool(layer._cuda_isHistoryEnabled())
+
+
+def _summed(in_use: int, trace: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    readings = [(0, in_use)]
+    for entry in trace:
+        sign = _SIGNS.get(entry["action"], 0)
+        if sign:
+            # The history has what was asked for, the allocator counts whole blocks.
+            in_use += sign * -(-entry["size"] // _BLOCK_BYTES) * _BLOCK_BYTES
+            readings.append((round(entry["time_us"] * 1_000), in_use))
+    return readings
+
+
+def series_of(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSeries, ...]:
+    """Return what each device held from the start to the end of a timeline.
+
+    Parameters
+    ----------
+    readings
+        As noted, one list a device.
+    zero_ns
+        The timeline's zero on the axis of the readings.
+    end_s
+        Where the timeline ends, in seconds; later changes are not part of it.
+    """
+    found = []
+    for device, noted_here in enumerate(readings):
+        times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in noted_here]
+        points = {
+            time_s: float(n_bytes)
+            for time_s, (_, n_bytes) in zip(times_s, noted_here, strict=True)
+            if time_s <= end_s
+        }
+        if any(points.values()):
+            found.append(
+                CounterSeries("memory", "B", device, tuple(points), tuple(points.values()))
+            )
+    return tuple(found)

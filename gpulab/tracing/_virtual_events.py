@@ -1,0 +1,93 @@
+"""Which events a program on the virtual GPU records and waits for, with the model's own times."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpulab.profiling import HostCall
+from gpulab.tracing._cuda_events import EventNote
+
+if TYPE_CHECKING:
+    from gpulab.virtual import Machine, SimulatedStream, StreamTask
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One mark in a stream, or one wait of the host, and when its call ended."""
+
+    what: str
+    end_ns: int
+    awaited: "StreamTask | None"
+    task: "StreamTask | None" = None
+
+
+class MachineWatch:
+    """Follows the marks of a virtual machine, and what its host waits for.
+
+    The methods are replaced on this one machine, so that nothing is slower while nobody watches;
+    and watching takes no virtual time.
+    """
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+        self._seen: list[_Seen] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Follow what the block does."""
+        machine, host = self._machine, self._machine.host
+        mine = (
+            (machine, "mark", self._mark(machine.mark)),
+            (host, "wait", self._wait(host.wait)),
+        )
+        for owner, name, function in mine:
+            vars(owner)[name] = function
+        try:
+            yield
+        finally:
+            for owner, name, _ in mine:
+                del vars(owner)[name]
+
+    def marks(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
+        """Return what was seen, with the numbers of the host's calls.
+
+        What has no call was captured: it runs when its graph does.
+        """
+        numbers = {call.end_ns: call.correlation for call in calls}
+        return [
+            EventNote(
+                seen.what,
+                numbers[seen.end_ns],
+                None if seen.task is None else seen.task.stream.key,
+                self._number(seen.awaited, numbers),
+                None if seen.task is None else seen.task.end_ns,
+            )
+            for seen in self._seen
+            if seen.end_ns in numbers
+        ]
+
+    def _number(self, task: "StreamTask | None", numbers: dict[int, int]) -> int | None:
+        """Return the number of the call that launched a task, if it was seen."""
+        if task is None:
+            return None
+        return numbers.get(task.visible_ns - self._machine.host.costs.launch_latency_ns)
+
+    def _mark(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def marked(
+            stream: "SimulatedStream", host_ns: int, waits_for: "tuple[StreamTask, ...]" = ()
+        ) -> Any:  # noqa: ANN401 # a task
+            task = original(stream, host_ns, waits_for)
+            what = "wait" if waits_for else "event"
+            awaited = waits_for[-1] if waits_for else None
+            self._seen.append(_Seen(what, self._machine.host.now_ns, awaited, task))
+            return task
+
+        return marked
+
+    def _wait(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def waited(task: "StreamTask | None") -> None:
+            original(task)
+            self._seen.append(_Seen("host waits for event", self._machine.host.now_ns, task))
+
+        return waited

@@ -1,0 +1,133 @@
+"""The timeline in the notebook: a widget to zoom and pan, or a picture if widgets do not run."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpulab import widgets
+from gpulab._html import clean
+from gpulab.tracing._figure import draw_timeline, looks_of_kinds, most_of, title_of
+from gpulab.tracing._geometry import Drawing, drawing
+from gpulab.tracing._spans import SPAN_KINDS
+from gpulab.tracing._summary import Summary
+
+if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
+    from gpulab.tracing._timeline import Timeline
+
+
+MAX_BARS = 20_000
+_SCRIPT = Path(__file__).with_name("timeline.js")
+_ARROWS = {"launch": 0, "record": 1, "wait": 2}
+_MICRO = 1e6
+
+
+def view(record: "Timeline", *, summary: Summary | None = None) -> "AnyWidget":
+    """Return the timeline as a widget, which needs the kernel no more once it is shown.
+
+    With more than 20,000 spans neighbours are put together before anything is sent, and the
+    widget says so.
+
+    Parameters
+    ----------
+    record
+        The timeline; one without spans gives a widget that says that.
+    summary
+        Its summary, if it is known already.
+    """
+    return _widget_class()(drawing=content(record, summary or record.summary()))
+
+
+def bundle(record: "Timeline") -> dict[str, Any]:
+    """Return what a notebook may show of a timeline, by MIME type; it takes what it can.
+
+    The picture is always there: it is what an exported notebook, or a page that shows one, can
+    display. The widget comes with it only if a front end asked for the cell, such as JupyterLab.
+    A program that runs notebooks, such as nbconvert, would save the widget in place of the
+    picture, and an exported page can show a widget only with the help of other servers.
+    """
+    summary = record.summary()
+    if record.spans:
+        figure = draw_timeline(record, summary=summary)
+        shown = {"text/plain": figure.description, "text/html": figure._repr_html_()}
+    else:
+        text = str(summary)
+        shown = {"text/plain": text, "text/html": f"<p>{clean(text)}</p>"}
+    return {**shown, **_live(record, summary)}
+
+
+def _live(record: "Timeline", summary: Summary) -> dict[str, Any]:
+    if not widgets.is_watched():
+        return {}
+    found = view(record, summary=summary)._repr_mimebundle_()
+    made = found[0] if isinstance(found, tuple) else found
+    return {kind: value for kind, value in (made or {}).items() if "widget" in kind}
+
+
+def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
+    """Return everything that the widget draws: columns as bytes, the rest as plain values."""
+    shown = drawing(record, max_bars=MAX_BARS)
+    bars = shown.bars
+    numbers: dict[str, int] = {}
+    names = [numbers.setdefault(name, len(numbers)) for name in bars.name]
+    arrows = [(_ARROWS[link.kind], link.source, link.target) for link in shown.arrows]
+    return {
+        "place": record.place,
+        "summary": str(summary),
+        "headline": "\n".join(map(summary.headline, summary.devices)),
+        "note": shown.note,
+        "n_spans": len(record.spans),
+        "names": list(numbers),
+        "kinds": [
+            {"name": kind, "colour": look.colour, "hatch": look.hatch}
+            for kind, look in zip(SPAN_KINDS, looks_of_kinds(), strict=True)
+        ],
+        "lanes": [{"name": lane.name, "rows": lane.n_rows} for lane in shown.lanes],
+        "series": _series(shown),
+        "start": _floats(bars.start_s * _MICRO),
+        "end": _floats(bars.end_s * _MICRO),
+        "size": _floats(bars.size_bytes),
+        "busy": _floats(bars.busy_s * _MICRO),
+        "row": _whole(bars.row),
+        "kind": _whole(bars.kind),
+        "name": _whole(names),
+        "count": _whole(bars.count),
+        "arrows": _whole(arrows),
+    }
+
+
+def _series(shown: Drawing) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": title_of(series, shown),
+            "most": most_of(series),
+            "times": _floats(np.array(series.times_s) * _MICRO),
+            "values": _floats(series.values),
+        }
+        for series in shown.series
+    ]
+
+
+def _floats(values: Any) -> bytes:  # noqa: ANN401  # anything that numpy makes a column of
+    return np.asarray(values, dtype="<f8").tobytes()
+
+
+def _whole(values: Any) -> bytes:  # noqa: ANN401  # as above
+    return np.asarray(values, dtype="<i4").tobytes()
+
+
+@cache  # not at import: half of the package would wait for the widgets to load
+def _widget_class() -> "type[AnyWidget]":
+    import anywidget
+    import traitlets
+
+    class TimelineView(anywidget.AnyWidget):
+        """A timeline in the browser."""
+
+        _esm = _SCRIPT
+        drawing = traitlets.Dict().tag(sync=True)
+
+    return TimelineView

@@ -1,0 +1,1 @@
+"""How long a kernel takes on the simulated GPU."""

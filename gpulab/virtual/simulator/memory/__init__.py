@@ -1,0 +1,1 @@
+"""PyTorch's caching allocator on the simulated GPU."""

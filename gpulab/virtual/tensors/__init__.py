@@ -1,0 +1,1 @@
+"""Tensors of the virtual GPU, their storages, and which memory they access."""

@@ -1,0 +1,23 @@
+"""A piece of work: a function without arguments that enqueues work on the GPU."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Work = Callable[[], object]
+
+
+def nothing() -> None:
+    """Do what is to be done ahead of a sample when there is nothing to be done."""
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep Python's garbage collector out of the block, and leave it as it was."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,300 @@
+"""The catalogue: named operations with their inputs, arithmetic, traffic and a check.
+
+Each operation has one size ``n`` and a few types. Its docstring derives its FLOPs and the bytes
+that it must move at least, and ``workload(name).derivation`` shows it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import cleandoc
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.workloads import _compute_bound as products
+from gpulab.workloads import _memory_bound as elementwise
+from gpulab.workloads import _memory_bound as indexed
+from gpulab.workloads import _memory_bound as rows
+from gpulab.workloads._problem import Problem, Tensor
+
+__all__ = ["WORKLOADS", "Agreement", "Workload", "names", "workload"]
+
+
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_SINGLE_AND_HALF = ("float32", "float16", "bfloat16")
+_SINGLE_AND_DOUBLE = ("float32", "float64")
+_TF32_EPSILON = 2.0**-10  # ten bits of mantissa, as NVIDIA's description of TF32 says
+_N_ROUNDINGS = 4  # of inputs, products, sums and result
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How a result compares with the same in float64.
+
+    Attributes
+    ----------
+    worst
+        Largest distance of an element from its reference, relative to the largest reference.
+    allowed
+        What rounding alone may do: four units in the last place of the type, and as many of the
+        type that sums are kept in for the root of the number of terms that are added up. Half
+        types are summed in float32, as their kernels in PyTorch do.
+    """
+
+    worst: float
+    allowed: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether rounding explains the distance; false if it is not a number."""
+        return self.worst <= self.allowed
+
+    def __str__(self) -> str:
+        verdict = "agrees with" if self.agrees else "DIFFERS from"
+        return f"{verdict} float64: {self.worst:.1e} apart, {self.allowed:.1e} allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A named operation that can be built at any size.
+
+    Attributes
+    ----------
+    name
+        The field's name of it, e.g. ``"layer_norm"``.
+    problem
+        Makes the operation at one size.
+    size_is
+        What the size counts, e.g. ``"rows of 4,096"``.
+    sizes
+        Sizes for a sweep, smallest first; the work goes from microseconds to milliseconds.
+    dtypes
+        Names of torch's types that it has kernels for.
+    """
+
+    name: str
+    problem: Callable[[int], Problem]
+    size_is: str
+    sizes: tuple[int, ...]
+    dtypes: tuple[str, ...] = _SINGLE_AND_HALF
+
+    @property
+    def derivation(self) -> str:
+        """What the operation is, and how its FLOPs and bytes are counted."""
+        return cleandoc(self.problem.__doc__ or "")
+
+    def flops(self, size: int) -> int:
+        """Return the floating-point operations of one call.
+
+        It is the arithmetic of the textbook, not what a GPU executes: padding, recomputation and
+        the work of special functions are left out.
+        """
+        return self._problem(size).n_flops
+
+    def bytes(self, size: int, dtype: str) -> int:
+        """Return the bytes that one call must move at least: each input and output once.
+
+        A kernel moves more where its working set does not fit on the chip, and less from device
+        memory where the caches hold some of it already.
+        """
+        return self._problem(size).n_bytes(self._dtype(dtype).itemsize)
+
+    def setup(
+        self,
+        size: int,
+        dtype: str,
+        device: str | torch.device = "cuda",
+        *,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Draw the inputs on a device; without ``generator`` torch's own one is used."""
+        kind, place = self._dtype(dtype), torch.device(device)
+        return tuple(given.draw(kind, place, generator) for given in self._problem(size).inputs)
+
+    def make(
+        self, size: int, dtype: str, device: str | torch.device = "cuda"
+    ) -> Callable[[], Any]:
+        """Draw the inputs and return the operation on them, as work to be timed.
+
+        Parameters
+        ----------
+        size
+            As ``size_is`` says; at least 1.
+        dtype
+            One of ``dtypes``.
+        device
+            Where it runs; ``"cpu"`` gives the twin that a crossover compares with.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the size is below 1.
+        UnknownNameError
+            If the operation is not offered for the type.
+        """
+        return self._problem(size).work(self.setup(size, dtype, device))
+
+    def title(self, size: int, dtype: str) -> str:
+        """Return one line that names the operation, its size and its type."""
+        return f"{self.name} n={size} {dtype}"
+
+    def check(
+        self,
+        size: int | None = None,
+        dtype: str = "float32",
+        device: str | torch.device = "cuda",
+        *,
+        seed: int = 0,
+    ) -> Agreement:
+        """Run it once and compare the result with the same on the CPU in float64.
+
+        The inputs are drawn on the CPU, in the type, so that both start from the same numbers.
+        It shows that the operation is right at this size; not that it is so at every other.
+
+        Parameters
+        ----------
+        size
+            None: the smallest of ``sizes``.
+        dtype, device
+            As for :meth:`make`.
+        seed
+            Of the inputs.
+        """
+        problem = self._problem(self.sizes[0] if size is None else size)
+        kind, place = self._dtype(dtype), torch.device(device)
+        drawn = _drawn(problem, kind, seed)
+        # Copies first, because some operations write into their inputs.
+        wide = tuple(_widened(tensor) for tensor in drawn)
+        here = tuple(tensor.to(place) for tensor in drawn)
+        result = problem.work(here)()
+        seen = _widened(problem.compared(result, *here).cpu())
+        if problem.reference is None:
+            expected = problem.compared(problem.work(wide)(), *wide)
+        else:
+            expected = problem.reference(seen, *wide)
+        return Agreement(_distance(seen, expected), _allowed(problem, kind, place))
+
+    def _problem(self, size: int) -> Problem:
+        if size < 1:
+            raise InvalidOptionError(f"size={size} of {self.name}; it must be at least 1")
+        return self.problem(size)
+
+    def _dtype(self, dtype: str) -> torch.dtype:
+        if dtype not in self.dtypes:
+            raise UnknownNameError(f"type of {self.name}", dtype, self.dtypes)
+        kind: torch.dtype = getattr(torch, dtype)
+        return kind
+
+
+def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...]:
+    generator = torch.Generator("cpu").manual_seed(seed)
+    cpu = torch.device("cpu")
+    return tuple(given.draw(dtype, cpu, generator) for given in problem.inputs)
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """Return a copy in float64, or in int64 of whole numbers."""
+    kind = torch.float64 if tensor.is_floating_point() else tensor.dtype
+    return tensor.detach().to(kind, copy=True)
+
+
+def _distance(seen: Tensor, expected: Tensor) -> float:
+    apart, scale = (seen - expected).abs().max().item(), expected.abs().max().item()
+    return apart / scale if scale > 0 else apart
+
+
+def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> float:
+    epsilon = torch.finfo(dtype).eps
+    summed = min(epsilon, torch.finfo(torch.float32).eps)
+    if dtype is torch.float32 and device.type == "cuda" and _allows_tf32(problem):
+        epsilon = _TF32_EPSILON  # the factors are rounded, the sums are not
+    return _N_ROUNDINGS * (epsilon + summed * math.sqrt(problem.n_terms))
+
+
+def _allows_tf32(problem: Problem) -> bool:
+    switches: dict[str, Any] = {
+        "cudnn": torch.backends.cudnn,
+        "matmul": torch.backends.cuda.matmul,
+    }
+    switch = switches.get(problem.tensor_cores)
+    return switch is not None and bool(switch.allow_tf32)
+
+
+def _powers(first: int, last: int, step: int = 2) -> tuple[int, ...]:
+    """Return powers of two, from ``2**first`` to ``2**last``."""
+    return tuple(2**exponent for exponent in range(first, last + 1, step))
+
+
+_ELEMENTS, _SIDE = "elements", "side of the matrices"
+_ROWS, _SHORT_ROWS, _IMAGES = "rows of 4,096", "rows of 1,024", "images of 56 x 56"
+
+WORKLOADS: Mapping[str, Workload] = MappingProxyType(
+    {
+        listed.name: listed
+        for listed in (
+            Workload("matmul", products.matmul, _SIDE, _powers(6, 13, 1), _FLOATS),
+            Workload("matmul_odd", products.matmul_odd, _SIDE, _powers(6, 13, 1), _FLOATS),
+            Workload("bmm", products.bmm, "side of the 64 matrices", _powers(5, 10, 1), _FLOATS),
+            Workload("linear", products.linear, _ROWS, (1, 16, 128, 1024, 8192)),
+            Workload("add", elementwise.add, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("exp", elementwise.exp, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("copy", elementwise.copy, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload(
+                "transposed_copy",
+                elementwise.transposed_copy,
+                "side of the matrix",
+                _powers(6, 14, 1),
+                _FLOATS,
+            ),
+            Workload("sum", rows.total, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("mean", rows.mean, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("argmax", rows.argmax, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("softmax", rows.softmax, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("layer_norm", rows.layer_norm, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("rms_norm", rows.rms_norm, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("gelu", elementwise.gelu, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("dropout", elementwise.dropout, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("embedding", indexed.embedding, "rows looked up", _powers(6, 18), _FLOATS),
+            Workload("gather", indexed.gather, _SHORT_ROWS, _powers(4, 16), _FLOATS),
+            Workload("scatter_add", indexed.scatter_add, _SHORT_ROWS, _powers(4, 16), _FLOATS),
+            Workload("cumsum", rows.cumsum, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("sort", rows.sort, _ROWS, _powers(2, 12), _FLOATS),
+            Workload("topk", rows.topk, _ROWS, _powers(4, 14), _FLOATS),
+            Workload("fft", rows.fft, _SHORT_ROWS, _powers(4, 16), _SINGLE_AND_DOUBLE),
+            Workload("conv1x1", products.conv1x1, _IMAGES, _powers(0, 8)),
+            Workload("conv3x3", products.conv3x3, _IMAGES, _powers(0, 8)),
+            Workload("conv_depthwise", products.conv_depthwise, _IMAGES, _powers(0, 8)),
+            Workload("attention", products.attention, "tokens", _powers(7, 13, 1)),
+            Workload("cross_entropy", rows.cross_entropy, "rows of 32,000", _powers(4, 14)),
+            Workload("adam", elementwise.adam, "parameters", _powers(10, 26), _SINGLE_AND_DOUBLE),
+        )
+    }
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the catalogue, in its order: products first."""
+    return tuple(WORKLOADS)
+
+
+def workload(name: str) -> Workload:
+    """Return the workload of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the message names the nearest.
+
+    Examples
+    --------
+    >>> workload("softmax").flops(16)
+    262144
+    >>> workload("add").bytes(1024, "float16")
+    6144
+    """
+    if name not in WORKLOADS:
+        raise UnknownNameError("workload", name, WORKLOADS)
+    return WORKLOADS[name]

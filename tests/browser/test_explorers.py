@@ -1,0 +1,193 @@
+"""Explorers as a reader uses them: in a real JupyterLab, with sliders, buttons and keys."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.jupyterlab import (
+    RUN_TIMEOUT_MS,
+    chromium,
+    lab,
+    needs_browser,
+    open_notebook,
+    put_notebook,
+    run_all,
+)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+__all__ = ["lab"]
+
+pytestmark = needs_browser
+
+CELLS = [
+    """\
+import gpulab
+from gpulab.explorers import crossover_explorer, roofline_explorer
+gpulab.use("H200")""",
+    """crossover_explorer("matmul", gpu="computed:H200", cpu="here", n_threads=1)""",
+    """\
+roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
+                  operations=("add", "exp", "softmax"))""",
+]
+
+
+@pytest.fixture(scope="module")
+def notebook_url(lab: str) -> str:  # the fixture
+    """Put a notebook with both explorers into the folder of JupyterLab, return its address."""
+    return put_notebook(lab, "explorers", CELLS)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator["Page"]:
+    """Open one page for all tests of this file, as running the notebook takes a while."""
+    with chromium() as opened:
+        opened.set_default_timeout(60_000)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shown(notebook_url: str, page: "Page") -> "Locator":
+    """Run the notebook and return it."""
+    notebook = open_notebook(page, notebook_url)
+    run_all(page)
+    notebook.locator(".gpulab-picture").nth(1).wait_for(timeout=RUN_TIMEOUT_MS)
+    return notebook
+
+
+def explorer(shown: "Locator", number: int) -> "Locator":
+    """Return the output with an explorer."""
+    return shown.locator(".jp-OutputArea-output", has=shown.page.locator(".gpulab-picture")).nth(
+        number
+    )
+
+
+def screenshot(page: "Page", name: str, tmp_path: Path) -> None:
+    """Save what is to be seen, for a person to look at."""
+    folder = Path(os.environ.get("GPULAB_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"explorer_{name}.png")
+
+
+def press(output: "Locator", slider: str, key: str) -> None:
+    """Press a key at a slider."""
+    handle = output.locator(".widget-hslider", has_text=slider).locator(".noUi-handle")
+    handle.scroll_into_view_if_needed()
+    handle.focus()
+    handle.page.keyboard.press(key)
+
+
+def words(output: "Locator") -> "Locator":
+    """Return the main line below the picture."""
+    return output.locator(".words p").first
+
+
+def test_crossover_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """It asks to be measured, is measured and stopped, and its sliders move picture and words."""
+    output = explorer(shown, 0)
+    assert (
+        output.locator(".empty")
+        .inner_text()
+        .startswith("No times of matmul float32 on this machine's CPU yet. Press “Measure here”")
+    )
+    output.get_by_role("button", name="Measure here").click()
+    output.locator("img").wait_for()  # as soon as both sides have a point
+    page.wait_for_function(
+        "root => root.querySelectorAll('.legend li').length >= 3", arg=output.element_handle()
+    )
+    output.get_by_role("button", name="Stop").click()
+    output.get_by_text("press again for the rest.").wait_for()
+    legend = output.locator(".legend").inner_text()
+    assert "GPU here: virtual NVIDIA H200" in legend
+    press(output, "Size n", "Home")
+    output.get_by_text("At n = 64: CPU ").first.wait_for()
+    line = output.locator(".marks .line")
+    before = line.evaluate("mark => mark.style.left")
+    press(output, "Size n", "ArrowRight")
+    output.get_by_text("At n = 76: CPU ").first.wait_for()
+    assert line.evaluate("mark => mark.style.left") != before
+    assert "At n = 76: CPU " in (output.locator("img").get_attribute("alt") or "")
+    first = output.locator("img").get_attribute("src")
+    output.locator(".widget-dropdown", has_text="Transfers").locator("select").select_option(
+        "both"
+    )
+    output.get_by_text("GPU with transfers both").first.wait_for()
+    assert output.locator("img").get_attribute("src") != first
+    press(output, "Link", "ArrowRight")
+    output.get_by_text("computed for PCIe 3 (15.8 GB/s)").first.wait_for()
+    screenshot(page, "crossover", tmp_path)
+
+
+def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
+    """A slider driven faster than anything draws ends where it was left."""
+    output = explorer(shown, 0)
+    press(output, "Size n", "Home")
+    for _ in range(25):
+        page.keyboard.down("ArrowRight")
+    for _ in range(17):
+        page.keyboard.down("ArrowLeft")
+    page.keyboard.up("ArrowLeft")
+    output.get_by_text("At n = 256: CPU ").first.wait_for()
+
+
+def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
+    """Keys go from point to point, and what is there is read out."""
+    output = explorer(shown, 0)
+    output.locator(".stage").focus()
+    page.keyboard.press("ArrowRight")
+    assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
+    assert output.locator(".told").text_content() == output.locator(".tip").text_content()
+    assert output.locator(".told").get_attribute("aria-live") == "polite"
+    page.keyboard.press("Escape")
+    assert output.locator(".tip").is_hidden()
+
+
+def test_roofline_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """Predictions of a data sheet; what is measured here then has all roofs, hints and a table."""
+    output = explorer(shown, 1)
+    assert words(output).inner_text() == (
+        "Ringed, about 1.00 MiB moved: 3 points of 3 operations; predictions only."
+    )
+    press(output, "Bytes moved", "ArrowRight")
+    output.get_by_text("Ringed, about 4.00 MiB moved: ").first.wait_for()
+    output.locator(".widget-dropdown", has_text="GPU").locator("select").select_option(
+        "measured here"
+    )
+    output.locator(".empty", has_text="Nothing of float32").wait_for()
+    output.get_by_role("button", name="Measure here").click()
+    output.get_by_text("3 points measured.").wait_for(timeout=RUN_TIMEOUT_MS)
+    labels = output.locator(".legend").inner_text()
+    assert all(name in labels for name in ("data sheet", "live clocks", "measured"))
+    box = output.locator(".stage").bounding_box()
+    ring = output.locator(".marks .dot").first.bounding_box()
+    assert box is not None
+    assert ring is not None
+    page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
+    output.locator(".tip", has_text="predicted, refined: ").wait_for()
+    screenshot(page, "roofline", tmp_path)
+    output.locator("summary", has_text="Data as a table").click()
+    output.locator(".table td", has_text="softmax").first.wait_for()
+    with page.expect_download() as download:
+        output.get_by_role("button", name="Download data").click()
+    assert download.value.suggested_filename == "roofline.csv"
+    assert (
+        download.value.path().read_text("utf-8").startswith("workload,size,dtype,cache,measured_s")
+    )
+
+
+def test_explorers_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """Text stays readable in a dark theme; the picture keeps its white paper."""
+    page.get_by_text("Settings", exact=True).first.click()
+    page.get_by_text("Theme", exact=True).first.hover()
+    page.get_by_text("JupyterLab Dark", exact=True).first.click()
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    output = explorer(shown, 0)
+    output.scroll_into_view_if_needed()
+    page.wait_for_timeout(1_000)
+    screenshot(page, "dark", tmp_path)
+    colour = words(output).evaluate("line => getComputedStyle(line).color")
+    assert all(int(part) > 150 for part in colour.strip("rgba()").split(",")[:3])

@@ -1,0 +1,237 @@
+"""The timeline as a learner uses it: in a real JupyterLab, with mouse, wheel and keyboard."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.jupyterlab import (
+    RUN_TIMEOUT_MS,
+    chromium,
+    lab,
+    needs_browser,
+    open_notebook,
+    put_notebook,
+    run_all,
+)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+__all__ = ["lab"]
+
+pytestmark = needs_browser
+
+CELLS = [
+    """\
+import torch, gpulab
+from gpulab.measurement import Span, Timeline
+from gpulab.tracing import timeline
+gpulab.use("H200")""",
+    """\
+x, host = torch.randn(1024, 1024, device="cuda"), torch.empty(1 << 20).pin_memory()
+side, done = torch.cuda.Stream(), torch.cuda.Event()
+def work():
+    y = x @ x
+    done.record()
+    with torch.cuda.stream(side):
+        copied = host.to("cuda", non_blocking=True)
+        side.wait_event(done)
+        y.relu()
+    torch.cuda.current_stream().wait_stream(side)
+    y.sum().item()
+timeline(work)""",
+    """\
+name = "<img src=x onerror='document.title=1'> & <b>bold</b>"
+Timeline((Span("kernel", name, "stream <i>0</i>", 0.0, 1e-5, 0),), "virtual", "NVIDIA H200")""",
+    """Timeline((), "virtual", "NVIDIA H200")""",
+    """\
+starts_s = [n * 2e-6 for n in range(50_000)]
+many = [Span("kernel", "k", "stream 0", start_s, start_s + 1e-6, 0) for start_s in starts_s]
+Timeline(tuple(many), "virtual", "NVIDIA H200")""",
+]
+
+
+@pytest.fixture(scope="module")
+def notebook_url(lab: str) -> str:  # the fixture
+    """Put a notebook with timelines into the folder of JupyterLab, and return its address."""
+    return put_notebook(lab, "timelines", CELLS)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator["Page"]:
+    """Open one page for all tests of this file, as running the notebook takes a while."""
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shown(notebook_url: str, page: "Page") -> "Locator":
+    """Run the notebook and return it."""
+    notebook = open_notebook(page, notebook_url)
+    run_all(page)
+    notebook.locator(".gpulab-timeline").nth(3).wait_for(timeout=RUN_TIMEOUT_MS)
+    return notebook
+
+
+def view_us(timeline: "Locator") -> tuple[float, float]:
+    """Return the times between which the timeline is shown, in microseconds."""
+    data = timeline.evaluate("root => [root.dataset.fromUs, root.dataset.toUs]")
+    return float(data[0]), float(data[1])
+
+
+def picture(page: "Page", name: str, tmp_path: Path) -> None:
+    """Save what is to be seen, for a person to look at."""
+    folder = Path(os.environ.get("GPULAB_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"timeline_{name}.png")
+
+
+def settle(page: "Page") -> None:
+    """Wait until a glide is over."""
+    page.wait_for_timeout(400)
+
+
+def centre(canvas: "Locator") -> tuple[float, float]:
+    """Return a place in the second lane of a timeline, in pixels of the page."""
+    box = canvas.bounding_box()
+    assert box is not None
+    return box["x"] + 500, box["y"] + 70
+
+
+def test_mouse_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """The wheel zooms once the picture was clicked, dragging pans, and the buttons do both."""
+    first = shown.locator(".gpulab-timeline").first
+    first.scroll_into_view_if_needed()
+    canvas = first.locator("canvas.chart")
+    settle(page)
+    whole = view_us(first)
+    picture(page, "whole", tmp_path)
+    page.mouse.move(*centre(canvas))
+    page.mouse.wheel(0, -200)
+    settle(page)
+    assert view_us(first) == whole  # the page scrolls
+    canvas.scroll_into_view_if_needed()
+    canvas.click(position={"x": 500, "y": 70})
+    page.mouse.wheel(0, -400)
+    settle(page)
+    near = view_us(first)
+    assert whole[0] < near[0] < near[1] < whole[1]
+    picture(page, "zoomed", tmp_path)
+    x, y = centre(canvas)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 100, y, steps=4)
+    page.mouse.up()
+    settle(page)
+    moved = view_us(first)
+    assert moved[0] > near[0]
+    assert moved[1] - moved[0] == pytest.approx(near[1] - near[0])
+    first.get_by_role("button", name="Show all of the timeline").click()
+    settle(page)
+    assert view_us(first) == pytest.approx(whole)
+    first.get_by_role("button", name="Zoom in").click()
+    settle(page)
+    assert view_us(first)[1] - view_us(first)[0] == pytest.approx((whole[1] - whole[0]) / 1.6)
+
+
+def test_keys_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """Keys go from span to span, follow arrows, zoom and pan; what is selected is told."""
+    first = shown.locator(".gpulab-timeline").first
+    canvas, told = first.locator("canvas.chart"), first.locator(".told")
+    assert told.get_attribute("aria-live") == "polite"
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    settle(page)
+    assert told.inner_text().startswith("From 0 µs to 1")
+    whole = view_us(first)
+    page.keyboard.press("ArrowRight")
+    assert told.inner_text().startswith("launch cudaLaunchKernel, on host, from ")
+    assert "starts mm on stream 0" in told.inner_text()
+    page.keyboard.press("l")
+    assert told.inner_text().startswith("kernel mm, on stream 0, from ")
+    page.keyboard.press("ArrowDown")
+    assert ", on stream 1, " in told.inner_text()
+    page.keyboard.press("Enter")
+    settle(page)
+    near = view_us(first)
+    assert near[1] - near[0] < whole[1] - whole[0]
+    picture(page, "selected", tmp_path)
+    page.keyboard.press("-")
+    settle(page)
+    assert view_us(first)[1] - view_us(first)[0] > near[1] - near[0]
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    page.keyboard.press("Shift+ArrowRight")
+    settle(page)
+    assert view_us(first)[0] > near[0]
+    page.keyboard.press("End")
+    assert told.inner_text().startswith("event, on stream 1, at ")
+    page.keyboard.press("ArrowRight")
+    assert told.inner_text() == "This is the last span of the lane."
+    # no key has reached the notebook, for which 0 0 would restart the kernel
+    assert len(shown.locator(".jp-CodeCell").all()) == len(CELLS)
+
+
+def test_names_are_text_in_the_browser(shown: "Locator", page: "Page") -> None:
+    """Markup in a name is shown as it is written; nothing of it runs."""
+    second = shown.locator(".gpulab-timeline").nth(1)
+    second.locator("canvas.chart").focus()
+    page.keyboard.press("ArrowRight")
+    assert "<img src=x onerror='document.title=1'> & <b>bold</b>, on stream <i>0</i>" in (
+        second.locator(".told").inner_text()
+    )
+    assert second.locator("img, b, i").count() == 0
+    assert page.title() != "1"
+
+
+def test_nothing_and_too_much_in_the_browser(
+    shown: "Locator",
+    page: "Page",
+    tmp_path: Path,
+) -> None:
+    """A timeline without spans says so; one with too many says that it is thinned."""
+    empty, many = (shown.locator(".gpulab-timeline").nth(n) for n in (2, 3))
+    assert empty.locator("canvas").count() == 0
+    assert empty.locator(".empty").inner_text() == (
+        "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
+    )
+    assert many.locator(".note").inner_text().startswith("50,000 spans, drawn as ")
+    many.scroll_into_view_if_needed()
+    settle(page)
+    picture(page, "many", tmp_path)
+
+
+def test_timeline_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+    """The picture follows the theme of JupyterLab as soon as it changes."""
+    first = shown.locator(".gpulab-timeline").first
+    paper = "root => root.querySelector('canvas.chart').getContext('2d').getImageData(2, 2, 1, 1)"
+    assert first.evaluate(f"{paper}.data[0]") > 200
+    page.get_by_text("Settings", exact=True).first.click()
+    page.get_by_text("Theme", exact=True).first.hover()
+    page.get_by_text("JupyterLab Dark", exact=True).first.click()
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    first.scroll_into_view_if_needed()
+    page.wait_for_timeout(1_000)
+    picture(page, "dark", tmp_path)
+    assert first.evaluate(f"{paper}.data[0]") < 60
+
+
+def test_busy_kernel_in_the_browser(shown: "Locator", page: "Page") -> None:
+    """Zooming needs no answer from the kernel, which is at something else."""
+    first = shown.locator(".gpulab-timeline").first
+    shown.locator(".jp-CodeCell .cm-content").first.click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("while True: pass")
+    page.keyboard.press("ControlOrMeta+Enter")
+    page.get_by_text("Python 3 (ipykernel) | Busy").wait_for()
+    before = view_us(first)
+    first.get_by_role("button", name="Zoom out").click()
+    first.get_by_role("button", name="Zoom in").click()
+    first.get_by_role("button", name="Zoom in").click()
+    settle(page)
+    assert view_us(first) != before
+    assert page.get_by_text("Python 3 (ipykernel) | Busy").is_visible()

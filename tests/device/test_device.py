@@ -1,0 +1,274 @@
+"""The choice of a GPU: precise in its reasons, in force per cell, undone on every way out."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.device import _device, _probe
+from gpulab.device._probe import Obstacle
+from gpulab.errors import NoGpuError, UnknownNameError, UnsupportedVersionError
+from gpulab.virtual import entered
+
+NO_GPU = Obstacle("torch 2.13.0 is a CPU build", "install a build for CUDA")
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend a machine without a GPU, wherever the tests run."""
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: NO_GPU)
+
+
+@pytest.fixture
+def _with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend a machine with a GPU that torch can use."""
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: None)
+    monkeypatch.setattr(_probe, "cuda_name", lambda: "NVIDIA L4")
+    monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
+    monkeypatch.setattr(_probe, "driver_version", lambda: "580.159.03")
+
+
+def test_auto_without_a_gpu() -> None:
+    """Without a GPU the virtual H200 stands in, and says why and what that means."""
+    chosen = gpulab.use()
+    assert str(chosen) == (
+        "NVIDIA H200, virtual: torch 2.13.0 is a CPU build, "
+        "so nothing here is measured on hardware"
+    )
+    assert (chosen.name, chosen.source) == ("NVIDIA H200", "virtual")
+    assert _device.current() is chosen
+
+
+@pytest.mark.usefixtures("_with_gpu")
+@pytest.mark.parametrize("gpu", ["auto", "cuda"])
+def test_a_real_gpu_is_taken(gpu: str) -> None:
+    """Where torch can use a GPU, it is the one in use."""
+    chosen = gpulab.use(gpu)
+    assert (chosen.source, chosen.virtual) == ("measured", None)
+    assert str(chosen) == "NVIDIA L4, real: torch can use it"
+
+
+@pytest.mark.usefixtures("_with_gpu")
+@pytest.mark.parametrize("gpu", ["A100", "a100"])
+def test_a_named_gpu_is_virtual_even_beside_a_real_one(gpu: str) -> None:
+    """A name asks for the virtual GPU of that name, in any case."""
+    chosen = gpulab.use(gpu)
+    assert chosen.source == "virtual"
+    assert str(chosen) == (
+        "NVIDIA A100-SXM4-80GB, virtual, extrapolated from its data sheet: it was asked for by "
+        "name, so nothing here is measured on hardware"
+    )
+
+
+def test_cuda_is_demanded_in_vain() -> None:
+    """The refusal says what is in the way and what to do, and changes nothing."""
+    before = gpulab.use("A100")
+    with pytest.raises(NoGpuError) as error:
+        gpulab.use("cuda")
+    assert str(error.value) == (
+        "no CUDA GPU can be used: torch 2.13.0 is a CPU build; install a build for CUDA"
+    )
+    assert _device.current() is before
+
+
+@pytest.mark.parametrize(
+    ("gpu", "hint"), [("H20", "did you mean 'H200'? "), ("cude", "did you mean 'cuda'? "), (7, "")]
+)
+def test_unknown_gpu(gpu: str, hint: str) -> None:
+    """An unknown name is answered with the nearest, and changes nothing."""
+    before = gpulab.use("A100")
+    with pytest.raises(UnknownNameError) as error:
+        gpulab.use(gpu)
+    assert str(error.value) == (
+        f"unknown GPU {gpu!r}; {hint}Known: A10, A100, A100-40GB, A100-PCIE, A10G, A40, "
+        "B200, GH200, H100, H100-PCIE, H200, L4, L40S, RTX3090, RTX4090, RTX5090, "
+        "RTXA6000, T4, V100, V100-PCIE, auto, cuda"
+    )
+    assert _device.current() is before
+
+
+def test_unsupported_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No GPU is chosen on a torch that nothing was tested with."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
+    with pytest.raises(UnsupportedVersionError, match=r"^torch 2\.4\.0 is not supported; "):
+        gpulab.use()
+
+
+def test_html_is_escaped() -> None:
+    """A notebook shows the same sentence, with the name emphasised."""
+    html = _device.Device("A<B", "measured", "why & how")._repr_html_()
+    assert html == "<p><strong>A&lt;B</strong>, real: why &amp; how</p>"
+
+
+def test_current_chooses_at_first_need() -> None:
+    """Who never chose gets what "auto" gives, and keeps it."""
+    first = _device.current()
+    assert first.reason == NO_GPU.reason
+    assert _device.current() is first
+
+
+def test_current_sees_a_gpu_entered_by_hand() -> None:
+    """Inside a with statement its GPU is the one in use, whatever was chosen."""
+    gpulab.use("A100")
+    with gpulab.virtual_gpu("T4") as by_hand:
+        assert _device.current().virtual is by_hand
+        said = str(_device.current())
+        assert said.startswith("Tesla T4, virtual, extrapolated from its data sheet: its context")
+    assert _device.current().name == "NVIDIA A100-SXM4-80GB"
+
+
+def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first choice inside a virtual GPU looks at the real torch, and comes back inside."""
+    seen = []
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: seen.append(entered()) or NO_GPU)
+    with gpulab.virtual_gpu("T4") as outer, outer:
+        gpulab.use("H100")
+        gpulab.doctor()
+        assert outer.entered
+    assert not outer.entered
+    assert seen == [None, None]
+
+
+def test_active_enters_and_leaves() -> None:
+    """Code that needs the GPU gets it for as long as it asks, also if it fails."""
+    chosen = gpulab.use("H200")
+
+    def fail_inside() -> None:
+        with _device.active() as in_use:
+            assert in_use is chosen
+            assert torch.cuda.is_available()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_inside()
+    assert entered() is None
+
+
+def test_active_inside_is_the_same_gpu() -> None:
+    """Asked for inside itself, the GPU stays entered until the outermost leaves."""
+    with _device.active() as outer:
+        with _device.active() as inner:
+            assert inner is outer
+        assert entered() is outer.virtual
+
+
+@pytest.mark.usefixtures("_with_gpu")
+def test_active_does_nothing_for_a_real_gpu() -> None:
+    """A real GPU is there already."""
+    with _device.active() as in_use:
+        assert in_use.virtual is None
+        assert entered() is None
+
+
+def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine's CUDA is claimed for a virtual GPU."""
+    monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
+    taken = _device.conditions()
+    assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
+        *("NVIDIA H200", None, None),
+    )
+    assert (taken.torch_version, taken.gpulab_version) == (torch.__version__, gpulab.__version__)
+    assert (taken.cache, taken.clock_before_mhz, taken.clock_after_mhz) == ("hot", None, None)
+    assert taken.python_version == ".".join(map(str, sys.version_info[:3]))
+    assert taken.taken_at.endswith("+00:00")
+
+
+@pytest.mark.usefixtures("_with_gpu")
+def test_conditions_of_a_real_gpu() -> None:
+    """A real GPU is recorded with its CUDA and its driver."""
+    taken = _device.conditions()
+    assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
+        *("NVIDIA L4", "13.0", "580.159.03"),
+    )
+
+
+def test_doctor_says_what_is_used_instead() -> None:
+    """The report names the GPU that stands in, without choosing it for the session."""
+    rows = {row.topic: row for row in gpulab.doctor().rows}
+    assert rows["GPU"].instead == "the virtual NVIDIA H200"
+    assert rows["virtual GPU"].state == "usable"
+    assert _device._session.device is None
+
+
+@pytest.mark.usefixtures("_with_gpu")
+def test_doctor_says_what_is_in_use() -> None:
+    """A real GPU is named, or the virtual one that was asked for beside it."""
+    assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "NVIDIA L4"
+    gpulab.use("T4")
+    assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "the virtual Tesla T4"
+
+
+def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails is reported by name."""
+
+    def broken(_gpu: str) -> None:
+        raise RuntimeError("no such private name")
+
+    monkeypatch.setattr(_device, "_make_virtual", broken)
+    gpu = {row.topic: row for row in gpulab.doctor().rows}["virtual GPU"]
+    assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
+
+
+# Runs cells in a real shell, and looks between them: is a virtual GPU entered, is time real?
+CELLS = """
+import json, sys, time
+from IPython.core.interactiveshell import InteractiveShell
+import gpulab
+from gpulab import virtual as session
+shell = InteractiveShell.instance()
+seen = []
+for cell in json.loads(sys.argv[1]):
+    ok = shell.run_cell(cell, store_history=False).success
+    seen.append([ok, session.entered() is None, shell.user_ns.pop("inside", None)])
+print(json.dumps(seen), file=sys.stderr)
+"""
+LOOK = "from gpulab import virtual as session\ninside = getattr(session.entered(), 'spec', None)"
+LOOK += "\ninside = inside and inside.name"
+
+
+def _run_cells(*cells: str) -> list[list[object]]:
+    """Return for each cell: did it succeed, was the GPU left, and which one was inside."""
+    done = subprocess.run(
+        [sys.executable, "-c", CELLS, json.dumps(cells)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+    )
+    return json.loads(done.stderr.splitlines()[-1])
+
+
+def test_cells_run_inside_and_the_kernel_outside() -> None:
+    """Each cell after the choice runs inside the virtual GPU; between cells it is left."""
+    use = "import gpulab; gpulab.use('A100')\n" + LOOK
+    assert _run_cells(LOOK, use, LOOK) == [
+        *[[True, True, None], [True, True, "A100"], [True, True, "A100"]],
+    ]
+
+
+@pytest.mark.parametrize(
+    "cell", ["1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing"]
+)
+def test_cells_that_fail_leave_as_well(cell: str) -> None:
+    """An error, Ctrl-C, a syntax error or an exit in a cell leaves the GPU like any other end."""
+    seen = _run_cells("import gpulab; gpulab.use('H200')", cell, LOOK)
+    assert seen[1:] == [[False, True, None], [True, True, "H200"]]
+
+
+def test_choosing_again_replaces() -> None:
+    """A second choice takes the place of the first at once, and a refused one changes nothing."""
+    again = "gpulab.use('A100')\n" + LOOK
+    seen = _run_cells("import gpulab; gpulab.use('T4')", again, LOOK, "gpulab.use('cuda')", LOOK)
+    assert [row[2] for row in seen] == [None, "A100", "A100", None, "A100"]
+
+
+def test_a_cell_that_runs_a_cell() -> None:
+    """Magics that run their body as a cell leave the outer one inside."""
+    nested = "get_ipython().run_cell('2 + 2')\n" + LOOK
+    assert _run_cells("import gpulab; gpulab.use('T4')", nested)[1] == [True, True, "T4"]

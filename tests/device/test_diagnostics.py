@@ -1,0 +1,315 @@
+"""What the machine has is found out without a guess, and each gap has its reason and its cure."""
+
+import ctypes
+import importlib.metadata
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gpulab.device import _diagnostics, _probe
+from gpulab.device._probe import Obstacle
+from gpulab.device._report import DiagnosisRow, Report
+from gpulab.errors import UnsupportedVersionError
+
+ROWS = Report(
+    (
+        DiagnosisRow("torch", "2.13.0", "supported"),
+        DiagnosisRow("GPU", "none", "a <CPU> build", "the virtual NVIDIA H200"),
+    )
+)
+
+
+def test_report_is_aligned_text() -> None:
+    """A terminal shows one aligned line a topic, with what is used instead."""
+    assert str(ROWS) == (
+        "torch  2.13.0  supported\n"
+        "GPU    none    a <CPU> build; used instead: the virtual NVIDIA H200"
+    )
+
+
+def test_report_is_a_table_with_headings() -> None:
+    """A notebook shows a table that a screen reader can walk, with everything escaped."""
+    html = ROWS._repr_html_()
+    assert html.count('scope="col"') == 3
+    assert html.count('scope="row"') == 2
+    assert "a &lt;CPU&gt; build; used instead: the virtual NVIDIA H200" in html
+
+
+def test_report_as_plain_data() -> None:
+    """The JSON names its schema and keeps every field of every row."""
+    assert ROWS.to_dict() == {
+        "schema": "gpulab.doctor/1",
+        "rows": [
+            {"topic": "torch", "state": "2.13.0", "reason": "supported", "instead": ""},
+            {
+                "topic": "GPU",
+                "state": "none",
+                "reason": "a <CPU> build",
+                "instead": "the virtual NVIDIA H200",
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize("version", ["3.10.14", "3.14.0", "2.7.18"])
+def test_unsupported_python(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another Python is refused with the ones that work."""
+    monkeypatch.setattr(platform, "python_version", lambda: version)
+    with pytest.raises(UnsupportedVersionError) as error:
+        _probe.check_versions()
+    assert str(error.value) == (
+        f"Python {version} is not supported; make an environment with Python 3.11, 3.12 or 3.13"
+    )
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "2.14.0", "3.0.0"])
+def test_unsupported_torch(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another torch is refused with the line that installs one that works."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: version)
+    with pytest.raises(UnsupportedVersionError) as error:
+        _probe.check_versions()
+    assert str(error.value) == (
+        f"torch {version} is not supported; "
+        'install a supported one: pip install "torch>=2.11,<2.14"'
+    )
+
+
+@pytest.mark.parametrize("python", ["3.11.0", "3.13.9"])
+@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.13.1+cu130"])
+def test_supported_versions(version: str, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends of both ranges are accepted."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: version)
+    monkeypatch.setattr(platform, "python_version", lambda: python)
+    _probe.check_versions()
+
+
+def _machine(
+    monkeypatch: pytest.MonkeyPatch, *, driver: tuple[int, int] | None, visible: str | None = None
+) -> None:
+    """Pretend a CUDA build of torch on a machine where it sees no GPU."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: "2.13.0+cu130")
+    monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
+    monkeypatch.setattr(_probe, "driver_cuda_version", lambda: driver)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+
+def test_cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch without CUDA is named as the reason."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: "2.13.0+cpu")
+    monkeypatch.setattr(_probe, "cuda_version", lambda: None)
+    assert _probe.cuda_obstacle() == Obstacle(
+        "torch 2.13.0 is a CPU build",
+        "install a build of torch for CUDA, or use the virtual GPU: gpulab.use()",
+    )
+
+
+def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CUDA build without a driver is told from one without a GPU."""
+    _machine(monkeypatch, driver=None)
+    assert _probe.cuda_obstacle() == Obstacle(
+        "torch 2.13.0 is built for CUDA 13.0, but no NVIDIA driver was found",
+        "install the NVIDIA driver for your GPU",
+    )
+
+
+def test_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that is too old is named with what it supports."""
+    _machine(monkeypatch, driver=(12, 4))
+    assert _probe.cuda_obstacle() == Obstacle(
+        "torch 2.13.0 is built for CUDA 13.0, but the NVIDIA driver supports CUDA 12.4 at most",
+        "update the NVIDIA driver, or install a torch built for an older CUDA",
+    )
+
+
+def test_hidden_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is hidden by the environment is told from a missing one."""
+    _machine(monkeypatch, driver=(13, 0), visible="")
+    assert _probe.cuda_obstacle() == Obstacle(
+        "torch 2.13.0 is built for CUDA 13.0, but CUDA_VISIBLE_DEVICES='' shows it no GPU",
+        "unset CUDA_VISIBLE_DEVICES and start Python again",
+    )
+
+
+def test_no_gpu_behind_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver without a GPU is said to be one."""
+    _machine(monkeypatch, driver=(13, 1))
+    assert _probe.cuda_obstacle() == Obstacle(
+        "torch 2.13.0 is built for CUDA 13.0 and the NVIDIA driver is there, "
+        "but no GPU is visible",
+        "check that nvidia-smi lists a GPU",
+    )
+
+
+def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch can use a GPU nothing stands in the way, whatever it warns of."""
+    _machine(monkeypatch, driver=(13, 0))
+
+    def is_available() -> bool:
+        warnings.warn("an old driver", UserWarning, stacklevel=1)
+        return True
+
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    assert _probe.cuda_obstacle() is None
+
+
+def test_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver tells its CUDA version as one number: 1000 times major plus 10 times minor."""
+
+    def answer(pointer: object) -> None:
+        pointer._obj.value = 12110  # type: ignore[attr-defined] # what byref() returns
+
+    library = SimpleNamespace(cuDriverGetVersion=answer)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
+    assert _probe.driver_cuda_version() == (12, 11)
+
+
+def test_driver_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the driver's library there is no driver."""
+    monkeypatch.setattr(_probe, "DRIVER_LIBRARY", "libno-such-driver.so.9")
+    assert _probe.driver_cuda_version() is None
+
+
+@pytest.fixture(autouse=True)
+def _fresh_driver_version() -> Iterator[None]:
+    """Forget the driver's version, which is read once a process and pretended here."""
+    yield
+    _probe.driver_version.cache_clear()
+
+
+def _nvml(init: Callable[[], None]) -> SimpleNamespace:
+    return SimpleNamespace(
+        NVMLError=RuntimeError,
+        nvmlInit=init,
+        nvmlShutdown=lambda: None,
+        nvmlSystemGetDriverVersion=lambda: "580.159.03",
+    )
+
+
+def _refuse() -> None:
+    raise RuntimeError("Driver Not Loaded")
+
+
+@pytest.mark.parametrize(
+    ("nvml", "state", "reason"),
+    [
+        (None, "unknown", "nvidia-ml-py is not installed"),
+        (_nvml(_refuse), "none found", "NVML answers: Driver Not Loaded"),
+    ],
+)
+def test_unreadable_driver(
+    nvml: object, state: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without NVML, or without its answer, results do without the driver's version."""
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type] # None: not there
+    lacking = "nothing; results carry no driver version"
+    assert _rows()["driver"] == DiagnosisRow("driver", state, reason, lacking)
+    _probe.driver_version.cache_clear()
+    assert _probe.driver_version() is None
+
+
+def test_driver_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's version is what NVML says."""
+    monkeypatch.setitem(sys.modules, "pynvml", _nvml(lambda: None))
+    assert _rows()["driver"] == DiagnosisRow("driver", "580.159.03", "read through NVML")
+    _probe.driver_version.cache_clear()
+    assert _probe.driver_version() == "580.159.03"
+
+
+def _rows(
+    obstacle: Obstacle | None = None, in_use: str = "NVIDIA H200", virtual: str | None = None
+) -> dict[str, DiagnosisRow]:
+    report = _diagnostics.examine(in_use=in_use, obstacle=obstacle, virtual=virtual)
+    return {row.topic: row for row in report.rows}
+
+
+def test_rows_without_a_gpu() -> None:
+    """Each thing that is missing says why, and what takes its place."""
+    rows = _rows(Obstacle("no driver", "install it"), "the virtual NVIDIA H200")
+    assert list(rows) == [
+        *["Python", "torch", "GPU", "driver", "clocks", "profiler", "virtual GPU", "JupyterLab"],
+    ]
+    assert rows["GPU"] == DiagnosisRow("GPU", "none", "no driver", "the virtual NVIDIA H200")
+    assert rows["clocks"] == DiagnosisRow(
+        *("clocks", "not readable", "there is no GPU to read", "nothing; results carry no clock")
+    )
+    assert rows["profiler"] == DiagnosisRow(
+        *("profiler", "not usable", "there is no GPU to trace", "CUDA events")
+    )
+
+
+def test_rows_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a GPU its clock is read, and the profiler is usable if torch was built with CUPTI."""
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    monkeypatch.setattr(torch.cuda, "clock_rate", lambda: 1980)
+    monkeypatch.setattr(torch.profiler, "supported_activities", lambda: activities)
+    rows = _rows()
+    assert rows["GPU"] == DiagnosisRow("GPU", "NVIDIA H200", "torch can use a CUDA GPU")
+    assert rows["clocks"] == DiagnosisRow("clocks", "1980 MHz", "read through NVML")
+    assert rows["profiler"] == DiagnosisRow(
+        "profiler", "usable", "this torch was built with CUPTI"
+    )
+
+
+def test_rows_with_a_gpu_that_tells_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that cannot be read and a profiler without CUPTI are said, not fatal."""
+    monkeypatch.setattr(torch.cuda, "clock_rate", _refuse)
+    monkeypatch.setattr(torch.profiler, "supported_activities", list)
+    rows = _rows()
+    assert rows["clocks"] == DiagnosisRow(
+        "clocks",
+        "not readable",
+        "NVML answers: Driver Not Loaded",
+        "nothing; results carry no clock",
+    )
+    assert rows["profiler"] == DiagnosisRow(
+        "profiler", "not usable", "this torch was built without CUPTI", "CUDA events"
+    )
+
+
+def test_broken_virtual_gpu_on_another_torch_names_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the torch is outside the supported range, a supported one is proposed."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: "2.14.0")
+    assert _rows(virtual="streams: gave a wrong result")["virtual GPU"].instead == (
+        "a CUDA GPU only, or a torch that is supported"
+    )
+
+
+def test_broken_virtual_gpu_is_reported() -> None:
+    """If even the virtual GPU fails, the report still stands and says so."""
+    assert _rows(virtual="KeyError: 'x'")["virtual GPU"] == DiagnosisRow(
+        "virtual GPU", "not usable", "KeyError: 'x'", "a CUDA GPU only"
+    )
+
+
+def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report does not refuse: it is what a person runs when something is wrong."""
+    monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
+    monkeypatch.setattr(platform, "python_version", lambda: "3.14.0")
+    rows = _rows()
+    assert rows["torch"].instead == 'nothing; pip install "torch>=2.11,<2.14"'
+    assert rows["Python"].instead == "nothing; make an environment with Python 3.11, 3.12 or 3.13"
+
+
+def test_missing_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without JupyterLab the report says how to get it."""
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert _rows()["JupyterLab"] == DiagnosisRow(
+        "JupyterLab",
+        "not installed",
+        "the lessons need it",
+        "plain Python; or pip install jupyterlab",
+    )

@@ -1,0 +1,415 @@
+"""Right answers pass, typical wrong ones are told apart, and no answer breaks a notebook."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpulab import exercises
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.exercises import _html, _progress
+from gpulab.exercises._api import exercise_ids
+from gpulab.exercises.answers._forms import Choice, Letters, Table
+from gpulab.exercises.lesson_01 import first_blocked
+from gpulab.measurement import Conditions, Measurement
+
+IDS = (
+    *("00.sources", "00.read-the-line"),
+    *("01.hidden-sync", "01.what-was-timed", "01.queue-length"),
+    *("02.time-it-right", "02.snippet-quiz", "02.who-blocks"),
+    *("03.event-time", "03.wrong-stream", "03.floor", "03.one-sync-at-end"),
+    *("04.name-the-cost", "04.steady-state", "04.one-number", "04.two-humps"),
+    *("05.two-traces", "05.burst-or-settled", "05.which-to-discard", "05.in-turns", "05.gpu-util"),
+    *("06.choose-a-flush", "06.which-is-cold", "06.staircase", "06.hot-or-cold"),
+    *("07.gaps", "07.long-enough", "07.sync-inside", "07.graph-it", "07.capturable"),
+    *("07.which-rung", "08.five-waits", "08.copy-overlap", "08.two-reasons"),
+    *("08.find-the-races", "08.double-buffer", "08.record-stream", "08.backward"),
+    *("09.which-time", "09.meeting-point", "09.never-pays", "09.how-many", "09.what-it-says"),
+    *("10.least-time", "10.a100", "10.which-roof", "10.which-bound", "10.three-gaps"),
+)
+FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
+# Their answers are code, which is run.
+CODE = (
+    *("02.time-it-right", "03.event-time", "04.steady-state", "05.which-to-discard"),
+    *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer"),
+    *("09.how-many", "10.least-time"),
+)
+SOURCES = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}
+SNIPPETS = {
+    "a": ("launch", "wait after"),
+    "b": ("work and backlog", "wait before"),
+    "c": ("work", "none"),
+}
+BLOCKS = {
+    "torch.cuda.synchronize": "host",
+    "stream.synchronize": "host",
+    "event.synchronize": "host",
+    "stream.wait_event": "gpu",
+    "stream.wait_stream": "gpu",
+}
+# The launch queue of an H200: the first call pays for loading, one later waits for a second.
+CALLS_S = [400e-6] + [5e-6] * 1020 + [1.0] + [5e-6] * 278
+
+RIGHT: list[tuple[str, object]] = [
+    ("00.sources", SOURCES),
+    ("00.sources", {"A": "Virtual ", "B": "measured", "C": "recorded", "D": "virtual"}),
+    ("00.read-the-line", "c"),
+    ("00.read-the-line", " C "),
+    ("01.hidden-sync", {"a", "c", "e", "f", "g"}),
+    ("01.hidden-sync", "acefg"),
+    ("01.hidden-sync", "A, C, E, F, G"),
+    ("01.hidden-sync", ["g", "f", "e", "c", "a"]),
+    ("01.what-was-timed", "b"),
+    ("01.queue-length", 1000),
+    ("01.queue-length", 1021.0),
+    ("01.queue-length", np.int64(1050)),
+    ("02.snippet-quiz", SNIPPETS),
+    ("02.snippet-quiz", {key: list(value) for key, value in SNIPPETS.items()}),
+    ("02.who-blocks", BLOCKS),
+    ("02.who-blocks", {f"{name}()": who.upper() for name, who in BLOCKS.items()}),
+    ("03.wrong-stream", "b"),
+    ("03.floor", 3.1e-6),
+    ("03.floor", "3.1 µs"),
+    ("03.floor", "3100 ns"),
+    ("03.floor", np.float64(3.3e-6)),
+    ("03.one-sync-at-end", "b"),
+]
+WRONG: list[tuple[str, object, str]] = [
+    ("00.sources", SOURCES | {"a": "measured"}, "virtual-as-measured"),
+    ("00.sources", SOURCES | {"d": "measured"}, "virtual-as-measured"),
+    ("00.sources", SOURCES | {"c": "measured"}, "recorded-as-measured"),
+    ("00.sources", SOURCES | {"a": "recorded"}, "virtual-as-recorded"),
+    ("00.sources", SOURCES | {"d": "recorded"}, "virtual-as-recorded"),
+    ("00.sources", SOURCES | {"b": "virtual"}, "wrong-source"),
+    ("00.sources", {"a": "virtual", "b": ...}, "incomplete"),
+    ("00.sources", SOURCES | {"e": "virtual"}, "not-a-choice"),
+    ("02.snippet-quiz", SNIPPETS | {"a": ("launch",)}, "not-a-choice"),
+    ("02.snippet-quiz", SNIPPETS | {"a": ("launch", "wait after", "none")}, "not-a-choice"),
+    ("02.snippet-quiz", SNIPPETS | {"a": "launch"}, "not-a-choice"),
+    ("00.read-the-line", "a", "range-of-samples"),
+    ("00.read-the-line", "b", "spread-of-samples"),
+    ("00.read-the-line", "d", "accuracy"),
+    ("01.hidden-sync", "abcdefgh", "all"),
+    ("01.hidden-sync", set(), "none"),
+    ("01.hidden-sync", "abcefg", "metadata"),
+    ("01.hidden-sync", "acdefg", "another-launch"),
+    ("01.hidden-sync", "acefgh", "non-blocking-copy"),
+    ("01.hidden-sync", "cefg", "missed-item"),
+    ("01.hidden-sync", "aceg", "missed-branch"),
+    ("01.hidden-sync", "aefg", "missed-print"),
+    ("01.hidden-sync", "acfg", "missed-copy"),
+    ("01.hidden-sync", "acef", "missed-copy"),
+    ("01.what-was-timed", "a", "parallel-myth"),
+    ("01.what-was-timed", "c", "start-of-kernel"),
+    ("01.what-was-timed", "d", "transfer"),
+    ("01.queue-length", 5e-6, "duration"),
+    ("01.queue-length", 999, "too-few"),
+    ("01.queue-length", 1051, "too-many"),
+    ("02.snippet-quiz", SNIPPETS | {"a": ("work", "none")}, "late-wait"),
+    ("02.snippet-quiz", SNIPPETS | {"a": ("work and backlog", "none")}, "late-wait"),
+    ("02.snippet-quiz", SNIPPETS | {"b": ("work", "none")}, "backlog"),
+    ("02.snippet-quiz", SNIPPETS | {"c": ("work and backlog", "wait before")}, "idle-queue"),
+    ("02.snippet-quiz", SNIPPETS | {"b": ("launch", "wait after")}, "wrong-reading"),
+    ("02.snippet-quiz", SNIPPETS | {"b": ("work and backlog", "wait after")}, "wrong-fix"),
+    ("02.snippet-quiz", {"a": ("launch", "wait after")}, "incomplete"),
+    ("02.who-blocks", BLOCKS | {"stream.wait_event": "host"}, "wait-is-gpu-side"),
+    ("02.who-blocks", BLOCKS | {"event.synchronize": "gpu"}, "synchronize-blocks-host"),
+    ("02.who-blocks", {}, "incomplete"),
+    ("03.wrong-stream", "a", "brackets-the-text"),
+    ("03.wrong-stream", "c", "raises"),
+    ("03.wrong-stream", "d", "legacy-default"),
+    ("03.floor", 1.28e-6, "empty-pair"),
+    ("03.floor", 3.1, "forgot-units"),
+    ("03.floor", 3.1e-3, "forgot-units"),
+    ("03.floor", 5.44e-6, "reading-not-floor"),
+    ("03.floor", 40.0, "ratio"),
+    ("03.floor", 2e-6, "too-small"),
+    ("03.floor", 2e-5, "too-large"),
+    ("03.one-sync-at-end", "a", "sync-on-gpu"),
+    ("03.one-sync-at-end", "c", "clocks"),
+    ("03.one-sync-at-end", "d", "elapsed-waits"),
+]
+STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, True, np.arange(3), {"a": ("b",)}]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_answered() -> Iterator[None]:
+    """Each test starts, and leaves, with nothing answered."""
+    _progress.SESSION.entries.clear()
+    yield
+    _progress.SESSION.entries.clear()
+
+
+@pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
+def test_right_answers_pass(exercise_id: str, answer: object) -> None:
+    """However it is written, a right answer is right, and it is told why."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code, verdict.exercise_id) == (True, "", exercise_id)
+    assert bool(verdict)
+    assert str(verdict).startswith("Right. ")
+
+
+@pytest.mark.parametrize(("exercise_id", "answer", "code"), WRONG)
+def test_typical_mistakes_are_recognised(exercise_id: str, answer: object, code: str) -> None:
+    """Each has a name of its own and at least a sentence about what the mistake was."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    assert not verdict
+    assert re.fullmatch(r"Not yet\. .{30,}[.?)]", str(verdict), re.DOTALL)
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+@pytest.mark.parametrize("blank", [..., None])
+def test_no_answer_is_no_mistake(exercise_id: str, blank: object) -> None:
+    """The placeholder is answered with how to answer; nothing is counted."""
+    verdict = exercises.check(exercise_id, blank)
+    assert verdict.ok is None
+    assert str(verdict) == f"Not answered yet. {exercises.ask(exercise_id).judge.how}"
+    assert exercises.progress().n_right == 0
+    assert str(_progress.SESSION.entry(exercise_id)) == "not yet"
+
+
+@pytest.mark.parametrize("answer", STRANGE, ids=repr)
+@pytest.mark.parametrize("exercise_id", [name for name in IDS if name not in CODE])
+def test_strange_answers_are_met_with_the_form(exercise_id: str, answer: object) -> None:
+    """What is no answer at all is shown back, beside how to answer; nothing is raised."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
+    assert verdict.message.endswith(exercises.ask(exercise_id).judge.how)
+
+
+def test_long_answers_are_shortened() -> None:
+    """A page of numbers given as answer is not printed back."""
+    message = exercises.check("00.read-the-line", list(range(1000))).message
+    assert message == (
+        "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16... is no possible answer. "
+        'Answer with one letter of a, b, c, d, for example "a".'
+    )
+
+
+def test_several_mistakes_are_counted_and_one_is_explained() -> None:
+    """The most telling mistake comes first; the others are only announced."""
+    message = exercises.check("01.hidden-sync", "bd").message
+    assert message.startswith("b: the host knows the shape")
+    assert message.endswith("(6 more to find after this one.)")
+    table = exercises.check("00.sources", SOURCES | {"a": "measured", "c": "measured"}).message
+    assert table.endswith("(Wrong so far: a, c.)")
+
+
+def test_unknown_exercises_name_the_nearest() -> None:
+    """A slip of the pen in the id is an error of the notebook, with the cure in it."""
+    known = ", ".join(sorted(IDS))
+    for door in (exercises.ask, exercises.hint, exercises.readings):
+        with pytest.raises(UnknownNameError) as error:
+            door("01.hidden-sink")
+        assert str(error.value) == (
+            f"unknown exercise '01.hidden-sink'; did you mean '01.hidden-sync'? Known: {known}"
+        )
+    with pytest.raises(UnknownNameError, match="unknown exercise"):
+        exercises.check("01.hidden-sink", ...)
+
+
+def test_every_exercise_is_listed_in_the_order_of_the_lessons() -> None:
+    """Lesson authors and learners see the same list."""
+    assert exercise_ids() == IDS
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_every_exercise_is_whole(exercise_id: str) -> None:
+    """A question, at least two hints, at least two diagnoses, choices for every letter."""
+    exercise = exercises.ask(exercise_id)
+    judge = exercise.judge
+    assert len(exercise.hints) >= 2
+    if isinstance(judge, Choice):
+        assert exercise.choices is not None
+        assert set(exercise.choices) == {judge.right, *judge.wrong}
+    if isinstance(judge, Letters):
+        assert exercise.choices is not None
+        assert set(exercise.choices) == judge.right | set(judge.wrongly_in)
+        assert judge.right == set(judge.missing)
+    if isinstance(judge, Table):
+        assert {key for key, _ in judge.wrong} <= set(judge.right)
+    codes = {code for name, _, code in WRONG if name == exercise_id}
+    assert exercise_id in CODE or exercise_id >= FIRST_WITH_A_FILE or len(codes) >= 2
+    assert str(exercise).startswith(f"{exercise_id}: {exercise.question}")
+    assert str(exercise).endswith(judge.how)
+
+
+def test_questions_show_choices_listings_and_readings_as_text() -> None:
+    """Choices are a list, code is code, readings are a table; all of it is escaped."""
+    page = exercises.ask("01.hidden-sync")._repr_html_()
+    assert "<li><strong>a</strong>: <code>y.sum().item()</code></li>" in page
+    assert "<pre>t0 = time.perf_counter()\ny = x @ x              # on the GPU\nLINE\n" in page
+    assert "if (y &gt; 0).any(): pass" in page
+    assert "<table" in exercises.ask("03.floor")._repr_html_()
+
+
+def test_boxes_and_tables_take_no_markup_from_their_text() -> None:
+    """Text, listings, choices, headings and cells are escaped, wherever they come from."""
+    tag = "<b>"
+    parts = [
+        _html.paragraphs(f"{tag}\n\n    {tag}"),
+        _html.options({tag: f"{tag} `{tag}`"}),
+        _html.table(tag, [tag], [[tag]]),
+    ]
+    assert [part.count("&lt;b&gt;") for part in parts] == [2, 3, 3]
+    assert not any(tag in part for part in parts)
+
+
+def test_verdicts_are_announced_with_sign_and_word() -> None:
+    """Colour is never alone: right, wrong and open differ in a sign and in words."""
+    pages = [
+        exercises.check("00.read-the-line", answer)._repr_html_() for answer in ("c", "a", ...)
+    ]
+    words = ["✓</span> Right.", "✗</span> Not yet.", "?</span> Not answered yet."]
+    assert all(word in page for word, page in zip(words, pages, strict=True))
+    assert all(page.startswith('<div role="status"') for page in pages)
+    assert "&lt;b&gt;" in exercises.check("00.read-the-line", "<b>")._repr_html_()
+
+
+def test_hints_come_one_after_the_other() -> None:
+    """Each call gives the next one; the last stays."""
+    first, second, third = (exercises.hint("03.floor") for _ in range(3))
+    assert str(first) == (
+        "Hint 1 of 2. Is it the ratio or the difference of the two columns that stays the same?"
+    )
+    assert (
+        str(second) == str(third) == "Hint 2 of 2. One row holds no kernel at all: leave it out."
+    )
+    assert 'role="status"' in first._repr_html_()
+
+
+def test_progress_counts_answers_and_hints() -> None:
+    """What was right once stays right; hints and tries are counted, blanks are not."""
+    exercises.check("00.read-the-line", "c")
+    exercises.check("00.read-the-line", "a")
+    exercises.check("01.what-was-timed", "a")
+    exercises.hint("01.what-was-timed")
+    assert str(exercises.progress()).splitlines() == [
+        "1 of 5 exercises right",
+        "  00.sources              not yet  0 answers, 0 hints",
+        "  00.read-the-line        right    2 answers, 0 hints",
+        "  01.hidden-sync          not yet  0 answers, 0 hints",
+        "  01.what-was-timed       tried    1 answer, 1 hint",
+        "  01.queue-length         not yet  0 answers, 0 hints",
+    ]
+    page = exercises.progress()._repr_html_()
+    assert page.startswith("<table><caption>1 of 5 exercises right</caption>")
+    assert "<td>01.what-was-timed</td><td>tried</td><td>1</td><td>1</td>" in page
+
+
+def test_progress_shows_the_lessons_that_were_met() -> None:
+    """A notebook has its own kernel: exercises of other lessons are left out of its table."""
+    assert [name for name, _ in exercises.progress().rows] == list(IDS)
+    exercises.check("01.hidden-sync", ...)
+    assert [name for name, _ in exercises.progress().rows] == [i for i in IDS if i[:2] == "01"]
+
+
+def as_measurement(samples_s: list[float]) -> Measurement:
+    """Return a measurement of these samples."""
+    here = Conditions(
+        "NVIDIA H200",
+        torch_version="",
+        python_version="",
+        gpulab_version="",
+        cuda_version=None,
+        driver_version=None,
+        cache="hot",
+        taken_at="",
+    )
+    return Measurement(tuple(samples_s), "naive", "virtual", here)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (1021, ""),
+        (1072, ""),
+        (970, ""),
+        (1300, "all-launches"),
+        (279, "blocked-calls"),
+        (960, "too-few"),
+        (1100, "too-many"),
+        (5e-6, "duration"),
+    ],
+)
+def test_queue_is_judged_by_the_learners_own_readings(answer: float, code: str) -> None:
+    """Call number 1,022 was the one that waited, so 1,021 fit, give or take 5 %."""
+    for readings in (CALLS_S, np.array(CALLS_S), as_measurement(CALLS_S)):
+        assert exercises.check("01.queue-length", answer, readings=readings).diagnosis_code == code
+    frame = pd.DataFrame({"duration_s": CALLS_S})
+    assert exercises.check("01.queue-length", answer, readings=frame).diagnosis_code == code
+
+
+@pytest.mark.parametrize("calls_s", [[5e-6] * 300, [2.0] + [5e-6] * 300, [5e-6] * 20 + [1.0]])
+def test_queue_that_never_filled_up_is_told(calls_s: list[float]) -> None:
+    """Readings without a jump, or too few, cannot answer; a slow first call is no jump."""
+    verdict = exercises.check("01.queue-length", 1021, readings=calls_s)
+    assert verdict.diagnosis_code == "never-blocked"
+
+
+def test_a_slow_first_call_does_not_hide_the_jump() -> None:
+    """What the first use costs may be longer than the wait for a full queue."""
+    assert first_blocked([2.0, *CALLS_S[1:]]) == 1021
+
+
+@pytest.mark.parametrize("bend", [300, 1300])
+def test_queue_that_fills_up_without_a_head_start_is_found_at_the_bend(bend: int) -> None:
+    """Without a long kernel in front, calls become as slow as the GPU, and stay so."""
+    rng = np.random.default_rng(0)
+    calls_s = np.r_[np.full(bend, 6e-6), np.full(2000 - bend, 18e-6)] * rng.normal(1, 0.05, 2000)
+    calls_s[200] = 200e-6  # the operating system's
+    found = first_blocked([float(value) for value in calls_s])
+    assert found is not None
+    assert abs(found - bend) <= 1
+
+
+def test_floor_is_judged_by_the_learners_own_readings() -> None:
+    """Own pairs of another GPU have another constant; the empty pair is left out of it."""
+    own = pd.DataFrame({"kernel_s": [0, 1e-6, 1e-5], "pair_s": [2e-6, 6e-6, 1.5e-5]})
+    assert exercises.check("03.floor", 5e-6, readings=own)
+    assert exercises.check("03.floor", 3.1e-6, readings=own).diagnosis_code == "too-small"
+    assert exercises.check("03.floor", 2e-6, readings=own).diagnosis_code == "empty-pair"
+
+
+@pytest.mark.parametrize("own", [[1, 2], pd.DataFrame({"kernel_s": [0.0], "pair_s": [1.0]})])
+def test_readings_without_a_kernel_are_refused(own: object) -> None:
+    """Whoever wrote the cell must see it, so it is an error with its cure."""
+    with pytest.raises(InvalidOptionError) as error:
+        exercises.check("03.floor", 3.1e-6, readings=own)
+    assert str(error.value) == (
+        "readings must be a frame with kernel_s and pair_s, and a kernel in some row"
+    )
+
+
+def test_recorded_readings_say_so() -> None:
+    """The frame names its source, so a plot of it does too."""
+    frame = exercises.readings("03.floor")
+    assert list(frame.columns) == ["work", "kernel_s", "pair_s", "source", "device_name"]
+    assert set(frame["source"]) == {"recorded"}
+    assert ((frame["pair_s"] - frame["kernel_s"])[1:] * 1e6).round(1).between(3.0, 3.1).all()
+
+
+def test_exercises_without_readings_say_so() -> None:
+    """Asking for numbers that nobody gives is an error with its cure."""
+    with pytest.raises(InvalidOptionError) as error:
+        exercises.readings("00.sources")
+    assert str(error.value) == "exercise '00.sources' has no readings; take your own"
+
+
+def test_public_names_load_on_first_use() -> None:
+    """The package lists its names; anything else is an AttributeError as of any module."""
+    assert dir(exercises) == sorted(exercises.__all__)
+    assert all(getattr(exercises, name) for name in exercises.__all__)
+    with pytest.raises(AttributeError) as error:
+        _ = exercises.nothing
+    assert str(error.value) == "No gpulab.exercises attribute nothing"
+
+
+def test_readings_are_shown_in_readable_units() -> None:
+    """A table of seconds could not be answered by reading: 0.000001 has one digit."""
+    html = exercises.ask("03.floor")._repr_html_()
+    assert "<td>1.28 µs</td>" in html
+    assert "0.000001" not in html

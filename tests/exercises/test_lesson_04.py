@@ -1,0 +1,693 @@
+"""The lesson on warm-up: each right answer passes, and each typical mistake gets its own words."""
+
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import gpulab
+from gpulab import device, exercises, stats
+from gpulab.device import _device
+from gpulab.errors import InvalidOptionError
+from gpulab.exercises import _progress
+from gpulab.exercises.lesson_04 import figures, traces
+from gpulab.exercises.lesson_04.first_use import in_a_new_process
+
+COSTS = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
+HUMPS = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
+
+Rule = Callable[[Sequence[float]], Any]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_answered() -> Iterator[None]:
+    """Each test starts, and leaves, with nothing answered."""
+    _progress.SESSION.entries.clear()
+    yield
+    _progress.SESSION.entries.clear()
+
+
+def rule(
+    samples_s: Sequence[float], *, tolerance: float = 0.03, row: int = 3, check: bool = True
+) -> int:
+    """Find the start as the notebook's solution does, with its parts to be switched off."""
+    values = np.array(samples_s)
+    tail = values[len(values) // 2 :]
+    before, behind = np.array_split(tail, 2)
+    level_s = np.median(tail)
+    if check and abs(np.median(behind) - np.median(before)) > 0.02 * level_s:
+        return len(values)
+    inside = np.abs(values - level_s) < tolerance * level_s
+    rows = np.convolve(inside, np.ones(row), "valid") == row
+    return int(np.argmax(rows)) if rows.any() else len(values)
+
+
+def below_mean(samples_s: Sequence[float]) -> int:
+    """Take the first sample below the mean of all."""
+    return int(np.argmax(np.array(samples_s) < np.mean(samples_s)))
+
+
+def after_last_outlier(samples_s: Sequence[float]) -> int:
+    """Wait until nothing at all lies above the level."""
+    values = np.array(samples_s)
+    high = np.flatnonzero(values > 1.05 * np.median(values[len(values) // 2 :]))
+    return int(high.max()) + 1
+
+
+def shifted(by: int) -> Rule:
+    """Find the start as the solution does, and miss it by some."""
+    return lambda samples_s: min(max(rule(samples_s) + by, 0), len(samples_s))
+
+
+def seconds(samples_s: Sequence[float]) -> float:
+    """Return the time of the first steady sample, not its place."""
+    return samples_s[min(rule(samples_s), len(samples_s) - 1)]
+
+
+def broken(samples_s: Sequence[float]) -> int:
+    """Call a list as if it were an array."""
+    return samples_s.argmin()  # type: ignore[attr-defined, no-any-return]  # the mistake under test
+
+
+RIGHT: list[tuple[str, object]] = [
+    ("04.name-the-cost", COSTS),
+    ("04.name-the-cost", {key.upper(): f" {cost.title()}" for key, cost in COSTS.items()}),
+    ("04.steady-state", rule),
+    ("04.steady-state", stats.steady_from),
+    ("04.steady-state", lambda samples_s: np.int64(rule(samples_s))),
+    ("04.steady-state", lambda samples_s: float(rule(samples_s))),
+    ("04.steady-state", shifted(3)),
+    ("04.one-number", 41.2e-6),
+    ("04.one-number", "41.2 µs"),
+    ("04.one-number", np.float64(41.2e-6)),
+    ("04.two-humps", HUMPS),
+    ("04.two-humps", {run: list(words) for run, words in HUMPS.items()}),
+]
+
+WRONG: list[tuple[str, object, str, str]] = [
+    (
+        "04.name-the-cost",
+        COSTS | {"b": "allocation"},
+        "kernel-or-memory",
+        (
+            "b and d: both take a millisecond or less, but they come back for other reasons. "
+            "A new operation needs a kernel that was not loaded; a new tensor needs memory. "
+            "exp_ and sin_ work in place and ask for none. (Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"d": "kernel"},
+        "kernel-or-memory",
+        (
+            "b and d: both take a millisecond or less, but they come back for other reasons. "
+            "A new operation needs a kernel that was not loaded; a new tensor needs memory. "
+            "exp_ and sin_ work in place and ask for none. (Wrong so far: d.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"a": "library", "c": "context"},
+        "context-or-library",
+        (
+            "a and c: the context is paid by the first call of all, whatever it is, and never"
+            " again. c comes a second time, for another type of number. (Wrong so far: a, c.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"c": "context"},
+        "context-or-library",
+        (
+            "a and c: the context is paid by the first call of all, whatever it is, and never"
+            " again. c comes a second time, for another type of number. (Wrong so far: c.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"b": "library"},
+        "library-or-kernel",
+        (
+            "b and c: one plain kernel loads in less than a millisecond. A product needs a "
+            "library, with its handle and hundreds of kernels: that takes a hundred times as "
+            "long. (Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"c": "kernel"},
+        "library-or-kernel",
+        (
+            "b and c: one plain kernel loads in less than a millisecond. A product needs a "
+            "library, with its handle and hundreds of kernels: that takes a hundred times as "
+            "long. (Wrong so far: c.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"e": "kernel"},
+        "search-or-load",
+        (
+            "e: it is slow at each size that is new, and fast when a size comes back. A "
+            "kernel that was loaded serves every size: compare the last call of b. (Wrong so "
+            "far: e.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"e": "library"},
+        "search-or-load",
+        (
+            "e: it is slow at each size that is new, and fast when a size comes back. A "
+            "kernel that was loaded serves every size: compare the last call of b. (Wrong so "
+            "far: e.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"b": "search"},
+        "kernel-not-search",
+        (
+            "b: sin_ has the shape of exp_ and is slow; the last call has a new shape and is "
+            "fast. Not the shape is new in the slow calls, but the operation. (Wrong so far: "
+            "b.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"d": "search"},
+        "wrong-cost",
+        (
+            "Look at which of the four calls are slow, and at what is new in just these. "
+            "(Wrong so far: d.)"
+        ),
+    ),
+    (
+        "04.name-the-cost",
+        COSTS | {"d": ...},
+        "incomplete",
+        "There is no answer yet for d.",
+    ),
+    (
+        "04.steady-state",
+        lambda _: 10,
+        "guessed-count",
+        (
+            "Your function leaves out 10 iterations of every loop, whatever is in it. For one"
+            " loop that is too many, for another too few: look at the samples."
+        ),
+    ),
+    (
+        "04.steady-state",
+        len,
+        "never",
+        (
+            "In 'one slow call' your rule finds no steady state, but there is one. Real "
+            "samples scatter by some per mille: allow for it, and for a stray one."
+        ),
+    ),
+    (
+        "04.steady-state",
+        below_mean,
+        "mean-as-level",
+        (
+            "Your rule takes the first sample below the mean for the start. The slow first "
+            "calls pull the mean up, so nearly everything lies below it. Take the level from "
+            "the end of the loop, with the median."
+        ),
+    ),
+    (
+        "04.steady-state",
+        after_last_outlier,
+        "outlier-as-warm-up",
+        (
+            "In 'one late outlier' your rule waits until after the outlier. One slow call "
+            "among fast ones is no warm-up: allow a few of them, and let the median deal with"
+            " them."
+        ),
+    ),
+    (
+        "04.steady-state",
+        lambda samples_s: rule(samples_s, row=1),
+        "one-lucky-call",
+        (
+            "In 'a lucky call' your rule starts at a single fast sample, and the next ones "
+            "are slow again. Ask for several in a row."
+        ),
+    ),
+    (
+        "04.steady-state",
+        lambda samples_s: rule(samples_s, check=False),
+        "still-moving",
+        (
+            "In 'still moving' the times grow to the last iteration, but your rule names a "
+            "start. Compare two parts of the end with each other: if they differ, return "
+            "len(samples_s)."
+        ),
+    ),
+    (
+        "04.steady-state",
+        lambda samples_s: rule(samples_s, tolerance=1e-5),
+        "never",
+        (
+            "In 'one slow call' your rule finds no steady state, but there is one. Real "
+            "samples scatter by some per mille: allow for it, and for a stray one."
+        ),
+    ),
+    (
+        "04.steady-state",
+        shifted(-1),
+        "too-early",
+        (
+            "In 'one slow call' your rule starts at 0, where an iteration still takes 704 "
+            "times the level of the end."
+        ),
+    ),
+    (
+        "04.steady-state",
+        shifted(12),
+        "too-late",
+        (
+            "In 'one slow call' your rule starts at 13; the loop is steady from 1 on. Being "
+            "late is safe, but it wastes good samples: is your tolerance too small?"
+        ),
+    ),
+    (
+        "04.steady-state",
+        seconds,
+        "not-an-index",
+        (
+            "For 'one slow call' your function returned 0.00014815300085388116. Return the "
+            "index of the first steady iteration, a whole number from 0 to 60: how many to "
+            "leave out, not how long they take."
+        ),
+    ),
+    (
+        "04.steady-state",
+        lambda samples_s: f"{rule(samples_s)} s",
+        "not-an-index",
+        (
+            "For 'one slow call' your function returned '1 s'. Return the index of the first "
+            "steady iteration, a whole number from 0 to 60: how many to leave out, not how "
+            "long they take."
+        ),
+    ),
+    (
+        "04.steady-state",
+        lambda samples_s: rule(samples_s) - 2,
+        "not-an-index",
+        (
+            "For 'one slow call' your function returned -1. Return the index of the first "
+            "steady iteration, a whole number from 0 to 60: how many to leave out, not how "
+            "long they take."
+        ),
+    ),
+    (
+        "04.steady-state",
+        broken,
+        "raised",
+        "Your function raised AttributeError: 'list' object has no attribute 'argmin'",
+    ),
+    (
+        "04.steady-state",
+        lambda: 3,
+        "raised",
+        (
+            "Your function raised TypeError: <lambda>() takes 0 positional arguments but 1 "
+            "was given"
+        ),
+    ),
+    (
+        "04.one-number",
+        traces.samples()["duration_s"].mean(),
+        "mean",
+        (
+            "That is the mean. Two calls of thirteen made it seven times as long as the "
+            "others: no call took that long. It answers how long thirteen calls take "
+            "together."
+        ),
+    ),
+    (
+        "04.one-number",
+        "40.7 µs",
+        "minimum",
+        (
+            "That is the minimum: the luckiest call. It gets smaller the more often you "
+            "measure, and in other work it may be one that found everything in the cache."
+        ),
+    ),
+    (
+        "04.one-number",
+        41.36e-6,
+        "strays-thrown-out",
+        (
+            "That is the mean of what you left over. It comes near, but where to cut was your"
+            " choice (what of the 43.9 µs?). The median needs no cut."
+        ),
+    ),
+    (
+        "04.one-number",
+        136.3e-6,
+        "largest-thrown-out",
+        (
+            "That is the mean without the largest. One stray is still in it, and pulls it to "
+            "three times the others. How many would you throw out next time?"
+        ),
+    ),
+    (
+        "04.one-number",
+        40.8e-6,
+        "not-sorted",
+        (
+            "That is the sample in the middle of the list, which is in the order taken. Sort "
+            "it first."
+        ),
+    ),
+    (
+        "04.one-number",
+        41.2,
+        "forgot-units",
+        (
+            "The digits are right, the unit is not: a plain number is read as seconds. Write "
+            '12.5e-6 for 12.5 µs, or the text "12.5 µs".'
+        ),
+    ),
+    (
+        "04.one-number",
+        41.2e-3,
+        "forgot-units",
+        (
+            "The digits are right, the unit is not: a plain number is read as seconds. Write "
+            '12.5e-6 for 12.5 µs, or the text "12.5 µs".'
+        ),
+    ),
+    (
+        "04.one-number",
+        "1 ms",
+        "no-median",
+        "Sort the thirteen samples. The number asked for stands in the middle.",
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"a": ("outliers", "median")},
+        "hump-as-outliers",
+        (
+            "A third of the calls or more, all of about the same length, are no outliers: "
+            "outliers are few and lie anywhere. This is a second way in which the work runs. "
+            "(Wrong so far: a.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"b": ("outliers", "two numbers")},
+        "hump-as-outliers",
+        (
+            "A third of the calls or more, all of about the same length, are no outliers: "
+            "outliers are few and lie anywhere. This is a second way in which the work runs. "
+            "(Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"a": ("cache", "two numbers")},
+        "histogram-only",
+        (
+            "The two histograms look alike, since a histogram forgets the order. Look at the "
+            "samples in the order taken: does the time change once and stay, or go to and "
+            "fro? (Wrong so far: a.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"b": ("clock", "median")},
+        "histogram-only",
+        (
+            "The two histograms look alike, since a histogram forgets the order. Look at the "
+            "samples in the order taken: does the time change once and stay, or go to and "
+            "fro? (Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"a": ("clock", "median")},
+        "median-of-two-humps",
+        (
+            "The median lies in whichever hump holds more than half of the calls. A few calls"
+            " more or less, and it jumps to the other one. (Wrong so far: a.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"b": ("cache", "mean")},
+        "mean-of-two-humps",
+        (
+            "The mean lies between the humps, at a time that hardly any call took. It is "
+            "right for a sum, as long as the shares stay as they are. (Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        HUMPS | {"b": ("cache", "fast hump")},
+        "fast-hump-only",
+        (
+            "The fast hump is what the work can do, not what it does: the slow calls will "
+            "come in your program, too. Name it only with its condition. (Wrong so far: b.)"
+        ),
+    ),
+    (
+        "04.two-humps",
+        {"a": ("clock", "two numbers")},
+        "incomplete",
+        "There is no answer yet for b.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
+def test_right_answers_pass(exercise_id: str, answer: object) -> None:
+    """However it is written, a right answer is right, and it is told why."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (True, ""), verdict.message
+    assert verdict.message.endswith(".")
+
+
+@pytest.mark.parametrize(("exercise_id", "answer", "code", "message"), WRONG)
+def test_mistakes_are_told_apart(
+    exercise_id: str, answer: object, code: str, message: str
+) -> None:
+    """Each typical mistake has its name and its own words."""
+    verdict = exercises.check(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code), verdict.message
+    assert verdict.message == message
+
+
+@pytest.mark.parametrize("stub", [lambda _: None, lambda _: ...])
+def test_rule_that_returns_nothing_is_no_answer(stub: Rule) -> None:
+    """A function that is still empty is answered with how to write it."""
+    verdict = exercises.check("04.steady-state", stub)
+    assert verdict.ok is None
+    assert verdict.message == exercises.ask("04.steady-state").judge.how
+
+
+@pytest.mark.parametrize("answer", [3, "rule", [1, 5]])
+def test_rule_must_be_a_function(answer: object) -> None:
+    """A guessed number is met with the form of the answer."""
+    verdict = exercises.check("04.steady-state", answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
+
+
+def test_rule_cannot_change_the_loops() -> None:
+    """Whoever sorts the list in place spoils it for nobody."""
+
+    def sorts(samples_s: list[float]) -> int:
+        samples_s.sort()
+        return 0
+
+    exercises.check("04.steady-state", sorts)
+    assert exercises.check("04.steady-state", rule).ok
+
+
+def test_loops_are_what_their_names_say() -> None:
+    """Inside the range that is right the samples are at the level; before it one is not."""
+    for trace in traces.traces():
+        level_s = np.median(trace.samples_s[30:])
+        assert len(trace.samples_s) == 60
+        if trace.first < 60:
+            assert abs(trace.samples_s[trace.last] / level_s - 1) < 0.02
+            assert trace.samples_s[trace.first - 1] / level_s - 1 > 0.1
+    assert len(traces.to_frame()) == 360
+
+
+def test_two_runs_have_two_humps_each() -> None:
+    """Run a changes once; run b changes in both directions, often."""
+    runs = dict(iter(traces.two_runs().groupby("series")["duration_s"]))
+    changes = {}
+    for name, durations_s in runs.items():
+        low_s, high_s = stats.modes(durations_s.to_numpy())
+        changes[name] = int(np.abs(np.diff(durations_s > (low_s + high_s) / 2)).sum())
+    assert changes == {"run a": 1, "run b": 32}
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "columns"),
+    [
+        ("04.name-the-cost", ["trace", "first call", "second call", "third call", "fourth call"]),
+        ("04.one-number", ["call", "duration_s"]),
+    ],
+)
+def test_readings(exercise_id: str, columns: list[str]) -> None:
+    """The numbers of a question can be had as a frame."""
+    assert list(exercises.readings(exercise_id).columns) == columns
+
+
+def test_calls_are_those_of_the_virtual_gpu() -> None:
+    """The traces of the exercise are what a virtual H200 shows that is new."""
+    calls = exercises.readings("04.name-the-cost").set_index("trace")
+    assert calls.loc["a", "first call"] == "torch.cuda.synchronize(): 334 ms"
+    with gpulab.virtual_gpu("H200") as virtual:
+        begin_s = virtual.now_s
+        torch.cuda.synchronize()
+        assert round(virtual.now_s - begin_s, 3) == 0.334
+
+
+# The figures
+
+
+def frame(**series: Sequence[float]) -> pd.DataFrame:
+    """Return loops in the form that the figures take."""
+    rows = [(i, s, name) for name, times_s in series.items() for i, s in enumerate(times_s)]
+    return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
+
+
+def test_iterations_are_drawn_in_one_unit_with_the_start_ringed() -> None:
+    """Far apart times get a log axis, and a ring lies on the first steady iteration."""
+    ax = Figure().add_subplot()
+    loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
+    figures.iterations(loops, ax, steady={"a": 1, "b": 3})
+    line, ring, other = ax.lines
+    np.testing.assert_allclose(line.get_xydata(), [[0, 1000], [1, 1], [2, 1]])
+    np.testing.assert_allclose(ring.get_xydata(), [[1, 1]])
+    np.testing.assert_allclose(other.get_ydata(), [2, 2, 2])
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "time per call (µs)")
+    assert ax.get_xlabel() == "iteration, from 0"
+
+
+def test_iterations_relative_to_the_shortest() -> None:
+    """Each loop is divided by its own shortest call; near times get a linear axis."""
+    ax = Figure().add_subplot()
+    figures.iterations(frame(a=[2.0, 3.0], b=[5e-6, 1e-5]), ax, relative=True)
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[1, 1.5], [1, 2]]
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("linear", "time per call (times the shortest)")
+
+
+def test_long_loops_are_lines_without_markers() -> None:
+    """Above sixty iterations markers would run into each other."""
+    ax = Figure().add_subplot()
+    figures.iterations(frame(a=[1.0] * 60, b=[1.0] * 61), ax)
+    assert [line.get_marker() for line in ax.lines] == ["o", ""]
+
+
+def test_histograms_count_every_call() -> None:
+    """The bars of a series add up to its calls, and lie at times of its shortest."""
+    ax = Figure().add_subplot()
+    figures.histograms(frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6]), ax, n_bins=2)
+    drawn = [patch.get_data() for patch in ax.patches]  # type: ignore[attr-defined]  # StepPatch
+    assert [counts.tolist() for counts, _, _ in drawn] == [[2, 1], [1, 1]]
+    assert drawn[0][1].tolist() == [1, 1.5, 2]
+
+
+def test_first_uses_stand_beside_the_second() -> None:
+    """Each row has both times, in one unit, on a log axis."""
+    ax = Figure().add_subplot()
+    costs = pd.DataFrame({"what": ["x", "y"], "first_s": [1e-3, 2e-3], "second_s": [1e-6, 4e-6]})
+    figures.first_uses(costs, ax)
+    first, second = ax.lines
+    np.testing.assert_allclose(first.get_xydata(), [[1000, 0], [2000, 1]])
+    np.testing.assert_allclose(second.get_xydata(), [[1, 0], [4, 1]])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        figures.iterations,
+        figures.histograms,
+        figures.first_uses,
+    ],
+)
+def test_figures_name_a_missing_column(figure: Callable[..., object]) -> None:
+    """A frame of something else is refused, with the columns that are needed."""
+    with pytest.raises(InvalidOptionError, match=r"^the frame has no column .*; it must have "):
+        figure(pd.DataFrame({"time": [1.0]}), Figure().add_subplot())
+
+
+# A new process
+
+
+def first_and_second() -> list[float]:
+    """Wait twice for a GPU that may be new."""
+    import time  # as the notebook has it
+
+    times_s = []
+    for _ in range(2):
+        start_s = time.perf_counter()
+        torch.cuda.synchronize()
+        times_s.append(time.perf_counter() - start_s)
+    return times_s
+
+
+def sum_of_ones() -> list[float]:
+    """Use torch, and return numbers that lose nothing on the way."""
+    return [0.1, 1e-9, float(torch.ones(3).sum())]
+
+
+@pytest.fixture
+def _session() -> Iterator[None]:
+    """Leave the choice of the GPU as it was."""
+    before = _device._session.device
+    yield
+    _device._session.device = before
+
+
+@pytest.mark.usefixtures("_session")
+def test_virtual_gpu_is_new_each_time() -> None:
+    """The context is paid for in each run, on a GPU of the name that was chosen."""
+    _device.use("A100")
+    for _ in range(2):
+        first_s, second_s = in_a_new_process(first_and_second)
+        assert first_s > 0.3
+        assert second_s < 1e-4
+    assert _device.current().virtual is not None
+    assert _device.current().virtual.spec.name == "A100"
+
+
+@pytest.fixture
+def _real(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say that a real GPU is in use; nothing asks it for anything."""
+    real = _device.Device("NVIDIA H200", "measured", "for this test")
+    monkeypatch.setattr(device, "current", lambda: real)
+
+
+@pytest.mark.usefixtures("_real")
+def test_real_gpu_gets_a_new_process() -> None:
+    """The function runs in another Python, and its numbers come back whole."""
+    assert in_a_new_process(sum_of_ones) == [0.1, 1e-9, 3.0]
+
+
+@pytest.mark.usefixtures("_real")
+def test_what_fails_in_the_new_process_is_told() -> None:
+    """The error carries what the new process said, here of a function inside another."""
+
+    def inside() -> list[float]:
+        return [1.0]
+
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        in_a_new_process(inside)
+    (note,) = error.value.__notes__
+    assert note.startswith("the new process said: File ")
+    assert note.endswith("IndentationError: unexpected indent")

@@ -1,0 +1,343 @@
+"""A learner's flush is judged by what it leaves, and each mistake about caches has its name."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import gpulab
+from gpulab.errors import InvalidOptionError
+from gpulab.exercises import lesson_06
+from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises.lesson_06._flush_choice import explain_flush
+from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
+from gpulab.exercises.lesson_06.figures import staircase
+from gpulab.timing import flusher
+from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
+
+CHOOSE, WHICH, STAIRCASE, STATES = lesson_06.EXERCISES
+COLD = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
+STEPS = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
+WHEN = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
+
+RIGHT: list[tuple[Exercise, object]] = [
+    (WHICH, COLD),
+    (STAIRCASE, STEPS),
+    (STAIRCASE, {"Hot up to": 36, "cold from": 52, "L2 size": 60}),
+    (STATES, WHEN),
+]
+WRONG: list[tuple[Exercise, object, str, str]] = [
+    (WHICH, COLD | {"a": "cold"}, "fresh-inputs", "a: a fresh row is 8 kB."),
+    (WHICH, COLD | {"d": "cold"}, "names-not-memory", "d: the list has sixteen entries,"),
+    (WHICH, COLD | {"b": "cold"}, "too-few-in-turns", "b: two matrices of 8 MiB are 16 MiB"),
+    (WHICH, COLD | {"e": "cold"}, "written-is-hot", "e: the copy writes the weights,"),
+    (WHICH, COLD | {"c": "hot"}, "rotation-evicts", "c: between two uses of one matrix,"),
+    (WHICH, {"a": "hot"}, "incomplete", "There is no answer yet for b, c, d, e."),
+    (STAIRCASE, STEPS | {"l2 size": 36}, "step-is-not-size", "l2 size: the step tells"),
+    (STAIRCASE, STEPS | {"l2 size": 52}, "step-is-not-size", "l2 size: the step tells"),
+    (STAIRCASE, STEPS | {"cold from": 60}, "data-sheet", "You took the size of the L2"),
+    (STAIRCASE, STEPS | {"hot up to": 60}, "data-sheet", "You took the size of the L2"),
+    (STAIRCASE, STEPS | {"hot up to": 40}, "already-missing", "hot up to: at 40 MiB 8 %"),
+    (STAIRCASE, STEPS | {"cold from": 45}, "half-way", "cold from: 45 MiB is in the middle"),
+    (STAIRCASE, STEPS | {"hot up to": 30}, "wrong-size", "Divide hot_mb by cold_mb,"),
+    (STATES, WHEN | {"a": "hot"}, "always-hot", "a: hot is the state of a loop"),
+    (STATES, WHEN | {"b": "cold"}, "always-cold", "b: nothing else runs between two steps"),
+    (STATES, WHEN | {"c": "cold"}, "written-is-hot", "c: its input was written a moment ago"),
+    (STATES, WHEN | {"e": "cold"}, "clean-is-nobodys", "e: after a read flush nobody's"),
+    (STATES, WHEN | {"d": "rotated"}, "neighbours", "d: by itself means without"),
+    (STATES, WHEN | {"d": "hot"}, "flattered", "d: hot, 30 MiB come from the cache"),
+    (STATES, WHEN | {"b": "rotated"}, "wrong-state", "Ask what ran just before,"),
+]
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "cold-cache-h200.json"
+NAMES = {"sum": "sum", "linear layer": "linear, 1 row"}
+WAYS = (
+    *("hot", "read 2x", "write 256 MiB", "write 1x", "write 256 MiB, wait 1 ms"),
+    *("write 256 MiB, read 2x", "rotate 2x"),
+)
+STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, {"a": ("b",)}, {"flush": 3, "because": "c"}]
+
+
+@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
+def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
+    """A right answer is right, as a word or as a number, and it is told why."""
+    check_right(exercise, answer)
+
+
+@pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
+def test_typical_mistakes_are_recognised(
+    exercise: Exercise, answer: object, code: str, begins: str
+) -> None:
+    """Each has its own name, begins with what it is about, and ends as a sentence."""
+    check_mistake(exercise, answer, code, begins)
+
+
+@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+def test_every_exercise_is_whole(exercise: Exercise) -> None:
+    """Two hints or more, words for every key, and the placeholder is no answer."""
+    check_whole(exercise)
+
+
+@pytest.mark.parametrize("answer", STRANGE, ids=repr)
+@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
+    """What is no answer is shown back beside how to answer, and nothing is run."""
+    check_strange(exercise, answer)
+
+
+# The flush
+
+
+def reading() -> Callable[[], object]:
+    """Read twice the L2 of an H200."""
+    rows = torch.zeros(1920, 16384, device="cuda")
+    sums = torch.zeros(1920, device="cuda")
+    return lambda: torch.sum(rows, dim=1, out=sums)
+
+
+def writing() -> Callable[[], object]:
+    """Write zeros over as much."""
+    rows = torch.zeros(1920, 16384, device="cuda")
+    return rows.zero_
+
+
+def writing_then_reading() -> Callable[[], object]:
+    """Write, and clean up behind it."""
+    write, read = writing(), reading()
+    return lambda: (write(), read())
+
+
+def reading_then_writing() -> Callable[[], object]:
+    """Read, and spoil it."""
+    write, read = writing(), reading()
+    return lambda: (read(), write())
+
+
+def too_little() -> Callable[[], object]:
+    """Read a sixtieth of the L2."""
+    rows = torch.zeros(16, 16384, device="cuda")
+    return rows.sum
+
+
+def allocator() -> Callable[[], object]:
+    """Empty PyTorch's cache of memory, which is another."""
+    return torch.cuda.empty_cache
+
+
+def nothing() -> Callable[[], object]:
+    """Leave the cache as it is."""
+    return lambda: None
+
+
+def waiting() -> Callable[[], object]:
+    """Wait for the flush, as if it could be missed."""
+    read = reading()
+
+    def flush() -> None:
+        read()
+        torch.cuda.synchronize()
+
+    return flush
+
+
+def failing() -> Callable[[], object]:
+    """Ask for a buffer that nobody made."""
+    buffers: list[torch.Tensor] = []
+    return lambda: buffers[0]
+
+
+TIME = r"[\d.]+ µs"
+NUMBERS = re.compile(
+    rf"Behind your flush the layer takes {TIME}; hot it takes {TIME}, behind a flush that writes "
+    rf"{TIME}\. "
+)
+
+
+@pytest.mark.parametrize("make", [reading, writing_then_reading, lambda: flusher("read")])
+def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -> None:
+    """Whatever leaves the weights in memory and nothing to be written back is right."""
+    with gpulab.virtual_gpu("H200"):
+        verdict = judged(CHOOSE, {"flush": make(), "because": " C "})
+    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
+    assert NUMBERS.sub("", verdict.message, count=1) == (
+        "Cold and clean: as many bytes come from memory as after writing, and nothing goes there "
+        "that is not the layer's own."
+    )
+    assert NUMBERS.match(verdict.message)
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "begins"),
+    [
+        (writing, "dirty", "It is cold, and it waits for something"),
+        (reading_then_writing, "dirty", "It is cold, and it waits for something"),
+        (too_little, "still-hot", "So its weights were still in the cache."),
+        (allocator, "still-hot", "So its weights were still in the cache."),
+        (nothing, "still-hot", "So its weights were still in the cache."),
+        (waiting, "waits", "Your flush keeps the host until the GPU is done (synchronize,"),
+        (failing, "raised", "Your function raised IndexError: list index"),
+    ],
+)
+def test_flushes_with_faults_are_told_apart(
+    make: Callable[[], Callable[[], object]], code: str, begins: str
+) -> None:
+    """Hot, dirty, waiting and broken flushes are run, and each is told what it did."""
+    with gpulab.virtual_gpu("H200"):
+        verdict = judged(CHOOSE, {"flush": make(), "because": "c"})
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    assert NUMBERS.sub("", verdict.message, count=1).startswith(begins)
+    assert re.fullmatch(r"Not yet\. .{30,}[.)]", str(verdict), re.DOTALL)
+
+
+def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
+    """Whoever is told that a flush is dirty sees the reading, and what it is compared with."""
+    fault = explain_flush(FlushTrial(hot_s=7e-6, clean_s=9e-6, dirty_s=11e-6, own_s=10.8e-6))
+    assert fault is not None
+    assert fault.message == (
+        "Behind your flush the layer takes 10.8 µs; hot it takes 7.00 µs, behind a flush that "
+        "writes 11.0 µs. It is cold, and it waits for something that is not its own: your flush "
+        "writes, and what it wrote has to go to memory while the layer runs. Read instead, as "
+        "the last thing you do."
+    )
+
+
+@pytest.mark.parametrize(
+    ("letter", "code", "begins"),
+    [
+        ("a", "smaller-is-no-proof", "a: hot reads less still,"),
+        ("b", "cheap-is-no-proof", "b: true, and pleasant."),
+        ("d", "not-colder", "d: both are equally cold:"),
+        ("z", "not-a-choice", "'z' is no possible answer."),
+    ],
+)
+def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) -> None:
+    """A clean flush with a bad reason is praised for the one and corrected on the other."""
+    with gpulab.virtual_gpu("H200"):
+        verdict = judged(CHOOSE, {"flush": reading(), "because": letter})
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    praise = "The flush is cold and clean, its defence fails. "
+    assert verdict.message.startswith(praise + begins)
+
+
+@pytest.mark.parametrize("answer", [{"flush": ..., "because": "c"}, {"flush": print}])
+def test_half_an_answer_is_incomplete(answer: object) -> None:
+    """Nothing is run before both parts are there."""
+    verdict = judged(CHOOSE, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "incomplete")
+    assert verdict.message == "Both are needed: the flush, and the letter of its defence."
+
+
+def test_both_parts_open_is_no_answer() -> None:
+    """A dict of placeholders counts as not answered."""
+    verdict = judged(CHOOSE, {"flush": ..., "because": None})
+    assert verdict == Verdict(ok=None, message=CHOOSE.judge.how)
+
+
+@pytest.mark.parametrize(
+    ("own_s", "code"),
+    [(11.1e-6, "still-hot"), (11.3e-6, ""), (12.9e-6, ""), (13.1e-6, "dirty")],
+)
+def test_midpoints_divide_the_states(own_s: float, code: str) -> None:
+    """A reading belongs to the state that it is nearest to."""
+    trial = FlushTrial(hot_s=10e-6, clean_s=12.4e-6, dirty_s=13.6e-6, own_s=own_s)
+    fault = explain_flush(trial)
+    assert (fault.code if fault else "") == code
+
+
+@pytest.mark.parametrize("own_s", [9e-6, 11e-6])
+def test_states_that_do_not_differ_are_not_judged(own_s: float) -> None:
+    """On a GPU where flushing changes nothing, no flush is called wrong."""
+    assert explain_flush(FlushTrial(10e-6, 10.4e-6, 10.8e-6, own_s)) is None
+
+
+def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
+    """On another GPU the weights are smaller, so that the states can be told apart there too."""
+    with gpulab.virtual_gpu("A100"):
+        trial = run(flusher("write"))
+    assert trial.error is None
+    assert not trial.waits
+    assert trial.hot_s * 1.05 < trial.clean_s < trial.dirty_s
+    assert trial.own_s == trial.dirty_s
+
+
+# Readings and figure
+
+
+def test_recorded_readings_say_so() -> None:
+    """The frames name their source, so a plot of them does too."""
+    for exercise in (CHOOSE, STAIRCASE):
+        assert exercise.readings is not None
+        frame = exercise.readings()
+        assert set(frame["source"]) == {"recorded"}
+        assert set(frame["device_name"]) == {"NVIDIA H200"}
+
+
+def test_recorded_readings_are_those_of_the_results() -> None:
+    """The numbers in the exercises are what the benchmark recorded, rounded."""
+    results = json.loads(RESULTS.read_text())
+    assert STAIRCASE.readings is not None
+    for row in STAIRCASE.readings().itertuples():
+        name, size = NAMES[str(row.work)], str(row.working_set_mib)
+        memory, asked = results["bytes"][name][size], results["halves"][name][size]["hot"]
+        assert row.hot_mb == round(memory["hot"][0] / 1e6, 1)
+        assert row.cold_mb == round(memory["read 2x"][0] / 1e6, 1)
+        assert row.hot_crossing == pytest.approx(asked[2] / asked[0], abs=0.006)
+    assert CHOOSE.readings is not None
+    works = results["works"]["linear, 1 row"]["times_us"]["30"]
+    memory = results["bytes"]["linear, 1 row"]["30"]
+    for row, way in zip(CHOOSE.readings().itertuples(), WAYS, strict=True):
+        assert row.kernel_s == pytest.approx(works[way][0] * 1e-6, abs=1e-12)
+        found = tuple(round(moved / 1e6, 2) for moved in memory[way])
+        assert (row.from_memory_mb, row.to_memory_mb) == found
+
+
+def test_recorded_staircase_supports_its_key() -> None:
+    """The key follows from the readings: 5 % at most from memory, and 95 % at least."""
+    assert STAIRCASE.readings is not None
+    frame = STAIRCASE.readings()
+    share = (frame["hot_mb"] / frame["cold_mb"]).groupby(frame["working_set_mib"])
+    hot, cold = share.max() <= 0.05, share.min() >= 0.95
+    assert str(hot.index[hot].max()) == STEPS["hot up to"]
+    assert str(cold.index[cold].min()) == STEPS["cold from"]
+
+
+def test_recorded_flushes_support_their_key() -> None:
+    """After either flush the same bytes come from memory; only after writing others go there."""
+    assert CHOOSE.readings is not None
+    frame = CHOOSE.readings().set_index("run_ahead")
+    read, write = frame.loc["read 2 times the L2"], frame.loc["write 256 MiB"]
+    assert read["from_memory_mb"] == write["from_memory_mb"]
+    assert (read["to_memory_mb"], write["to_memory_mb"]) == (0.0, 10.42)
+
+
+def test_staircase_draws_each_series_and_the_size() -> None:
+    """One line a series in the order of sizes, from zero, and the size of the L2 when given."""
+    frame = pd.DataFrame(
+        {"size_mib": [4, 1, 2], "value": [3.0, 1.0, 2.0], "series": ["hot", "hot", "cold"]}
+    )
+    ax = staircase(frame, Figure().subplots(), value_label="time (µs)", l2_mib=60)
+    drawn = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in ax.lines}
+    assert drawn["hot"] == [[1, 1], [4, 3]]
+    assert drawn["cold"] == [[2, 2]]
+    assert drawn["size of the L2"] == [[60, 0], [60, 1]]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("working set (MiB)", "time (µs)")
+    assert ax.get_ylim() == pytest.approx((0, 3.45))
+    assert ax.get_xticks().tolist() == [1, 2, 4]
+    assert (ax.get_xscale(), ax.get_gid()) == ("log", "Line chart")
+    plain = staircase(frame, Figure().subplots(), value_label="x", size_label="buffer (MiB)")
+    assert len(plain.lines) == 2
+    assert plain.get_xlabel() == "buffer (MiB)"
+
+
+def test_staircase_without_its_columns() -> None:
+    """A frame that cannot be drawn is refused with the columns that it lacks."""
+    with pytest.raises(InvalidOptionError) as error:
+        staircase(pd.DataFrame({"value": [1]}), Figure().subplots(), value_label="x")
+    assert str(error.value) == (
+        "the frame has no column size_mib, series; it must have size_mib, value, series"
+    )

@@ -1,0 +1,453 @@
+"""Lesson 08: right answers pass, each typical mistake is named, and pipelines are really run."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import gpulab
+from gpulab.errors import InvalidOptionError
+from gpulab.exercises import lesson_08, machines
+from gpulab.exercises._exercise import Verdict
+from gpulab.exercises.lesson_08 import figures, pipelines
+from gpulab.exercises.lesson_08._double_buffer import DOUBLE_BUFFER
+
+mpl.use("agg")
+EXERCISES = {exercise.exercise_id: exercise for exercise in lesson_08.EXERCISES}
+WAITS = {
+    "torch.cuda.synchronize": ("abc", "after abc"),
+    "left.synchronize": ("ab", "after abc"),
+    "marker.synchronize": ("a", "after ac"),
+    "right.wait_event": ("none", "after ac"),
+    "right.wait_stream": ("none", "after abc"),
+    "y.item": ("c", "after c"),
+}
+REASONS = {
+    "two products": ("the gpu is full", "nothing"),
+    "two small kernels": ("the host is late", "fewer launches"),
+}
+RACES = {"pinned": ("fill", "copy", "host"), "device": ("copy", "compute", "copying")}
+KEPT = {name: "safe" if name in "bcf" else "corrupted" for name in "abcdef"}
+STEPS = {
+    "a": "none",
+    "b": "default waits for side",
+    "c": "third waits for default",
+    "d": "none",
+}
+RIGHT: dict[str, object] = {
+    "08.five-waits": WAITS,
+    "08.copy-overlap": "d",
+    "08.two-reasons": REASONS,
+    "08.find-the-races": RACES,
+    "08.record-stream": KEPT,
+    "08.backward": STEPS,
+}
+WRONG: list[tuple[str, object, str]] = [
+    ("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")}, "wait-is-gpu-side"),
+    ("08.five-waits", WAITS | {"right.wait_stream": ("ab", "after abc")}, "wait-is-gpu-side"),
+    ("08.five-waits", WAITS | {"y.item": ("none", "after c")}, "item-waits"),
+    (
+        "08.five-waits",
+        WAITS | {"marker.synchronize": ("ab", "after abc")},
+        "marker-is-not-the-stream",
+    ),
+    (
+        "08.five-waits",
+        WAITS | {"right.wait_event": ("none", "after abc")},
+        "marker-is-not-the-stream",
+    ),
+    ("08.five-waits", WAITS | {"left.synchronize": ("abc", "after abc")}, "one-stream-alone"),
+    ("08.five-waits", WAITS | {"y.item": ("abc", "after abc")}, "one-stream-alone"),
+    ("08.five-waits", WAITS | {"y.item": ("c", "after abc")}, "one-stream-alone"),
+    ("08.five-waits", WAITS | {"right.wait_stream": ("none", "after ab")}, "own-queue-first"),
+    ("08.five-waits", WAITS | {"right.wait_event": ("none", "at once")}, "own-queue-first"),
+    ("08.five-waits", WAITS | {"marker.synchronize": ("a", "after c")}, "launched-after-the-wait"),
+    ("08.five-waits", WAITS | {"torch.cuda.synchronize": ("none", "after abc")}, "wrong-host"),
+    ("08.five-waits", WAITS | {"right.wait_event": ("none", "after c")}, "wrong-order"),
+    ("08.copy-overlap", "a", "one-queue"),
+    ("08.copy-overlap", "b", "pageable"),
+    ("08.copy-overlap", "c", "already-asked"),
+    ("08.two-reasons", REASONS | {"two products": ("one stream", "nothing")}, "streams-are-two"),
+    (
+        "08.two-reasons",
+        REASONS | {"two small kernels": ("the gpu is full", "nothing")},
+        "small-does-not-fill",
+    ),
+    (
+        "08.two-reasons",
+        REASONS | {"two products": ("the host is late", "fewer launches")},
+        "launched-in-time",
+    ),
+    (
+        "08.two-reasons",
+        REASONS | {"two products": ("the gpu is full", "more streams")},
+        "more-streams",
+    ),
+    ("08.two-reasons", REASONS | {"two products": ("a wait", "nothing")}, "wrong-reason"),
+    (
+        "08.two-reasons",
+        REASONS | {"two products": ("the gpu is full", "pinned memory")},
+        "wrong-cure",
+    ),
+    ("08.find-the-races", RACES | {"device": ("fill", "copy", "host")}, "host-writes-device"),
+    ("08.find-the-races", RACES | {"pinned": ("copy", "fill", "host")}, "copy-writes-pinned"),
+    (
+        "08.find-the-races",
+        RACES | {"pinned": ("fill", "copy", "copying")},
+        "stream-cannot-hold-host",
+    ),
+    (
+        "08.find-the-races",
+        RACES | {"pinned": ("fill", "copy", "computing")},
+        "stream-cannot-hold-host",
+    ),
+    (
+        "08.find-the-races",
+        RACES | {"device": ("copy", "compute", "computing")},
+        "reader-waits-already",
+    ),
+    ("08.find-the-races", RACES | {"device": ("copy", "compute", "host")}, "host-need-not-wait"),
+    ("08.find-the-races", RACES | {"pinned": ("compute", "copy", "host")}, "wrong-writer"),
+    ("08.find-the-races", RACES | {"pinned": ("fill", "compute", "host")}, "wrong-reader"),
+    ("08.record-stream", KEPT | {"a": "safe"}, "del-does-not-wait"),
+    ("08.record-stream", KEPT | {"b": "corrupted"}, "record-stream"),
+    ("08.record-stream", KEPT | {"c": "corrupted"}, "order-is-enough"),
+    ("08.record-stream", KEPT | {"d": "safe"}, "wrong-direction"),
+    ("08.record-stream", KEPT | {"e": "safe"}, "wrong-tensor"),
+    ("08.record-stream", KEPT | {"f": "corrupted"}, "nothing-left-to-read"),
+    ("08.backward", STEPS | {"a": "default waits for side"}, "caller-waits-already"),
+    ("08.backward", STEPS | {"b": "none"}, "caller-was-side"),
+    ("08.backward", STEPS | {"c": "none"}, "other-stream"),
+    ("08.backward", STEPS | {"c": "third waits for side"}, "not-promised"),
+    ("08.backward", STEPS | {"d": "default waits for side"}, "default-not-concerned"),
+    ("08.backward", STEPS | {"b": "side waits for default"}, "wrong-wait"),
+]
+
+
+@pytest.fixture
+def _gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def judge(exercise_id: str, answer: object) -> Verdict:
+    """Judge an answer, whether or not the lesson is listed yet."""
+    return EXERCISES[exercise_id].judge(answer, None)
+
+
+def test_every_exercise_is_tested() -> None:
+    """Each has an answer that is right, hints, and says how to answer when there is none."""
+    assert set(EXERCISES) == {*RIGHT, "08.double-buffer"}
+    for exercise in EXERCISES.values():
+        verdict = exercise.judge(..., None)
+        assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
+        assert exercise.hints
+
+
+@pytest.mark.parametrize("exercise_id", RIGHT)
+def test_right_answers_pass(exercise_id: str) -> None:
+    """And nothing is diagnosed."""
+    verdict = judge(exercise_id, RIGHT[exercise_id])
+    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
+
+
+@pytest.mark.parametrize(("exercise_id", "answer", "code"), WRONG)
+def test_each_mistake_is_named(exercise_id: str, answer: object, code: str) -> None:
+    """A wrong answer gets the diagnosis of who gives it."""
+    verdict = judge(exercise_id, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+
+
+def test_every_diagnosis_of_the_tables_is_provoked() -> None:
+    """No diagnosis is there that no answer gets, and none is missing above."""
+    told = {(exercise_id, code) for exercise_id, _, code in WRONG}
+    for exercise_id in RIGHT:
+        form: Any = EXERCISES[exercise_id].judge
+        codes = {diagnosis.code for diagnosis in form.wrong.values()}
+        codes |= {diagnosis.code for diagnosis in getattr(form, "otherwise", ())}
+        unreachable = UNREACHABLE.get(exercise_id, set())
+        assert codes - unreachable == {code for name, code in told if name == exercise_id}
+
+
+# Fallbacks of tables in which every wrong word has a diagnosis of its own.
+UNREACHABLE = {"08.record-stream": {"wrong"}, "08.find-the-races": {"wrong-waiter"}}
+
+
+def test_a_wait_in_a_stream_is_told_in_words() -> None:
+    """The message of the commonest mistake, whole."""
+    verdict = judge("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")})
+    assert verdict.message == (
+        "wait_event and wait_stream put the wait into the queue of right. The host goes on at "
+        "once and knows nothing of a, b or c. (Wrong so far: right.wait_event.)"
+    )
+
+
+# The double buffer
+
+Pipeline = Callable[..., None]
+
+
+def buffered(  # noqa: PLR0913  # each is one fault
+    *,
+    host: bool = True,
+    device: bool = True,
+    arrival: bool = True,
+    device_sync: bool = False,
+    one_stream: bool = False,
+    shift: int = 0,
+) -> Pipeline:
+    """Return a double buffer with the waits that are asked for."""
+
+    def pipeline(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
+        current = torch.cuda.current_stream()
+        stream = current if one_stream else copying
+        for step in range(n_steps):
+            slot = slots[step % 2]
+            if host:
+                slot.copied.synchronize()
+            fill(slot.pinned, step)
+            if device:
+                stream.wait_event(slot.computed)
+            with torch.cuda.stream(stream):
+                slot.on_device.copy_(slot.pinned, non_blocking=True)
+                slot.copied.record()
+            if arrival:
+                current.wait_event(slot.copied)
+            compute(slots[(step + shift) % 2].on_device, step)
+            slots[(step + shift) % 2].computed.record()
+            if device_sync:
+                torch.cuda.synchronize()
+
+    return pipeline
+
+
+def raising(*_arguments: object) -> None:
+    """Raise, as a learner's function may."""
+    raise KeyError("slot")
+
+
+def lazy(slots: Any, _copying: object, fill: Any, _compute: object, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
+    """Fill, and never compute."""
+    for step in range(n_steps):
+        fill(slots[step % 2].pinned, step)
+
+
+PIPELINES: list[tuple[object, str, str]] = [
+    (buffered(), "", "Every step computed on its own data, no order is left open,"),
+    (
+        buffered(host=False, device=False),
+        "both-races",
+        "38 of 40 steps computed on wrong data. Both waits are missing",
+    ),
+    (buffered(host=False), "host-race", "38 of 40 steps computed on wrong data. The host refills"),
+    (buffered(device=False), "device-race", "37 of 40 steps computed on wrong data. A copy"),
+    (
+        buffered(arrival=False),
+        "copy-not-awaited",
+        "Every value was right this time, by luck: the order is left open. compute reads",
+    ),
+    (
+        buffered(device_sync=True),
+        "no-overlap",
+        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+    ),
+    (
+        buffered(one_stream=True),
+        "no-overlap",
+        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+    ),
+    (
+        buffered(device_sync=True, shift=1),
+        "wrong-data",
+        "40 of 40 steps computed on wrong data, although their order is fixed",
+    ),
+    (raising, "raised", "Your function raised KeyError: 'slot'"),
+    (lazy, "steps-missing", "For 40 steps your function called fill 40 times and compute 0 times"),
+    ("pipeline", "not-a-choice", "'pipeline' is no possible answer."),
+]
+
+
+@pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(("pipeline", "code", "beginning"), PIPELINES)
+def test_pipelines_are_told_apart(pipeline: object, code: str, beginning: str) -> None:
+    """By values, by order and by overlap, in this sequence, and the message says the numbers."""
+    verdict = judge("08.double-buffer", pipeline)
+    assert (verdict.diagnosis_code, bool(verdict)) == (code, code == "")
+    assert verdict.message.startswith(beginning)
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind of hazard that the listing cannot have still leads to the checker's report."""
+    with gpulab.hazards() as found:
+        side, x = torch.cuda.Stream(), torch.ones(8, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            x.add_(1)
+        x.fill_(0)
+    assert [hazard.kind for hazard in found] == ["write over a write"]
+    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: tuple(found))
+    assert judge("08.double-buffer", buffered()).diagnosis_code == "order-open"
+
+
+@pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "no-overlap")])
+def test_a_host_that_is_busy_for_once_is_no_mistake(
+    monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
+) -> None:
+    """A program beside it can delay all launches of a run; one that waits is always slow."""
+    runs = [pipelines.run(buffered(device_sync=True))] * n_disturbed
+    runs.append(pipelines.run(buffered()))
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    assert judge("08.double-buffer", buffered()).diagnosis_code == code
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_stub_is_not_answered() -> None:
+    """A function that does nothing is the placeholder, not a mistake."""
+    assert judge("08.double-buffer", lambda *_: None).ok is None
+    assert judge("08.double-buffer", lambda *_: ...).message == DOUBLE_BUFFER.judge.how
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_run_says_what_came_out() -> None:
+    """Values, time, overlap and whose numbers they are, in one line."""
+    seen = pipelines.run(buffered(device_sync=True), n_steps=4)
+    assert str(seen) == (
+        "0 of 4 steps computed on wrong data; 1.74 ms, overlap 0 % of what is possible "
+        "(virtual NVIDIA H200)"
+    )
+
+
+def test_overlap_is_a_share_of_what_is_possible() -> None:
+    """All but the first of the shorter steps can be hidden; more than that is no more than all."""
+    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, "here")
+    assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
+    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, "here")
+    assert (slow.hidden_s, slow.overlap) == (0.0, 0.0)
+    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, "here")
+    assert half.overlap == 0.5
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_pipeline_has_a_timeline() -> None:
+    """Of its own work alone: one copy and one sleep for each step, on two streams."""
+    shown = pipelines.timeline_of(buffered(), n_steps=3)
+    works = [span.name for span in shown.spans if span.is_work]
+    assert sum("sleep" in name for name in works) == 3
+    assert sum(span.kind == "copy" for span in shown.spans) == 3
+    assert len(shown.summary().devices[0].streams) == 2
+
+
+# Borrowed machines
+
+
+def test_two_gpus_are_lent_in_place_of_one() -> None:
+    """And the one in use is there again afterwards, also after an error."""
+    with gpulab.virtual_gpu("A100") as mine:
+        with pytest.raises(ZeroDivisionError), machines.two_gpus() as lent:
+            1 / ((torch.cuda.device_count() - 2) or (lent.virtual is mine))
+        assert torch.cuda.device_count() == 1
+        assert mine.entered
+
+
+def test_a_throwaway_gpu_is_another_one() -> None:
+    """Memory of the one in use is not counted there."""
+    with gpulab.virtual_gpu("A100"):
+        kept = torch.ones(1 << 20, device="cuda")
+        with machines.throwaway_gpu():
+            assert torch.cuda.device_count() == 1
+            assert torch.cuda.memory_allocated() == 0
+        assert kept.sum().item() == 1 << 20
+
+
+def test_two_gpus_are_taken_as_they_are() -> None:
+    """Where the machine in use has two, no other one is entered."""
+    with gpulab.virtual_gpu("A100", count=2) as mine, machines.two_gpus() as lent:
+        assert lent.virtual is mine
+
+
+# The figure
+
+RUNS = pd.DataFrame(
+    [("slow", 0.0, 6e-3, 0), ("faulty", 5.9e-3, 6e-3, 38), ("right", 5.4e-3, 6e-3, 0)],
+    columns=["program", "hidden_s", "possible_s", "n_wrong"],
+)
+
+
+def test_overlap_figure() -> None:
+    """One row a program: what was saved inside what was possible, wrong data told by a hatch."""
+    ax = figures.overlap(RUNS, Figure().add_subplot())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["slow", "faulty", "right"]
+    assert [text.get_text() for text in ax.texts] == ["0 %", "98 %", "90 %"]
+    widths = {
+        (round(bar.get_y() + 0.3), bar.get_hatch(), bar.get_fill()): round(bar.get_width(), 6)
+        for bar in ax.patches
+    }
+    possible = {(row, None, False): 6.0 for row in range(3)}
+    hidden = {(0, None, True): 0.0, (1, "//", True): 5.9, (2, None, True): 5.4}
+    assert widths == possible | hidden
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *("saved, values right", "saved, on wrong data", "possible"),
+    ]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "program")
+
+
+def test_overlap_figure_without_a_column() -> None:
+    """The message names what is missing."""
+    with pytest.raises(InvalidOptionError) as error:
+        figures.overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
+    assert str(error.value) == (
+        "the frame has no column n_wrong; it must have program, hidden_s, possible_s, n_wrong"
+    )
+
+
+@pytest.mark.usefixtures("_gpu")
+@pytest.mark.parametrize(
+    ("pipeline", "code", "n_runs"),
+    [
+        (buffered(shift=1, device_sync=True), "wrong-data", 1),
+        (buffered(), "", 1),
+        (buffered(device_sync=True), "no-overlap", 3),
+    ],
+)
+def test_only_what_is_slow_and_nothing_else_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline, code: str, n_runs: int
+) -> None:
+    """Another mistake is none of the host's, and no second run makes it good."""
+    runs: list[object] = []
+    run = pipelines.run
+    monkeypatch.setattr(pipelines, "run", lambda tried: runs.append(tried) or run(tried))
+    assert judge("08.double-buffer", pipeline).diagnosis_code == code
+    assert runs == [pipeline] * n_runs
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_repeated_run_is_judged_by_its_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run that overlaps well, but on wrong data, does not make a pipeline right."""
+    slow = pipelines.run(buffered(device_sync=True))
+    quick = replace(slow, n_wrong=3, duration_s=slow.duration_s - slow.possible_s)
+    runs = [slow, quick]
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    verdict = judge("08.double-buffer", buffered())
+    assert verdict.diagnosis_code == "wrong-data"
+    assert verdict.message.startswith("3 of 40 steps computed on wrong data")
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_best_of_the_tries_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict names its overlap, and not that of the last one."""
+    slow = pipelines.run(buffered(device_sync=True))
+    alone_s = slow.copies_s + slow.computes_s
+    shares = (0.1, 0.3, 0.2)
+    runs = [replace(slow, duration_s=alone_s - share * slow.possible_s) for share in shares]
+    monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    assert "the overlap is 30 % of" in judge("08.double-buffer", buffered()).message

@@ -1,0 +1,288 @@
+"""The lesson on crossovers: each mistake has its name, and its figures are those it tells."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from gpulab.exercises import lesson_09
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.lesson_09.break_even import NEVER, TRIALS, n_needed
+from gpulab.exercises.lesson_09.figures import crossings, crossings_of, nearest, short
+from gpulab.scaling import Crossover, crossover
+from gpulab.sweeps import Point, Task
+from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
+
+WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = lesson_09.EXERCISES
+TIMES = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
+PLACES = {"n": 40_404, "n_fast_gpu": 40_201, "n_slow_launch": 87_542}
+
+RIGHT: list[tuple[Exercise, object]] = [
+    (WHICH, TIMES),
+    (MEETING, PLACES),
+    (MEETING, {"n": 40_000, "n_fast_gpu": 40_000, "n_slow_launch": 87_000}),
+    (NEVER_PAYS, "c"),
+    (SAYS, "B"),
+]
+WRONG: list[tuple[Exercise, object, str, str]] = [
+    (WHICH, TIMES | {"a": "launch"}, "launch-is-no-work", "The launch returns before"),
+    (WHICH, TIMES | {"b": "launch"}, "launch-is-no-work", "The launch returns before"),
+    (WHICH, TIMES | {"c": "launch"}, "launch-is-no-work", "The launch returns before"),
+    (WHICH, TIMES | {"d": "until done"}, "nothing-waits", "d: which line of the colleague"),
+    (WHICH, TIMES | {"d": "kernel alone"}, "host-clock", "d: perf_counter is the host's"),
+    (WHICH, TIMES | {"a": "kernel alone"}, "the-user-waits-for-all", "a: the user waits"),
+    (WHICH, TIMES | {"b": "until done"}, "the-queue-hides-the-launch", "b: nobody waits"),
+    (WHICH, TIMES | {"c": "until done"}, "copies-are-part-of-it", "c: the data are not on"),
+    (WHICH, TIMES | {"c": "kernel alone"}, "copies-are-part-of-it", "c: the data are not"),
+    (WHICH, TIMES | {"a": "with copies"}, "no-copies-here", "Where are the data before,"),
+    (WHICH, TIMES | {"b": "with copies"}, "no-copies-here", "Where are the data before,"),
+    (WHICH, TIMES | {"d": "with copies"}, "which-part-is-waited-for", "Ask of each: who waits"),
+    (WHICH, {"a": "launch"}, "incomplete", "There is no answer yet for b, c, d."),
+    (MEETING, PLACES | {"n": 484_848}, "bytes-are-not-elements", "That is the number of bytes"),
+    (MEETING, PLACES | {"n": 121_212}, "three-tensors", "You count 4 bytes an element."),
+    (MEETING, PLACES | {"n": 60_606}, "result-forgotten", "You count 8 bytes an element,"),
+    (MEETING, PLACES | {"n": 47_138}, "cpu-has-a-fixed-cost", "You take the GPU's fixed cost"),
+    (MEETING, PLACES | {"n": 53_872}, "fixed-costs-added", "You add the fixed costs."),
+    (MEETING, PLACES | {"n_fast_gpu": 20_202}, "faster-gpu-halves", "n_fast_gpu: twice"),
+    (MEETING, PLACES | {"n_slow_launch": 80_808}, "slow-launch-doubles", "n_slow_launch: not"),
+    (MEETING, PLACES | {"n": 7}, "unexplained", "n: write both times as fixed"),
+    (MEETING, {"n": 40_404}, "incomplete", "There is no answer yet for n_fast_gpu, n_slow"),
+    (NEVER_PAYS, "a", "fixed-cost-fades", "A fixed cost fades as the size grows"),
+    (NEVER_PAYS, "b", "kernel-is-quick", "Compare gpu_s with cpu_s at 2^26"),
+    (NEVER_PAYS, "d", "ratio-stays", "From 2^24 to 2^26 all three columns"),
+    (SAYS, "a", "machine-belongs-to-it", "Half of a crossover is the CPU."),
+    (SAYS, "c", "interval-of-the-place", "The interval is about the place"),
+    (SAYS, "d", "gain-is-another-question", "At the end of the interval"),
+]
+STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, {"n": "many"}, {"a": ("b",)}]
+
+
+@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
+def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
+    """A right answer is right, and it is told why."""
+    check_right(exercise, answer)
+
+
+@pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
+def test_typical_mistakes_are_recognised(
+    exercise: Exercise, answer: object, code: str, begins: str
+) -> None:
+    """Each has its own name, begins with what it is about, and ends as a sentence."""
+    check_mistake(exercise, answer, code, begins)
+
+
+@pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
+def test_every_exercise_is_whole(exercise: Exercise) -> None:
+    """Two hints or more, and the placeholder is no answer."""
+    check_whole(exercise)
+
+
+@pytest.mark.parametrize("answer", STRANGE, ids=repr)
+@pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
+def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
+    """What is no answer is shown back beside how to answer."""
+    check_strange(exercise, answer)
+
+
+def test_a_faster_gpu_crosses_at_the_same_size() -> None:
+    """Twice the rate moves n by half a percent, twice the fixed cost to more than the double."""
+    places = MEETING.judge.right  # type: ignore[attr-defined]  # it is a Quantities
+    assert places["n"] == pytest.approx(12e-6 / (1 / 40e9 - 1 / 4e12) / 12)
+    assert places["n_fast_gpu"] / places["n"] == pytest.approx(0.995, abs=1e-3)
+    assert places["n_slow_launch"] / places["n"] == pytest.approx(26 / 12)
+    at_crossing_us = 14 + places["n"] * 12 / 4e12 * 1e6
+    assert at_crossing_us == pytest.approx(14.1, abs=0.05)
+
+
+def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
+    """Launch a ten-thousandth, 100 times faster, a ratio that stays, 160 ms: as the table has."""
+    assert NEVER_PAYS.readings is not None
+    table = NEVER_PAYS.readings().set_index("elements")
+    large, larger = table.loc[2**24], table.loc[2**26]
+    assert (table["gpu_with_copies_s"] > table[["cpu_s", "gpu_s"]].min(axis=1)).all()
+    assert 15e-6 / larger["gpu_with_copies_s"] == pytest.approx(1e-4, rel=0.2)
+    assert larger["cpu_s"] / larger["gpu_s"] > 100
+    assert larger["gpu_with_copies_s"] == pytest.approx(160e-3, rel=0.01)
+    ratios = [row["gpu_with_copies_s"] / row["cpu_s"] for row in (large, larger)]
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
+    for column in ("cpu_s", "gpu_s", "gpu_with_copies_s"):
+        assert 3 < larger[column] / large[column] < 4.2
+
+
+# How many operations must stay
+
+
+@pytest.mark.parametrize("case", TRIALS)
+def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> None:
+    """With one operation less the CPU is still faster, or there is none less."""
+    cpu_s, gpu_s, transfers_s = case
+    k = n_needed(*case)
+    assert k is not None
+    assert transfers_s + k * gpu_s < k * cpu_s
+    assert k == 1 or transfers_s + (k - 1) * gpu_s >= (k - 1) * cpu_s
+
+
+def test_no_number_is_enough_for_what_the_gpu_does_slower() -> None:
+    """Nor for what takes as long on both sides."""
+    assert n_needed(*NEVER) is None
+    assert n_needed(1.0, 1.0, 1.0) is None
+
+
+def staying(formula: Callable[[float, float, float], object]) -> Callable[..., object]:
+    """Make an answer that minds the case without a number, and else computes a formula."""
+    return lambda cpu_s, gpu_s, transfers_s: (
+        formula(cpu_s, gpu_s, transfers_s) if cpu_s > gpu_s else None
+    )
+
+
+def test_a_right_function_passes() -> None:
+    """Whichever way it is written."""
+    for right in (n_needed, staying(lambda c, g, t: math.ceil(t / (c - g)))):
+        verdict = judged(HOW_MANY, right)
+        assert (verdict.ok, verdict.message) == (True, HOW_MANY.judge.why)  # type: ignore[attr-defined]  # as above
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "begins"),
+    [
+        (staying(lambda c, g, t: int(t / (c - g))), "rounded-down", "Your number is one too"),
+        (staying(lambda c, _g, t: math.ceil(t / c)), "gpu-costs-nothing", "You divide the"),
+        (
+            staying(lambda c, g, t: 1 if g + t < c else None),
+            "transfers-every-time",
+            "You have every operation pay",
+        ),
+        (staying(lambda c, g, t: n_needed(c, g, 2 * t)), "transfers-twice", "You count the"),
+        (staying(lambda c, g, t: t / (c - g)), "no-whole-number", "Your function returns 7.692."),
+        (
+            staying(lambda *_case: 3),
+            "unexplained",
+            "With 1,000 µs, 350 µs, 5,000 µs your function returns 3; it should be 8.",
+        ),
+        (
+            lambda c, g, t: math.ceil(t / (c - g)),
+            "never-has-no-number",
+            "Where one operation takes 8 µs on the CPU and 12 µs on the GPU, your function ret",
+        ),
+        (
+            lambda c, g, t: n_needed(c, g, t) or 1 / 0,
+            "never-raised",
+            "Your function raised ZeroDivisionError where the GPU is the slower one.",
+        ),
+        (lambda _one, _two: 1, "raised", "Your function raised TypeError: "),
+    ],
+)
+def test_slips_of_a_function_are_told_apart(
+    wrong: Callable[..., object], code: str, begins: str
+) -> None:
+    """Each by the four numbers that it gives together."""
+    verdict = judged(HOW_MANY, wrong)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    assert verdict.message.startswith(begins)
+
+
+def test_a_function_without_a_body_is_no_answer() -> None:
+    """Three dots in place of the body are not answered yet."""
+    assert judged(HOW_MANY, lambda *_case: ...) == judged(HOW_MANY, ...)
+
+
+# The figure of many crossings
+
+
+def point(task: Task, size: int, time_s: float) -> Point:
+    """Make a point with an interval of a tenth to both sides."""
+    ends = {"low_s": 0.9 * time_s, "high_s": 1.1 * time_s}
+    return Point(
+        replace(task, size=size), median_s=time_s, n_samples=9, device_name="NVIDIA H200", **ends
+    )
+
+
+def made(name: str, cpu_us: float, *gpu_us: float, transfers: str = "none") -> Crossover:
+    """Make a crossover of a CPU's time that grows with the size and a GPU's that is given."""
+    cpu, gpu = Task(name, 1, on="cpu"), Task(name, 1, method="synchronized", cache="hot")
+    sizes = (64, 256, 1024)
+    points = [point(cpu, size, cpu_us * 1e-6 * size / 64) for size in sizes]
+    ways = ("none", "both")[: len(gpu_us)]
+    for way, time_us in zip(ways, gpu_us, strict=True):
+        points += [point(replace(gpu, transfers=way), size, time_us * 1e-6) for size in sizes]
+    return crossover(name, source=points, transfers=transfers)
+
+
+def test_crossings_are_put_in_bytes() -> None:
+    """At 128 elements an addition has 1.5 KiB; where none crosses, the end of the sizes stands."""
+    records = [made("add", 10, 20), made("exp", 10, 1), made("sum", 10, 1e6)]
+    table = crossings_of(records).set_index("operation")
+    assert table.loc["add", "size_kib"] == pytest.approx(12 * 128 / 1024)
+    low, size, high = table.loc["add", ["low_kib", "size_kib", "high_kib"]]
+    assert low < size < high
+    assert table.loc["exp", "size_kib"] == pytest.approx(8 * 64 / 1024)
+    assert table.loc["sum", "size_kib"] == pytest.approx((4 * 1024 + 4) / 1024)
+    assert list(table["kind"]) == ["once", "always", "never"]
+    assert list(table["text"])[1:] == ["GPU faster at all sizes", "GPU faster at no size"]
+
+
+def test_transfers_give_a_second_row() -> None:
+    """Both crossings of an operation stand below each other."""
+    table = crossings_of([made("add", 10, 20, 40, transfers="both")])
+    assert list(table["series"]) == ["without transfers", "with transfers"]
+    assert table["size_kib"].tolist() == pytest.approx([1.5, 3.0])
+
+
+def test_sizes_between_two_are_between_in_bytes() -> None:
+    """A crossing at half a size counts half of the next one's bytes."""
+    table = crossings_of([made("add", 10, 10 * 65.5 / 64)])
+    assert table["size_kib"].tolist() == pytest.approx([12 * 65.5 / 1024])
+
+
+def test_crossings_are_drawn_with_their_intervals() -> None:
+    """A dot with a bar for a crossing, a triangle where there is none, rows in their order."""
+    records = [made("add", 10, 20, 40, transfers="both"), made("exp", 10, 1)]
+    ax = crossings(crossings_of(records), Figure().add_subplot())
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["add", "exp"]
+    assert ax.get_legend_handles_labels()[1] == ["without transfers", "with transfers"]
+    marks = {(line.get_marker(), *map(float, line.get_xdata())) for line in ax.lines}
+    assert ("<", 0.5) in marks
+    assert {mark for mark, *at in marks if at == pytest.approx([1.5])} == {"o"}
+    heights = {line.get_marker(): list(line.get_ydata()) for line in ax.lines}
+    assert (heights["o"], heights["s"]) == ([-0.15], [0.15])
+    assert ax.get_xlabel() == "inputs and results at the crossing (KiB)"
+    (bar, _) = ax.collections
+    low, high = bar.get_segments()[0][:, 0]
+    assert low < 1.5 < high
+
+
+def test_one_series_stands_on_its_row() -> None:
+    """Only where there are two of them do they step aside."""
+    ax = crossings(crossings_of([made("add", 10, 20)]), Figure().add_subplot())
+    assert {float(height) for line in ax.lines for height in line.get_ydata()} == {0.0}
+
+
+def test_many_crossings_have_no_mark() -> None:
+    """What crosses more than once is in the table and not in the figure."""
+    table = crossings_of([made("add", 10, 20)])
+    table.loc[0, ["kind", "size_kib"]] = ["several", math.nan]
+    ax = crossings(table, Figure().add_subplot())
+    assert not any(len(line.get_xdata()) for line in ax.lines)
+
+
+@pytest.mark.parametrize(
+    ("gpu_us", "choice"), [(20, "100"), (60, "500"), (1, "100"), (1e6, "1,000")]
+)
+def test_the_nearest_choice_is_taken(gpu_us: float, choice: str) -> None:
+    """In logarithms; the first one where the GPU always wins, the last where it never does."""
+    assert nearest(("100", "500", "1,000"), made("add", 10, gpu_us).crossing) == choice
+
+
+def test_short_words_for_crossings() -> None:
+    """A crossing is written with its interval, its absence in a few words."""
+    once = made("add", 10, 20).crossing
+    assert short(once) == str(once)
+    assert short(None) == "no line"
+
+
+def test_the_table_is_a_frame() -> None:
+    """With the columns that the figure needs."""
+    assert isinstance(crossings_of([made("add", 10, 20)]), pd.DataFrame)

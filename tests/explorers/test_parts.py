@@ -1,0 +1,298 @@
+"""What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from gpulab.errors import InvalidOptionError
+from gpulab.explorers._controls import Controls
+from gpulab.explorers._panel import table_html
+from gpulab.explorers._renderer import Frame, LegendEntry, take_legend
+from gpulab.explorers._scene import Marker, Scene, Selector, Spot, nearest
+from gpulab.explorers._scheduling import Pace
+from gpulab.widgets import _picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def line(to: float, *, label: str = "rises", end: float = 10) -> "Callable[[Axes], object]":
+    """Return a plot of a line from the origin, on axes from 0 to an end."""
+
+    def plot(ax: "Axes") -> None:
+        ax.plot([0, 10], [0, to], label=label)
+        ax.set(xlim=(0, 10), ylim=(0, end), xlabel="n", ylabel="time (µs)")
+
+    return plot
+
+
+def pixels(png: bytes) -> Any:  # noqa: ANN401  # numpy's own
+    """Return a picture as numbers."""
+    return np.asarray(Image.open(BytesIO(png)).convert("RGB"), dtype=int)
+
+
+def test_kept_frame_gives_the_same_picture() -> None:
+    """Drawing on kept pixels and drawing afresh give the same to the pixel."""
+    kept, fresh = Frame(), Frame()
+    for to in (2.0, 8.0):
+        png = kept.draw(Scene(plot=line(to), title="T", key=to)).png
+    assert np.array_equal(pixels(png), pixels(fresh.draw(Scene(plot=line(8.0), title="T")).png))
+
+
+def test_frame_is_drawn_again_when_it_differs() -> None:
+    """Limits, labels and title are part of it."""
+    frame = Frame()
+    first = frame.draw(Scene(plot=line(2.0), title="T")).png
+    for scene in (
+        Scene(plot=line(2.0, end=20), title="T"),
+        Scene(plot=line(2.0), title="Another"),
+    ):
+        again = Frame().draw(scene).png
+        assert np.array_equal(pixels(frame.draw(scene).png), pixels(again))
+        assert again != first
+
+
+def test_scene_of_a_known_key_is_not_drawn() -> None:
+    """The picture is there already; a scene without a key is always drawn."""
+    n_drawn = 0
+
+    def plot(ax: "Axes") -> None:
+        nonlocal n_drawn
+        n_drawn += 1
+        line(3.0)(ax)
+
+    frame = Frame()
+    for key in ("a", "b", "a", None, None):
+        frame.draw(Scene(plot=plot, title="T", key=key))
+    assert n_drawn == 4
+
+
+def test_no_more_pictures_are_kept_than_there_is_room_for() -> None:
+    """The oldest ones go."""
+    frame = Frame(width_px=100, height_px=100)
+    for key in range(70):
+        frame.draw(Scene(plot=line(3.0), key=key))
+    assert list(frame._stills) == list(range(6, 70))
+    frame.close()
+    assert not frame._stills
+
+
+def test_places_are_shares_of_the_picture() -> None:
+    """Spots and marks lie where their points are; a line goes through the whole of the axes."""
+    frame = Frame()
+    scene = Scene(
+        plot=line(10.0), title="T", spots=(Spot(5, 5, "here"),), marks=(Marker(5), Marker(5, 5))
+    )
+    drawn = frame.draw(scene)
+    (x, y), (vertical, ring) = drawn.spots[0], drawn.marks
+    assert ring == (x, y, y)
+    assert vertical == (x, pytest.approx(0.12), pytest.approx(0.875))
+    height, width, _ = pixels(drawn.png).shape
+    nearby = pixels(drawn.png)[round(y * height) - 1 : round(y * height) + 2, round(x * width)]
+    assert nearby.min() < 150  # the line goes through there
+
+
+@pytest.mark.parametrize(("asked", "had"), [(0.5, 1.0), (1.5, 1.5), (4.0, 2.0)])
+def test_sharpness(asked: float, had: float) -> None:
+    """A picture has up to two device pixels for each of its own, and is drawn anew for that."""
+    frame = Frame()
+    scene = Scene(plot=line(3.0), key=1)
+    frame.draw(scene)
+    frame.sharpness = asked
+    assert frame.sharpness == had
+    assert pixels(frame.draw(scene).png).shape == (440 * had, 760 * had, 3)
+
+
+def test_legend_as_values() -> None:
+    """Lines, points and areas; it is off the axes afterwards."""
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    ax.plot([1], [1], "s-", color="#0072B2", label="a line")
+    ax.plot([1], [1], "--", color="black", label="dashes")
+    ax.plot([1], [1], "o", mfc="none", mec="#ff0000", label="open")
+    ax.fill_between([0, 1], 0, 1, color="#00ff00", label="area")
+    ax.legend()
+    assert take_legend(ax) == (
+        LegendEntry("a line", "#0072b2", "s", is_filled=True, line="solid"),
+        LegendEntry("dashes", "#000000", "", is_filled=True, line="dashed"),
+        LegendEntry("open", "#ff0000", "o", is_filled=False, line=""),
+        LegendEntry("area", "#00ff00", "", is_filled=True, line="band"),
+    )
+    assert ax.get_legend() is None
+
+
+class Clock:
+    """A kernel whose later actions wait to be told."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], object]] = []
+
+    def later(self, _delay_s: float, action: Callable[[], object]) -> bool:
+        """Keep the action."""
+        self.waiting.append(action)
+        return True
+
+
+def paced() -> tuple[Pace, list[int], Clock]:
+    """Return a pace, the numbers that it draws, and what waits."""
+    drawn: list[int] = []
+    clock = Clock()
+
+    def draw() -> int:
+        drawn.append(len(drawn) + 1)
+        return len(drawn)
+
+    return Pace(draw, clock), drawn, clock  # type: ignore[arg-type]  # it has all that is used
+
+
+def test_pace_draws_the_first_and_the_last() -> None:
+    """The first at once, the last when the first was seen, and none between."""
+    pace, drawn, _ = paced()
+    for _ in range(5):
+        pace.ask()
+    assert drawn == [1]
+    pace.seen(1)
+    assert drawn == [1, 2]
+    pace.seen(2)
+    assert (drawn, pace.n_dropped) == ([1, 2], 3)
+    pace.ask()
+    assert drawn == [1, 2, 3]
+
+
+def test_pace_loses_patience_with_a_page_that_is_gone() -> None:
+    """The last one is drawn though nobody answers; a late answer changes nothing."""
+    pace, drawn, clock = paced()
+    pace.ask()
+    pace.ask()
+    clock.waiting[0]()
+    assert drawn == [1, 2]
+    pace.ask()
+    clock.waiting[0]()  # of the first picture, which is long gone
+    pace.seen(1)
+    assert drawn == [1, 2]
+    pace.seen(2)
+    assert drawn == [1, 2, 3]
+
+
+def test_pace_after_an_error() -> None:
+    """A picture that failed does not keep the next one from being drawn."""
+    pace, drawn, _ = paced()
+    pace._draw = lambda: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        pace.ask()
+    pace._draw = lambda: drawn.append(1) or 1  # type: ignore[func-returns-value]  # it is None
+    pace.ask()
+    assert drawn == [1]
+
+
+def test_closed_pace_draws_nothing() -> None:
+    """What was asked for and not drawn is forgotten."""
+    pace, drawn, clock = paced()
+    pace.ask()
+    pace.ask()
+    pace.close()
+    clock.waiting[0]()
+    assert drawn == [1]
+
+
+@pytest.mark.parametrize(
+    ("offered", "value", "expected"),
+    [
+        ((1, 2, 8), 8, 8),
+        ((1, 2, 8), 6, 8),
+        ((None, 2, 8), 3, 2),
+        ((None, 2, 8), None, None),
+        (("a", "b"), "c", "a"),
+    ],
+)
+def test_nearest(offered: tuple[object, ...], value: object, expected: object) -> None:
+    """The value itself, or the nearest number, or the first one."""
+    assert nearest(offered, value) == expected
+
+
+def test_value_given_by_hand() -> None:
+    """A slider takes the nearest number; of several one may stand alone; others are refused."""
+    slider = Selector("size", "Size", "slider", (("1", 1), ("4", 4)))
+    several = Selector("names", "Names", "several", (("a", "a"), ("b", "b")))
+    assert (slider.read(3), several.read("b"), several.read(["a", "b"])) == (4, ("b",), ("a", "b"))
+    with pytest.raises(InvalidOptionError) as refused:
+        several.read(["a", "c"])
+    assert str(refused.value) == "names='c'; choose one of 'a', 'b'"
+
+
+def test_controls_tell_of_the_reader_alone() -> None:
+    """Values go by place, None and several among them; what the program sets is no choice."""
+    from types import SimpleNamespace
+
+    chosen: list[tuple[str, object]] = []
+    choices = (
+        Selector("link", "Link", "slider", (("own", None), ("PCIe", "PCIe"))),
+        Selector("names", "Names", "several", (("a", "a"), ("b", "b"))),
+    )
+    state = SimpleNamespace(link=None, names=("b",))
+    controls = Controls(choices, state, lambda name, value: chosen.append((name, value)))
+    assert controls.widgets["names"].index == (1,)
+    controls.widgets["link"].index = 1
+    controls.widgets["names"].index = (0, 1)
+    assert chosen == [("link", "PCIe"), ("names", ("a", "b"))]
+    only = (Selector("link", "Link", "slider", (("PCIe", "PCIe"),)), choices[1])
+    controls.tell(only, SimpleNamespace(link="PCIe", names=("gone", "a")))
+    assert len(chosen) == 2
+    assert controls.widgets["link"].disabled
+    assert controls.widgets["names"].index == (0,)
+    controls.close()
+
+
+def test_table_for_reading() -> None:
+    """Times with units, sizes with commas, nothing that is the same in every row, all escaped."""
+    frame = pd.DataFrame(
+        {
+            "name": ["<b>", "add"],
+            "size": [1024, 2**20],
+            "median_s": [1.5e-6, float("nan")],
+            "ratio": [1.23456, 2.0],
+            "dtype": ["float32", "float32"],
+        }
+    )
+    assert table_html(frame, "<T>") == (
+        "<table><caption>&lt;T&gt;</caption><thead><tr>"
+        '<th scope="col">name</th><th scope="col">size</th><th scope="col">median</th>'
+        '<th scope="col">ratio</th></tr></thead><tbody>'
+        "<tr><td>&lt;b&gt;</td><td>1,024</td><td>1.50 µs</td><td>1.235</td></tr>"
+        "<tr><td>add</td><td>1,048,576</td><td></td><td>2</td></tr></tbody></table>"
+    )
+
+
+def test_long_table_says_that_it_is_cut() -> None:
+    """The first 300 rows are enough to read."""
+    text = table_html(pd.DataFrame({"size": range(301)}), "T.")
+    assert "<caption>T. The first 300 of 301 rows.</caption>" in text
+    assert text.count("<tr>") == 301
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_script_is_a_module_with_a_render_function() -> None:
+    """It can be loaded, and makes nothing until it is asked."""
+    path = Path(_picture.__file__).with_name("picture.js")
+    code = f"import({path.as_uri()!r}).then(m => console.log(typeof m.default.render))"
+    command = ["node", "--no-warnings", "--experimental-default-type=module", "-e", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "function"
+
+
+def test_every_trait_is_read_by_the_script() -> None:
+    """No name is written differently on the two sides."""
+    script = Path(_picture.__file__).with_name("picture.js").read_text("utf-8")
+    widget: Any = _picture.picture_class()
+    for name in widget.class_own_traits():
+        if not name.startswith("_"):
+            assert f'"{name}"' in script, name

@@ -1,0 +1,163 @@
+"""The roofline explorer by its state: filters, views, roofs, and what is measured."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpulab.explorers import _open, roofline_explorer
+from gpulab.explorers._roofline import PREDICTION, ROOFLINE
+from gpulab.explorers._scene import CeilingsStep
+from gpulab.roofline import Ceilings, predict
+from gpulab.sweeps import Point, Task
+from gpulab.workloads import names, workload
+from tests.support.explored import GPU, formula, recording, take
+
+KNOWN = tuple(
+    formula(Task(name, size, cache=cache))
+    for name in ("matmul", "add", "softmax", "copy")
+    for cache in ("cold", "hot")
+    for size in workload(name).sizes
+)
+
+
+@pytest.fixture(autouse=True)
+def _formula_in_place_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_open, "take_step", take)
+    monkeypatch.setattr("gpulab.recordings.list", tuple)  # what is shipped changes
+
+
+@pytest.fixture
+def explorer() -> Any:  # noqa: ANN401  # the state's type is private
+    """Return an explorer of four operations that were measured here."""
+    return roofline_explorer(gpu="here", found=KNOWN)
+
+
+def test_points_are_predicted_against_measured(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Each point has the prediction across and the measurement up, in the unit of the axes."""
+    explorer.choose(operations="add", span=2**24)
+    (ring,) = explorer.scene.marks
+    row = explorer.to_frame().iloc[0]
+    assert (row["size"], row["workload"]) == (2**20, "add")
+    assert row["refined_s"] == predict("add", 2**20, "float32", "H200").duration_s
+    assert (ring.x, ring.y) == pytest.approx((row["refined_s"] * 1e6, row["measured_s"] * 1e6))
+    explorer.choose(model="plain")
+    assert explorer.scene.marks[0].x == pytest.approx(row["plain_s"] * 1e6)
+
+
+def test_hint_has_all_of_a_point(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Name, size, type, both predictions with their ratios, the measurement and the bound."""
+    explorer.choose(operations="add")
+    hint = explorer.scene.spots[-1].hint.splitlines()
+    assert hint[0] == "add, n = 268,435,456, float32, cold"
+    assert hint[1].startswith("predicted, refined: ")
+    assert hint[1].endswith(" times that")
+    assert hint[2] == "predicted, plain: 671 µs; measured is 1.21 times that"
+    assert hint[3:] == ["measured: 815 µs", "bound by memory"]
+
+
+def test_recording_of_ones_own(tmp_path: Path) -> None:
+    """Its points against the data sheet, as it has no roofs; it is what is chosen at first."""
+    assert roofline_explorer().state.gpu == "here"
+    path = recording(KNOWN, tmp_path)
+    explorer = roofline_explorer(recordings=path, view=ROOFLINE)
+    assert explorer.state.gpu == f"recorded:{path}"
+    assert "(NVIDIA H200, recorded)" in explorer.scene.title
+    assert "Series: data sheet, " in explorer.figure().description
+
+
+def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Operations, cache and bytes moved choose what is seen and what is in the table."""
+    assert len(explorer.to_frame()) == 8 + 10 + 7 + 10
+    explorer.choose(operations=("softmax", "copy"))
+    assert set(explorer.to_frame()["workload"]) == {"softmax", "copy"}
+    explorer.choose(cache="hot", span=2**22)
+    frame = explorer.to_frame()
+    assert set(frame["cache"]) == {"hot"}
+    assert sorted(frame["size"]) == [64, 2**18]
+    assert explorer.scene.words[0].startswith(
+        "Ringed, about 4.00 MiB moved: 2 points of 2 operations; the refined model is "
+    )
+    explorer.choose(operations="softmax", span=2**14)
+    assert explorer.scene.words[0] == "No operation moves about 16.0 KiB at any of its sizes."
+
+
+def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """The roofline has the data sheet's roof, and the measured one once it is measured."""
+    explorer.choose(view=ROOFLINE)
+    assert "copy" not in {spot.hint.partition(",")[0] for spot in explorer.scene.spots}
+    assert explorer.widget is not None
+    explorer.choose(operations="add")
+    roofs = []
+    for _ in range(2):
+        labels = [entry["label"] for entry in explorer._panel.picture.legend]
+        roofs.append([name for name in labels if name in {"data sheet", "measured"}])
+        explorer.measure()
+    assert roofs == [["data sheet"], ["measured"]]
+    explorer.close()
+
+
+def test_table_begins_with_the_farthest(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """What is off most is read first."""
+    off = (explorer.to_frame()["refined_ratio"].map(lambda ratio: max(ratio, 1 / ratio))).tolist()
+    assert off == sorted(off, reverse=True)
+    assert explorer.scene.words[1].startswith(f"Farthest: {explorer.to_frame()['workload'][0]} n")
+
+
+def test_gpu_without_measurements() -> None:
+    """Its roofline has predictions only, and says so; there is nothing to compare."""
+    explorer = roofline_explorer(gpu="computed:A100")
+    assert explorer.scene.empty == (
+        "Of this GPU there are predictions only, nothing measured. Choose the picture "
+        "“roofline”, or a GPU that was recorded."
+    )
+    explorer.choose(view=ROOFLINE)
+    assert explorer.scene.title.endswith("(NVIDIA A100-SXM4-80GB: predicted, nothing measured)")
+    assert explorer.scene.words[0].endswith("; predictions only.")
+    assert "not measured" in explorer.scene.spots[0].hint
+    assert explorer.figure().title.startswith("Roofline, float32")
+
+
+def test_nothing_to_see_says_what_to_do(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """No operation chosen, and nothing measured of the type that is."""
+    explorer.choose(operations=())
+    assert explorer.scene.empty == (
+        "No operation is chosen. Mark one or more of them: with Ctrl several, with Ctrl+A all."
+    )
+    explorer.choose(operations=names()[:3], dtype="float64")
+    assert explorer.scene.empty == (
+        "Nothing of float64, cache cold, is measured here. Press “Measure here”, or choose "
+        "another GPU, type or cache above."
+    )
+
+
+def test_operations_stay_chosen_over_types(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """What has no kernel for a type is back with the type that it has one for."""
+    explorer.choose(dtype="float64")
+    explorer.choose(dtype="float32")
+    assert explorer.state.operations == names()
+
+
+def test_steps_are_the_roofs_and_what_is_shown(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """The button measures what is chosen: these operations, at these sizes, in this way."""
+    explorer.choose(operations=("add", "linear"), dtype="float16", cache="hot", span=2**22)
+    assert explorer._model.steps(explorer.state) == (
+        CeilingsStep(),
+        Task("add", 2**20, "float16", cache="hot"),  # the weights alone of linear are more
+    )
+    found = explorer.measure()
+    assert isinstance(found[0], Ceilings)
+    assert all(isinstance(point, Point) for point in found[1:])
+    assert found[0].device_name == GPU
+
+
+def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """The description says what the axes show, with units."""
+    assert explorer.state.view == PREDICTION
+    text = explorer.figure().description
+    assert "The x axis shows predicted (µs), from " in text
+    assert "The y axis shows measured (µs), from " in text
+    explorer.choose(view=ROOFLINE)
+    text = explorer.figure().description
+    assert "The x axis shows arithmetic intensity (FLOP/byte), from " in text
+    assert "The y axis shows reached (TFLOP/s), from " in text

@@ -1,0 +1,225 @@
+"""The table of GPUs."""
+
+import re
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import UnknownNameError
+from gpulab.gpus import by_driver_name, gpu, is_extrapolated, is_known, names, why_unknown
+from gpulab.profiling import capture
+
+UNRECORDED = [name for name in names() if not gpu(name).recorded]
+TYPES = {"float16", "bfloat16", "tf32", "float32", "float64"}
+FIGURES = {
+    *("n_sms", "memory_bytes", "l2_bytes", "bandwidth_bytes_per_s", "link_bytes_per_s"),
+    *(
+        "peer_bytes_per_s",
+        "boost_clock_mhz",
+        "memory_clock_mhz",
+        "compute_capability",
+        "copy_engines",
+    ),
+    *("tdp_w", "idle_w"),
+}
+# Their data sheets state peaks at a lower clock than the highest.
+BELOW_BOOST = {"B200", "GH200", "H100", "H100-PCIE", "H200"}
+HALF_RATE = {"A10G", "RTX3090", "RTX4090", "RTX5090"}  # when they sum in float32
+
+
+@pytest.mark.parametrize("name", ["h200", "H 200", "h-200", "H_200"])
+def test_names_are_found_however_they_are_typed(name: str) -> None:
+    """Case, spaces, dashes and underscores do not matter."""
+    assert is_known(name)
+    assert gpu(name) is gpu("H200")
+
+
+def test_variants_of_a_gpu_are_told_apart() -> None:
+    """The short name is the SXM board with most memory."""
+    assert gpu("A100").driver_name == "NVIDIA A100-SXM4-80GB"
+    assert gpu("a100 40gb").driver_name == "NVIDIA A100-SXM4-40GB"
+    assert gpu("a100-pcie").driver_name == "NVIDIA A100 80GB PCIe"
+    assert gpu("rtx 4090").driver_name == "NVIDIA GeForce RTX 4090"
+
+
+def test_the_table_has_the_gpus_that_people_use() -> None:
+    """Those of data centres, of workstations and of players, from Volta on."""
+    assert names() == (
+        *("A10", "A100", "A100-40GB", "A100-PCIE", "A10G", "A40", "B200", "GH200", "H100"),
+        *("H100-PCIE", "H200", "L4", "L40S", "RTX3090", "RTX4090", "RTX5090", "RTXA6000"),
+        *("T4", "V100", "V100-PCIE"),
+    )
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_gpu_is_complete(name: str) -> None:
+    """Every figure is positive and names where it comes from."""
+    spec = gpu(name)
+    assert spec.name == name
+    figures = (spec.n_sms, spec.memory_bytes, spec.l2_bytes, spec.copy_engines)
+    assert min(*figures, spec.bandwidth_bytes_per_s, spec.link_bytes_per_s) > 0
+    assert spec.link_bytes_per_s <= spec.peer_bytes_per_s < spec.bandwidth_bytes_per_s
+    assert min(spec.boost_clock_mhz, spec.memory_clock_mhz, spec.tdp_w, spec.idle_w) > 0
+    assert set(spec.peak_flops_per_s) == TYPES
+    assert set(spec.references) == FIGURES | {f"peak_flops_per_s.{name}" for name in TYPES}
+
+
+@pytest.mark.parametrize("name", names())
+def test_bandwidth_and_power_come_from_a_data_sheet_with_its_year(name: str) -> None:
+    """The vendor states them; the rest is in the data sheet, read on a GPU, or computed."""
+    spec = gpu(name)
+    for figure in ("bandwidth_bytes_per_s", "tdp_w", "peak_flops_per_s.float16"):
+        assert re.search(
+            r"(data sheet|white paper|product brief).*, 20[12]\d", spec.references[figure]
+        )
+    assert spec.reference == spec.references["bandwidth_bytes_per_s"]
+
+
+def test_what_nobody_confirms_is_said() -> None:
+    """An H200 was at hand; of the A10G there is no public data sheet."""
+    assert gpu("H200").unconfirmed == ()
+    assert gpu("T4").unconfirmed == ("copy_engines", "idle_w")
+    assert "peak_flops_per_s.float16" in gpu("A10G").unconfirmed
+    assert "n_sms" not in gpu("A10G").unconfirmed
+
+
+@pytest.mark.parametrize("name", names())
+def test_figures_of_a_gpu_agree_with_each_other(name: str) -> None:
+    """The float32 peak is that of its units at the boost clock, and the bus is a whole one."""
+    spec = gpu(name)
+    n_units = {(7, 0): 64, (7, 5): 64, (8, 0): 64}.get(spec.compute_capability, 128)
+    peak = spec.n_sms * n_units * 2 * spec.boost_clock_mhz * 1e6
+    assert spec.peak_flops_per_s["float32"] == pytest.approx(peak, rel=0.01)
+    n_bits = spec.bandwidth_bytes_per_s / (2 * spec.memory_clock_mhz * 1e6) * 8
+    assert round(n_bits / 64) * 64 == pytest.approx(n_bits, rel=0.025)
+    assert spec.idle_w < spec.tdp_w / 4
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in BELOW_BOOST])
+def test_the_peak_of_half_precision_is_that_of_the_tensor_cores(name: str) -> None:
+    """Dense, summed in float32: a multiprocessor does so many operations a clock."""
+    spec = gpu(name)
+    per_clock = {(8, 0): 2048, (9, 0): 4096}.get(spec.compute_capability, 1024)
+    if name in HALF_RATE:
+        per_clock //= 2
+    peak = spec.n_sms * per_clock * spec.boost_clock_mhz * 1e6
+    assert spec.peak_flops_per_s["float16"] == pytest.approx(peak, rel=0.015)
+
+
+@pytest.mark.parametrize("name", names())
+def test_half_precision_is_twice_as_fast_as_tf32(name: str) -> None:
+    """From compute capability 8.0 on; bfloat16 is as fast as float16."""
+    peaks = gpu(name).peak_flops_per_s
+    if gpu(name).compute_capability >= (8, 0):
+        assert peaks["float16"] == pytest.approx(2 * peaks["tf32"], rel=0.015)
+        assert peaks["bfloat16"] == peaks["float16"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_driver_name_leads_back_to_its_gpu(name: str) -> None:
+    """As it is, and as drivers before 2021 put it."""
+    spec = gpu(name)
+    assert by_driver_name(spec.driver_name) is spec
+    assert by_driver_name(spec.driver_name.removeprefix("NVIDIA ")) is spec
+    assert is_extrapolated(spec.driver_name) is not spec.recorded
+    assert why_unknown(spec.driver_name) == ""
+
+
+def test_boards_that_differ_little_take_the_figures_of_their_kind() -> None:
+    """The same chip with less memory or power."""
+    board = by_driver_name("NVIDIA A100-PCIE-40GB")
+    assert board is not None
+    assert (board.name, board.driver_name, board.tdp_w) == (
+        *("A100-40GB", "NVIDIA A100-PCIE-40GB", 250),
+    )
+    small = by_driver_name("Tesla V100-SXM2-16GB")
+    assert small is not None
+    assert (small.name, small.memory_bytes) == ("V100", 16_945_512_448)
+    assert gpu("V100").memory_bytes == 34_089_926_656
+
+
+ONLY_MEASURED = "there is no data sheet to compare with, only roofs that are measured on it"
+WHY = {
+    "NVIDIA H100 80GB HBM3 MIG 1g.10gb": "is a part of a GPU (MIG 1g.10gb), for which the figures "
+    "of the H100 do not hold",
+    "NVIDIA Nonesuch MIG 1g.5gb": "is a part of a GPU (MIG 1g.5gb), for which the figures of the "
+    "whole do not hold",
+    "GRID A100-10C": "is a virtual GPU, which has a share of a real one",
+    "GRID T4-16Q": "is a virtual GPU, which has a share of a real one",
+    "NVIDIA A10-24Q": "is a virtual GPU, which has a share of a real one",
+    "NVIDIA GeForce RTX 4090 Laptop GPU": "is not in the table of GPUs",
+    "NVIDIA GeForce RTX 3090 Ti": "is not in the table of GPUs",
+    "": "is not in the table of GPUs",
+}
+
+
+@pytest.mark.parametrize("driver_name", WHY)
+def test_what_has_no_data_sheet_is_unknown_and_it_is_said_why(driver_name: str) -> None:
+    """Parts of a GPU, shares of one, relatives of one: the figures of the whole do not hold."""
+    assert by_driver_name(driver_name) is None
+    assert not is_extrapolated(driver_name)
+    assert why_unknown(driver_name) == f"{driver_name} {WHY[driver_name]}: {ONLY_MEASURED}"
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_gpu_can_be_a_virtual_one(name: str) -> None:
+    """It computes, says what it is, and takes some time for it."""
+    with gpulab.virtual_gpu(name):
+        x = torch.ones(64, 64, device="cuda")
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        y = x @ x
+        end.record()
+        torch.cuda.synchronize()
+        assert torch.cuda.get_device_name() == gpu(name).driver_name
+        assert torch.cuda.get_device_properties(0).multi_processor_count == gpu(name).n_sms
+        assert start.elapsed_time(end) > 0
+        assert y[0, 0].item() == 64
+
+
+@pytest.mark.parametrize("name", ["T4", "V100", "V100-PCIE"])
+def test_types_without_units_take_those_of_float32(name: str) -> None:
+    """Before compute capability 8.0 there is neither TF32 nor bfloat16."""
+    peaks = gpu(name).peak_flops_per_s
+    assert peaks["tf32"] == peaks["bfloat16"] == peaks["float32"]
+
+
+def test_what_figures_rest_on_is_said() -> None:
+    """One GPU was recorded; what is computed for another is an extrapolation and says so."""
+    assert gpu("H200").basis == "recorded on one"
+    assert len(UNRECORDED) == len(names()) - 1
+    assert {gpu(name).basis for name in UNRECORDED} == {"extrapolated from its data sheet"}
+
+
+@pytest.mark.parametrize("name", UNRECORDED)
+def test_power_at_rest_is_the_share_of_the_recorded_gpu(name: str) -> None:
+    """No data sheet states it, so it is the H200's 125 of 700 W scaled to the power limit."""
+    assert gpu(name).idle_w == pytest.approx(gpu(name).tdp_w * 125 / 700, abs=0.6)
+
+
+def test_the_nearest_name_is_proposed() -> None:
+    """The message holds what was given, the nearest name and all of them."""
+    with pytest.raises(UnknownNameError) as error:
+        gpu("H20")
+    assert str(error.value) == (
+        f"unknown GPU 'H20'; did you mean 'H200'? Known: {', '.join(names())}"
+    )
+
+
+def test_what_is_no_text_is_no_name() -> None:
+    """A number, for instance, is refused like an unknown name."""
+    assert not is_known(4090)
+    with pytest.raises(UnknownNameError):
+        gpu(4090)  # type: ignore[arg-type] # a mistake on purpose
+
+
+@pytest.mark.parametrize(("name", "bytes_per_s"), [("H200", 450e9), ("A100-PCIE", 31.5e9)])
+def test_copies_between_gpus_take_their_links(name: str, bytes_per_s: float) -> None:
+    """NVLink where the module has it, otherwise PCIe; 17 µs and 0.885 of the rate, as recorded."""
+    size = 1 << 28
+    with gpulab.virtual_gpu(name, count=2, first_use=False):
+        source = torch.empty(size, dtype=torch.uint8, device="cuda:0")
+        target = torch.empty(size, dtype=torch.uint8, device="cuda:1")
+        (copy,) = capture(lambda: target.copy_(source)).records
+    assert copy.duration_ns == pytest.approx(17_000 + size / (0.885 * bytes_per_s) * 1e9, abs=1)

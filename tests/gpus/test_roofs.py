@@ -1,0 +1,58 @@
+"""A roof is two slopes and a peak; the least time of work follows from it by division."""
+
+import pytest
+
+from gpulab import gpus
+from gpulab.errors import UnknownNameError
+from gpulab.gpus import Roof, at_clocks, data_sheet
+
+A100 = Roof("data sheet", {"float16": 312e12, "float32": 19.5e12}, 2e12)
+
+
+def test_the_exercise_of_the_a100() -> None:
+    """312 TFLOP/s and 2 TB/s give a ridge of 156; at d=4096 they give 0.44 and 0.05 ms."""
+    d = 4096
+    assert A100.ridge("float16") == 156
+    assert A100.compute_s(2 * d**3, "float16") == 137_438_953_472 / 312e12
+    assert A100.memory_s(6 * d**2) == 5.0331648e-05
+
+
+@pytest.mark.parametrize(("intensity", "expected"), [(1, 2e12), (156, 312e12), (1_000, 312e12)])
+def test_what_is_attainable_is_the_lower_of_both_limits(intensity: float, expected: float) -> None:
+    """Left of the ridge the bandwidth is the limit, right of it the peak."""
+    assert A100.attainable(intensity, "float16") == expected
+
+
+def test_an_unknown_type_is_refused() -> None:
+    """A type without a peak is refused with the types that have one."""
+    with pytest.raises(UnknownNameError) as error:
+        A100.ridge("float17")
+    assert str(error.value) == (
+        "unknown arithmetic 'float17'; did you mean 'float16'? Known: float16, float32"
+    )
+
+
+def test_the_fastest_type_has_the_highest_peak() -> None:
+    """It stands in for a type that nobody told."""
+    assert A100.fastest == "float16"
+
+
+def test_a_data_sheet_is_the_table_of_gpus() -> None:
+    """The figures are those of the table, and the document is named."""
+    spec = gpus.gpu("H200")
+    roof = data_sheet(spec)
+    assert roof.basis == "data sheet"
+    assert dict(roof.peak_flops_per_s) == spec.peak_flops_per_s
+    assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s
+    assert roof.detail == spec.reference
+    assert (roof.l2_bytes_per_s, roof.floor_s) == (None, None)
+
+
+def test_clocks_scale_arithmetic_and_memory_apart() -> None:
+    """Half of the one clock halves the peaks, half of the other the bandwidth."""
+    spec = gpus.gpu("H200")
+    roof = at_clocks(spec, spec.boost_clock_mhz / 2, spec.memory_clock_mhz / 4)
+    assert roof.basis == "live clocks"
+    assert roof.peak("tf32") == spec.peak_flops_per_s["tf32"] / 2
+    assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s / 4
+    assert roof.detail == "990 of 1980 MHz, memory 800 of 3201 MHz"

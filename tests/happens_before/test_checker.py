@@ -1,0 +1,517 @@
+"""The hazard checker against every legal order of small programs, and what it says and costs.
+
+A program is unsafe exactly if it has two legal orders in which some operation observes different
+things; what it observes is what it reads and what it overwrites. ``all_orders`` says which orders
+are legal, and goes through all of them without knowing the checker.
+"""
+
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from gpulab.happens_before import (
+    HAZARD_KINDS,
+    Allocation,
+    Checker,
+    Snapshot,
+    Touch,
+    _call_sites,
+    extent,
+)
+from gpulab.happens_before._byte_ranges import MAX_RUNS, Extent
+from gpulab.happens_before._checker import MAX_USES
+from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
+
+N_PROGRAMS = 200
+ITEMSIZE = 4
+A, B, C = (0, 0), (0, 1), (0, 2)
+ALL = extent((1024,), (1,), 0, ITEMSIZE)
+
+
+class Teller:
+    """Tells a checker what the host of a small program calls, as the virtual GPU does."""
+
+    def __init__(self, program: Program) -> None:
+        self.checker = Checker()
+        self.events: dict[int, Snapshot] = {}
+        self.blocks = {
+            name: Allocation((0, pool), 0x1000 * (1 + index), 4 * ITEMSIZE)
+            for index, (name, pool) in enumerate(program.pools.items())
+        }
+        self.memories: dict[str, object] = {name: name for name in [*self.blocks, PINNED]}
+        self.told: dict[str, set[tuple[int, int]]] = {name: set() for name in self.blocks}
+        for line, step in enumerate(program.steps):
+            getattr(self, f"_{step.does}")(line, step)
+
+    def _touches(self, parts: tuple[Part, ...], *, is_write: bool) -> Iterator[Touch]:
+        for name, view in parts:
+            yield Touch(self.memories[name], extent(*VIEWS[view][:3], ITEMSIZE), is_write, name)
+
+    def _all_touches(self, step: Step) -> list[Touch]:
+        reads = self._touches(step.reads, is_write=False)
+        return [*reads, *self._touches(step.writes, is_write=True)]
+
+    def _work(self, line: int, step: Step) -> None:
+        self.checker.launch((0, step.stream), "kernel", self._all_touches(step), ("x.py", line))
+
+    def _host(self, line: int, step: Step) -> None:
+        for touch in self._all_touches(step):
+            self.checker.host_access(touch, "host", ("x.py", line))
+
+    def _record(self, _line: int, step: Step) -> None:
+        self.events[step.event] = self.checker.record((0, step.stream))
+
+    def _wait(self, _line: int, step: Step) -> None:
+        self.checker.stream_wait((0, step.stream), self.events.get(step.event))
+
+    def _synchronize_event(self, _line: int, step: Step) -> None:
+        self.checker.host_wait(self.events.get(step.event))
+
+    def _synchronize_stream(self, _line: int, step: Step) -> None:
+        self.checker.host_wait_stream((0, step.stream))
+
+    def _synchronize_device(self, _line: int, _step: Step) -> None:
+        self.checker.host_wait_device(0)
+
+    def _record_stream(self, _line: int, step: Step) -> None:
+        self.told[step.buffer].add((0, step.stream))
+
+    def _free(self, _line: int, step: Step) -> None:
+        name = step.buffer
+        self.checker.free(self.memories[name], self.blocks[name], self.told[name])
+        self.told[name] = set()
+
+    def _allocate(self, line: int, step: Step) -> None:
+        self.memories[step.buffer] = (step.buffer, line)
+        self.checker.allocate(self.memories[step.buffer], self.blocks[step.buffer])
+
+
+def test_against_all_orders() -> None:
+    """Of 200 random programs exactly the unsafe ones have hazards, and both sorts are many."""
+    is_unsafe, wrong = [], []
+    for seed in range(N_PROGRAMS):
+        program = Writer(seed).program()
+        is_unsafe.append(Orders(program).differ())
+        if bool(Teller(program).checker.hazards) != is_unsafe[-1]:
+            wrong.append(seed)
+    assert wrong == []
+    assert N_PROGRAMS / 4 < sum(is_unsafe) < N_PROGRAMS * 3 / 4
+
+
+def test_every_kind_is_met() -> None:
+    """The same programs have hazards of every kind."""
+    met = {
+        hazard.kind
+        for seed in range(N_PROGRAMS)
+        for hazard in Teller(Writer(seed).program()).checker.hazards
+    }
+    assert met == set(HAZARD_KINDS)
+
+
+def write(memory: object, view: Extent = ALL) -> Touch:
+    """Return a write of a whole tensor, or of a view of it."""
+    return Touch(memory, view, is_write=True, label="x")
+
+
+def read(memory: object, view: Extent = ALL) -> Touch:
+    """Return a read of a whole tensor, or of a view of it."""
+    return Touch(memory, view, is_write=False, label="x")
+
+
+def places(checker: Checker) -> list[tuple[str, str]]:
+    """Return the two lines of each hazard."""
+    return [(hazard.first.place, hazard.second.place) for hazard in checker.hazards]
+
+
+def test_text_of_a_missing_stream_wait() -> None:
+    """What, who and where, and the line that is missing."""
+    checker = Checker()
+    checker.launch(B, "copy_", [write(1)], ("/somewhere/train.py", 12))
+    checker.launch(A, "mul", [read(1)], ("/somewhere/train.py", 15))
+    (hazard,) = checker.hazards
+    assert str(hazard) == (
+        "read before the write is done: x\n"
+        "  copy_ on stream 1 writes it, train.py:12; mul on the default stream reads it, "
+        "train.py:15\n"
+        "  add before train.py:15: torch.cuda.default_stream().wait_stream(s1), "
+        "where s1 is stream 1"
+    )
+
+
+def test_text_between_two_devices() -> None:
+    """Streams of other devices than the first are named with their device."""
+    checker = Checker()
+    checker.launch((1, 2), "copy_", [write(1)], ("train.py", 12))
+    checker.launch((1, 0), "mul", [write(1)], ("train.py", 15))
+    (hazard,) = checker.hazards
+    assert hazard.second.stream == "the default stream of cuda:1"
+    assert hazard.cure == (
+        "add before train.py:15: torch.cuda.default_stream(1).wait_stream(s2_1), "
+        "where s2_1 is stream 2 of cuda:1"
+    )
+
+
+def test_text_of_a_host_access() -> None:
+    """The host is told which stream to wait for."""
+    checker = Checker()
+    checker.launch(B, "copy_", [write("host")], ("train.py", 12))
+    checker.host_access(read("host"), "sum", ("train.py", 15))
+    (hazard,) = checker.hazards
+    assert hazard.kind == "host read before the copy is done"
+    assert str(hazard.second) == "sum on the host reads it, train.py:15"
+    assert hazard.cure == "add before train.py:15: s1.synchronize(), where s1 is stream 1"
+
+
+def reuse(checker: Checker, user: tuple[int, int], owner: tuple[int, int]) -> None:
+    """Free what ``user`` reads, and let ``owner`` write to its memory, both of the pool of A."""
+    block = Allocation(A, 0x1000, 4096)
+    checker.allocate("old", block)
+    checker.launch(user, "mul", [read("old")], ("train.py", 12))
+    checker.free("old", block)
+    checker.allocate("new", block)
+    checker.launch(owner, "fill_", [write("new")], ("train.py", 15))
+
+
+def test_text_of_a_missing_record_stream() -> None:
+    """The allocator must be told of the stream that used the freed tensor."""
+    checker = Checker()
+    reuse(checker, user=B, owner=A)
+    (hazard,) = checker.hazards
+    assert (hazard.kind, hazard.first.place) == ("read after free", "train.py:12")
+    assert hazard.cure == (
+        "add after train.py:12: x.record_stream(s1), where x is its tensor and s1 is stream 1"
+    )
+
+
+def test_text_of_a_first_use_on_another_stream() -> None:
+    """Memory of the allocating stream is not free for another before that has come to it."""
+    checker = Checker()
+    reuse(checker, user=A, owner=B)
+    (hazard,) = checker.hazards
+    assert hazard.cure == (
+        "add before train.py:15: s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1"
+    )
+
+
+def test_a_hazard_is_reported_once_and_counted() -> None:
+    """A loop is one hazard for each kind and pair of lines."""
+    checker = Checker()
+    for _ in range(3):
+        checker.launch(A, "fill_", [write(1)], ("train.py", 1))
+        checker.launch(B, "mul", [read(1)], ("train.py", 2))
+        checker.host_wait_device(0)
+    (hazard,) = checker.hazards
+    assert hazard.count == 3
+    assert str(hazard).startswith("read before the write is done: x, 3 times\n")
+
+
+def test_one_missing_wait_is_one_hazard() -> None:
+    """What comes behind the first conflict would be ordered by the same wait."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write(1), write(2)], ("train.py", 1))
+    for line in (2, 3):
+        checker.launch(B, "mul", [read(1), read(2)], ("train.py", line))
+    checker.launch(A, "fill_", [write(1)], ("train.py", 4))
+    assert places(checker) == [("train.py:1", "train.py:2"), ("train.py:3", "train.py:4")]
+
+
+def test_a_read_does_not_hide_the_write_before_it() -> None:
+    """Who has read behind a write is no hazard for other readers, but the write still is."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write(1)], ("train.py", 1))
+    for _ in range(2):
+        checker.launch(A, "mul", [read(1)], ("train.py", 2))
+    checker.launch(B, "mul", [read(1)], ("train.py", 3))
+    assert places(checker) == [("train.py:1", "train.py:3")]
+
+
+def test_an_older_event_takes_nothing_back() -> None:
+    """Who waits for the later event of a stream first and then for the earlier has both."""
+    checker = Checker()
+    earlier = checker.record(A)
+    checker.launch(A, "fill_", [write(1)], ("train.py", 1))
+    later = checker.record(A)
+    checker.stream_wait(B, later)
+    checker.stream_wait(B, earlier)
+    checker.launch(B, "mul", [read(1)], ("train.py", 2))
+    assert checker.hazards == ()
+
+
+def test_a_recorded_stream_stands_for_what_it_waited_for() -> None:
+    """The allocator waits for what was behind the recorded stream when the block was freed."""
+    for is_before, n_hazards in ((True, 0), (False, 1)):
+        checker, block = Checker(), Allocation(A, 0x1000, 4096)
+        checker.launch(C, "mul", [read("old")], ("train.py", 1))
+        event = checker.record(C)
+        if is_before:
+            checker.stream_wait(B, event)
+        checker.free("old", block, [B])
+        checker.stream_wait(B, event)
+        checker.allocate("new", block)
+        checker.launch(A, "fill_", [write("new")], ("train.py", 2))
+        assert len(checker.hazards) == n_hazards
+
+
+def test_a_freed_tensor_is_named_as_it_was() -> None:
+    """The report shows the tensor that lacked the record, not the one in its place."""
+    checker, block = Checker(), Allocation(A, 0x1000, 4096)
+    checker.launch(B, "mul", [read("old")._replace(label="old")], ("train.py", 1))
+    checker.free("old", block)
+    checker.allocate("new", block)
+    checker.launch(A, "fill_", [write("new")._replace(label="new")], ("train.py", 2))
+    assert [hazard.tensor for hazard in checker.hazards] == ["old"]
+
+
+def test_freed_memory_that_is_past_is_not_kept() -> None:
+    """Addresses that never come back do not pile up once the host has waited."""
+    checker = Checker()
+    for step in range(1_000):
+        checker.launch(A, "fill_", [write(step)], ("train.py", 1))
+        checker.free(step, Allocation(A, 0x1000 * step, 4096))
+        checker.allocate("next", Allocation(B, 0x1000_0000, 1024))
+        checker.host_wait_stream(A)
+    assert checker.n_uses < 100
+
+
+def test_a_piece_of_a_freed_block_takes_its_own_part_along() -> None:
+    """A later write of the piece takes the place of all that it inherited, and no more."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
+    checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
+    checker.free("old", Allocation(A, 0x1000, 4096))
+    checker.allocate("new", Allocation(A, 0x1400, 1024))
+    assert checker.n_uses == 4  # the write in three pieces, and the read in the first of them
+    checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
+    assert checker.n_uses == 4
+
+
+def test_a_device_wait_is_for_one_device() -> None:
+    """The host may still have to wait for the streams of another device."""
+    checker = Checker()
+    checker.launch((0, 1), "copy_", [write("a")], ("train.py", 1))
+    checker.launch((1, 1), "copy_", [write("b")], ("train.py", 2))
+    checker.host_wait_device(0)
+    checker.host_access(read("a"), "sum", ("train.py", 3))
+    checker.host_access(read("b"), "sum", ("train.py", 4))
+    assert places(checker) == [("train.py:2", "train.py:4")]
+
+
+def test_events_of_another_checker_do_nothing() -> None:
+    """An event that was recorded before the block says nothing about the block."""
+    before, checker = Checker(), Checker()
+    before.launch(A, "fill_", [write(1)], ("train.py", 1))
+    event = before.record(A)
+    checker.launch(A, "fill_", [write(1)], ("train.py", 2))
+    checker.stream_wait(B, event)
+    checker.launch(B, "mul", [read(1)], ("train.py", 3))
+    assert places(checker) == [("train.py:2", "train.py:3")]
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (Allocation(A, 0x1000, 1024), []),
+        (Allocation(A, 0x1400, 1024), [("train.py:1", "train.py:2")]),
+        (Allocation(A, 0x1800, 2048), []),
+        (Allocation(A, 0x0, 0x4000), [("train.py:1", "train.py:2")]),
+        (Allocation(B, 0x1400, 1024), []),
+        (Allocation((1, 0), 0x1400, 1024), []),
+    ],
+)
+def test_a_part_of_a_freed_block(block: Allocation, expected: list[tuple[str, str]]) -> None:
+    """Only its stream's pool hands the bytes out again, in pieces or with their neighbours."""
+    checker = Checker()
+    old = Allocation(A, 0x1000, 4096)
+    checker.allocate("old", old)
+    second_kilobyte = extent((256,), (1,), 256, ITEMSIZE)
+    checker.launch(C, "mul", [read("old", second_kilobyte)], ("train.py", 1))
+    checker.free("old", old)
+    checker.allocate("new", block)
+    whole = extent((block.size_bytes,), (1,), 0, 1)
+    checker.launch(block.stream, "fill_", [write("new", whole)], ("train.py", 2))
+    assert places(checker) == expected
+
+
+def test_the_rest_of_a_freed_block() -> None:
+    """What is not handed out with a piece is remembered for the next one, before and behind."""
+    checker = Checker()
+    old = Allocation(A, 0x1000, 4096)
+    checker.launch(C, "mul", [read("old")], ("train.py", 1))
+    checker.free("old", old)
+    quarter = extent((1024,), (1,), 0, 1)
+    for line, address in ((2, 0x1400), (3, 0x1800), (4, 0x1000), (5, 0x1C00), (6, 0x1C00)):
+        checker.allocate(line, Allocation(A, address, 1024))
+        checker.launch(A, "fill_", [write(line, quarter)], ("train.py", line))
+    assert places(checker) == [("train.py:1", f"train.py:{line}") for line in (2, 3, 4, 5)]
+
+
+def test_host_memory_that_is_gone_is_forgotten() -> None:
+    """Its allocator waits for the copies, and its address may be anything afterwards."""
+    checker = Checker()
+    checker.launch(A, "copy_", [write("host")], ("train.py", 1))
+    checker.forget("host")
+    checker.host_access(read("host"), "sum", ("train.py", 2))
+    assert checker.hazards == ()
+
+
+def test_memory_does_not_grow_with_the_program() -> None:
+    """Ten thousand operations of every sort leave as little as ten."""
+    kept = []
+    for n_steps in (10, 10_000):
+        checker = Checker()
+        for step in range(n_steps):
+            row = extent((8,), (1,), 8 * (step % 500), ITEMSIZE)
+            block = Allocation(A, 0x1000 * (step % 7), 4096)
+            checker.allocate(step, block)
+            checker.launch(A, "add", [read("x"), write(step)], ("train.py", 1))
+            checker.launch(A, "fill_", [write("rows", row)], ("train.py", 2))
+            checker.stream_wait(B, checker.record(A))
+            checker.launch(B, "mul", [read(step), write("y")], ("train.py", 3))
+            checker.free(step, block, [B])
+            if step % 100 == 99:
+                checker.host_wait_device(0)
+        assert checker.hazards == ()
+        kept.append(checker.n_uses)
+    assert kept[1] <= MAX_USES + kept[0]
+
+
+def test_neighbours_of_one_line_become_one_use() -> None:
+    """A loop over rows keeps one use, unless an event stands between two of them."""
+    checker = Checker()
+    for row in range(512):
+        view = extent((8,), (1,), 8 * row, ITEMSIZE)
+        checker.launch(A, "fill_", [write("rows", view)], ("train.py", 1))
+        if row == 255:
+            event = checker.record(A)
+    assert checker.n_uses <= 20
+    checker.stream_wait(B, event)
+    checker.launch(B, "mul", [read("rows", extent((2048,), (1,), 0, ITEMSIZE))], ("train.py", 2))
+    assert checker.hazards == ()
+    checker.launch(B, "mul", [read("rows", extent((8,), (1,), 2048, ITEMSIZE))], ("train.py", 3))
+    assert places(checker) == [("train.py:1", "train.py:3")]
+
+
+def test_past_uses_make_room() -> None:
+    """Beyond the limit the oldest uses are forgotten, and nothing else."""
+    checker = Checker()
+    for row in range(2 * MAX_USES):
+        view = extent((1,), (1,), 2 * row, ITEMSIZE)
+        checker.launch(A, "fill_", [write("rows", view)], ("train.py", 1))
+    assert checker.n_uses == MAX_USES
+    checker.launch(B, "mul", [read("rows", extent((1,), (1,), 0, ITEMSIZE))], ("train.py", 2))
+    assert checker.hazards == ()
+    checker.launch(B, "mul", [read("rows", view)], ("train.py", 3))
+    assert places(checker) == [("train.py:1", "train.py:3")]
+
+
+def test_clear_keeps_what_was_found() -> None:
+    """After the program nothing but the report is held."""
+    checker = Checker()
+    reuse(checker, user=B, owner=A)
+    checker.free("new", Allocation(A, 0x1000, 4096))
+    checker.clear()
+    assert checker.n_uses == 0
+    assert (len(checker.hazards), checker.n_operations, checker.n_streams) == (1, 2, 2)
+
+
+def bytes_of(
+    sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int
+) -> set[int]:
+    """Return the bytes of a view, one by one."""
+    starts = {
+        offset + sum(i * step for i, step in zip(index, strides, strict=True))
+        for index in product(*map(range, sizes))
+    }
+    return {start * itemsize + byte for start in starts for byte in range(itemsize)}
+
+
+def test_views_meet_exactly_if_they_share_a_byte() -> None:
+    """Random views of up to three axes, overlapping, strided and empty ones among them."""
+    random = Random(0)
+    n_meeting = 0
+    for _ in range(3_000):
+        itemsize = random.choice((1, 2, 4))
+        views = []
+        for _ in range(2):
+            n_axes = random.randrange(4)
+            sizes = tuple(random.choice((0, 1, 2, 2, 3, 4, 5)) for _ in range(n_axes))
+            strides = tuple(random.choice((0, 1, 2, 3, 4, 6, 8, 12, 15)) for _ in range(n_axes))
+            views.append((sizes, strides, random.randrange(20), itemsize))
+        one, other = (extent(*view) for view in views)
+        shared = bytes_of(*views[0]) & bytes_of(*views[1])
+        assert one.meets(other) == other.meets(one) == bool(shared), views
+        if one.covers(other):
+            assert bytes_of(*views[1]) <= bytes_of(*views[0]), views
+        n_meeting += bool(shared)
+    assert 300 < n_meeting < 2_700
+
+
+def test_large_views_are_told_apart_at_once() -> None:
+    """Columns of a large matrix need no enumeration: the remainders of the steps suffice."""
+    n = 1 << 20
+    even, odd = (extent((n, n), (2 * n, 2), offset, 4) for offset in (0, 1))
+    left, right = (extent((n, n), (2 * n, 1), offset, 4) for offset in (0, n))
+    assert not even.meets(odd)
+    assert not left.meets(right)
+    assert left.meets(even)
+    assert even.n_runs > MAX_RUNS
+
+
+def test_beyond_the_limit_views_are_taken_to_meet() -> None:
+    """Two views of very many runs, whose steps have no common divisor, are not gone through."""
+    n = MAX_RUNS + 1
+    one = extent((n,), (6,), 0, 1)
+    other = extent((n, 2), (9, 3), 1, 1)
+    assert not one.meets(other)
+    assert extent((n,), (4,), 0, 1).meets(extent((n, 2), (6, 1), 1, 1))
+    small, large = extent((9,), (4,), 0, 1), extent((9, 2), (10, 2), 1, 1)
+    assert not small.meets(large)
+
+
+def test_a_moved_view_keeps_its_form() -> None:
+    """One run is cut where the memory ends; what has gaps keeps all of them."""
+    run, comb = extent((8,), (1,), 0, 1), extent((4,), (2,), 0, 1)
+    cut = run.shifted(4).clipped(0, 10)
+    assert (cut.start, cut.stop) == (4, 10)
+    assert comb.shifted(4).clipped(0, 10).axes == ((2, 4),)
+    assert not run.shifted(40).clipped(0, 10).meets(run)
+
+
+def test_the_site_is_the_users_line() -> None:
+    """It is the innermost line outside the package and PyTorch."""
+    name, line = _call_sites.user_site()
+    assert name == __file__
+    assert line == test_the_site_is_the_users_line.__code__.co_firstlineno + 2
+    assert _call_sites.place((name, line)) == f"test_checker.py:{line}"
+
+
+def test_a_thread_without_a_line_of_the_users() -> None:
+    """Threads of PyTorch's own, such as autograd's, have none, and the report says so."""
+    found: list[_call_sites.Site] = []
+    code = compile("def ask():\n    found.append(user_site())", _call_sites.__file__, "exec")
+    names = {"found": found, "user_site": _call_sites.user_site}
+    exec(code, names)
+    thread = threading.Thread(target=names["ask"])
+    thread.start()
+    thread.join()
+    assert found == [_call_sites.NOWHERE]
+    assert _call_sites.place(_call_sites.NOWHERE) == "an unknown line"
+
+
+def test_cells_are_named_as_ipython_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell has its number while the shell that ran it is there, and is a cell without it."""
+    name = "/somewhere/ipykernel_123/456.py"
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert _call_sites.place((name, 4)) == "cell line 4"
+    names = {name: ("Cell", "In[3]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert _call_sites.place((name, 4)) == "cell In[3] line 4"
+    assert _call_sites.place(("/somewhere/model.py", 4)) == "model.py:4"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert _call_sites.place((name, 4)) == "cell line 4"

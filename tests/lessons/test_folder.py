@@ -1,0 +1,321 @@
+"""The learner's folder is never harmed, and every lesson runs as shipped and as solved."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
+from gpulab.lessons import _build as build
+from gpulab.lessons import _folder, _server
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+MAX_LESSON_S = 20  # a stated limit of the product
+NO_NETWORK = """
+import socket
+def refuse(*_args, **_kwargs):
+    raise OSError("a lesson must not use the network")
+socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
+"""
+LOOK = "from gpulab.exercises._progress import SESSION\nentries = SESSION.entries\n"
+EXERCISES_ARE = {
+    "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
+    "not tried": f"{LOOK}assert not any(entry.n_tries for entry in entries.values()), entries",
+}
+
+# The learner's folder
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of two shipped lessons, in place of the real ones."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in ("00_a.ipynb", "01_b.ipynb"):
+        (folder / name).write_text(f"{name} v1")
+    monkeypatch.setattr(_folder, "notebooks_folder", lambda: folder)
+    return folder
+
+
+def test_first_copy(shipped: Path, tmp_path: Path) -> None:
+    """A new folder gets every lesson; a second run finds nothing to do."""
+    mine = tmp_path / "deep" / "mine"
+    assert _folder.copy_lessons(mine) == _folder.Copies(written=("00_a.ipynb", "01_b.ipynb"))
+    assert (mine / "01_b.ipynb").read_text() == "01_b.ipynb v1"
+    assert _folder.copy_lessons(mine) == _folder.Copies()
+    assert sorted(path.name for path in mine.iterdir()) == [
+        *[".gpulab.json", "00_a.ipynb", "01_b.ipynb"],
+    ]
+    assert shipped.is_dir()
+
+
+def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
+    """A new version replaces what the learner did not change, and brings back what is missing."""
+    mine = tmp_path / "mine"
+    _folder.copy_lessons(mine)
+    (mine / "01_b.ipynb").unlink()
+    (shipped / "00_a.ipynb").write_text("00_a.ipynb v2")
+    assert _folder.copy_lessons(mine).written == ("00_a.ipynb", "01_b.ipynb")
+    assert (mine / "00_a.ipynb").read_text() == "00_a.ipynb v2"
+
+
+def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
+    """What the learner changed stays; a new version is put beside it, once for each version."""
+    mine = tmp_path / "mine"
+    _folder.copy_lessons(mine)
+    (mine / "00_a.ipynb").write_text("my work")
+    assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+    for version in ("v2", "v3"):
+        (shipped / "00_a.ipynb").write_text(version)
+        copies = _folder.copy_lessons(mine)
+        assert copies == _folder.Copies(kept=("00_a.ipynb",), beside=("00_a.new.ipynb",))
+        assert (mine / "00_a.new.ipynb").read_text() == version
+        assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+    assert (mine / "00_a.ipynb").read_text() == "my work"
+
+
+def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> None:
+    """A learner may go on in the file that was put beside; that one is not overwritten either."""
+    mine = tmp_path / "mine"
+    _folder.copy_lessons(mine)
+    (mine / "00_a.ipynb").write_text("my work")
+    (shipped / "00_a.ipynb").write_text("v2")
+    _folder.copy_lessons(mine)
+    (mine / "00_a.new.ipynb").write_text("more work")
+    (shipped / "00_a.ipynb").write_text("v3")
+    assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+    assert (mine / "00_a.new.ipynb").read_text() == "more work"
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", None])
+def test_without_its_record_nothing_is_overwritten(
+    record: str | None, shipped: Path, tmp_path: Path
+) -> None:
+    """If the record of copies is lost or broken, every differing file counts as the learner's."""
+    mine = tmp_path / "mine"
+    _folder.copy_lessons(mine)
+    (mine / "00_a.ipynb").write_text("my work")
+    (mine / _folder.MANIFEST).unlink()
+    if record is not None:
+        (mine / _folder.MANIFEST).write_text(record)
+    (shipped / "01_b.ipynb").write_text("01_b.ipynb v1")
+    assert _folder.copy_lessons(mine).kept == ("00_a.ipynb",)
+    assert (mine / "00_a.ipynb").read_text() == "my work"
+    assert sorted(json.loads((mine / _folder.MANIFEST).read_text())) == [
+        *["00_a.ipynb", "00_a.new.ipynb", "01_b.ipynb"],
+    ]
+
+
+def test_folder_that_cannot_be_written(shipped: Path, tmp_path: Path) -> None:
+    """A folder that cannot be made or filled is named, with the reason and the cure."""
+    assert shipped.is_dir()
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "sub"
+    with pytest.raises(LessonFolderError) as error:
+        _folder.copy_lessons(folder)
+    assert str(error.value) == (
+        f"cannot write to {folder} (Not a directory); "
+        "name a folder that you own: gpulab lab FOLDER"
+    )
+
+
+def test_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An incomplete installation says so, and how to mend it."""
+    monkeypatch.setattr(_folder, "files", lambda _package: tmp_path / "gpulab")
+    with pytest.raises(NotebookError) as error:
+        _folder.notebooks_folder()
+    assert str(error.value) == (
+        f"{tmp_path / 'gpulab' / 'notebooks'} has no lessons; install gpulab again, "
+        "or run this in a clone: gpulab build-notebooks"
+    )
+
+
+@pytest.mark.parametrize("place", ["gpulab/notebooks", "notebooks"])
+def test_lessons_of_wheel_and_clone(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel has the lessons inside the package, a clone beside it."""
+    expected = tmp_path / place
+    expected.mkdir(parents=True)
+    (expected / "00_a.ipynb").touch()
+    monkeypatch.setattr(_folder, "files", lambda _package: tmp_path / "gpulab")
+    assert _folder.notebooks_folder() == expected
+
+
+# The notebooks of the clone
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Return the source of a small lesson."""
+    path = tmp_path / "source" / "00_sample.py"
+    path.parent.mkdir()
+    path.write_text("# %% [markdown]\n# # A title\n")
+    return path
+
+
+def test_build_all_writes_once(source: Path) -> None:
+    """A build names what it changed; the next one has nothing to do."""
+    notebooks = source.parents[1]
+    assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
+    assert not (notebooks / "00_sample.ipynb").exists()
+    assert build.build_all(notebooks) == ("00_sample.ipynb",)
+    assert build.build_all(notebooks) == ()
+    (notebooks / "00_sample.ipynb").write_bytes(build.build(source) + b"\n")
+    assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
+
+
+def test_build_all_without_sources(tmp_path: Path) -> None:
+    """Outside a clone there is nothing to build, and the message says where there is."""
+    with pytest.raises(NotebookError) as error:
+        build.build_all(tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path / 'source'} has no lessons to build; "
+        "install gpulab from a clone: pip install -e ."
+    )
+
+
+def test_notebook_without_a_source(source: Path) -> None:
+    """A notebook that nothing builds would be shipped unchecked, so it is refused."""
+    (source.parents[1] / "09_old.ipynb").touch()
+    with pytest.raises(NotebookError) as error:
+        build.build_all(source.parents[1])
+    assert str(error.value) == f"09_old.ipynb: no source in {source.parent}; delete the notebook"
+
+
+# The server
+
+
+def test_ports() -> None:
+    """A port that was asked for is taken or refused; without one the first free one is found."""
+    first = _server.usable_port()
+    assert _server.usable_port(first) == first
+    with closing(socket.create_server((_server.LOOPBACK, first))):
+        assert _server.usable_port() > first
+        with pytest.raises(PortInUseError, match=rf"^port {first} cannot be used \(Address "):
+            _server.usable_port(first)
+
+
+def test_command_keeps_to_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JupyterLab listens on loopback only, and runs as root only where the user is."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    command = _server.lab_command(tmp_path, port=9000, browser=False)
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert set(command[3:]) == {
+        "--ServerApp.log_level=ERROR",
+        "--LabApp.log_level=ERROR",
+        "--ServerApp.ip=127.0.0.1",
+        "--ServerApp.port=9000",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={tmp_path}",
+        "--ServerApp.open_browser=False",
+        "--LabApp.default_url=/lab/tree/00_start_here.ipynb",
+    }
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert _server.lab_command(tmp_path, port=9000, browser=True)[-1] == "--allow-root"
+
+
+def test_environment_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JupyterLab asks nobody for news; what the user configured stays in force beside it."""
+    ours = str(ROOT / "gpulab" / "data" / "jupyter")
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    assert _server._lab_environment("t")["JUPYTER_CONFIG_PATH"] == ours
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "mine")
+    environment = _server._lab_environment("t")
+    assert environment["JUPYTER_CONFIG_PATH"] == f"{ours}{os.pathsep}mine"
+    assert environment["JUPYTER_TOKEN"] == "t"
+    page_config = json.loads((Path(ours) / "labconfig" / "page_config.json").read_text())
+    assert page_config == {
+        "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}
+    }
+
+
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    """Put back the handlers that serving replaces."""
+    before = {number: signal.getsignal(number) for number in _server.STOP_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_missing_jupyterlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without JupyterLab the message is the line that installs it."""
+    monkeypatch.setattr(_server, "find_spec", lambda _name: None)
+    with pytest.raises(NoJupyterLabError) as error:
+        _server.serve(tmp_path, port=1, browser=False, say=print)
+    assert str(error.value) == ("JupyterLab is not installed; install it: pip install jupyterlab")
+
+
+@pytest.mark.usefixtures("_signals")
+def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ends before it answers is reported with its exit code."""
+    command = [sys.executable, "-c", "raise SystemExit(3)"]
+    monkeypatch.setattr(_server, "lab_command", lambda *_args, **_kwargs: command)
+    with pytest.raises(NoJupyterLabError) as error:
+        _server.serve(tmp_path, port=_server.usable_port(), browser=False, say=print)
+    assert str(error.value) == (
+        "JupyterLab ended with exit code 3 before it answered; see its message above"
+    )
+
+
+@pytest.mark.timeout(60)  # without the kill it would wait for ever
+def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ignores the request to stop is ended all the same."""
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "
+    code += "signal.pause()"
+    monkeypatch.setattr(_server, "STOP_TIMEOUT_S", 0.1)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        _server._stop(server)
+    assert server.returncode == -signal.SIGKILL
+
+
+# The lessons themselves
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_notebook_is_as_built(source: Path) -> None:
+    """The notebook that is checked in is what its source gives, byte for byte."""
+    assert (ROOT / "notebooks" / f"{source.stem}.ipynb").read_bytes() == build.build(source)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_lesson_runs_unanswered(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As shipped, a lesson runs without GPU and network, within its stated limit."""
+    notebook = nbformat.reads(build.build(source).decode(), as_version=4)
+    duration_s = _execute(notebook, "not tried", tmp_path)
+    with capsys.disabled():
+        sys.stdout.write(f" {source.stem}: {duration_s:.1f} s ")
+    assert duration_s < MAX_LESSON_S
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_lesson_runs_solved(source: Path, tmp_path: Path) -> None:
+    """With its solutions a lesson runs too, and every exercise is found right."""
+    _execute(build.solved(source), "right", tmp_path)
+
+
+def _execute(notebook: nbformat.NotebookNode, expected: str, folder: Path) -> float:
+    """Run a notebook in a kernel of its own, and return the seconds from start to end."""
+    cells = [nbformat.v4.new_code_cell(code) for code in (NO_NETWORK, EXERCISES_ARE[expected])]
+    notebook.cells = [cells[0], *notebook.cells, cells[1]]
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
+    resources = {"metadata": {"path": str(folder)}}
+    started_s = time.perf_counter()
+    NotebookClient(notebook, timeout=120, resources=resources).execute(env=environment)
+    return time.perf_counter() - started_s

@@ -1,0 +1,271 @@
+"""Where a growing picture goes: a watched notebook, an exported one, a console, or nowhere."""
+
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpulab.figures import Figure
+from gpulab.live import _display, _stop
+from gpulab.live._display import Painter, Screen, screen_for
+from gpulab.live._stop import Stop, StopButton
+from tests.support.notebook_display import shown_in
+
+NOTE = "Interrupt the kernel to stop; what there is by then is kept."
+
+
+def picture(record: object) -> Figure:
+    """Return a figure without matplotlib."""
+    import pandas as pd
+
+    if record == "too little":
+        raise ValueError(record)
+    return Figure(b"", 100, str(record), f"words for {record}", "seen", pd.DataFrame())
+
+
+def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:
+    """Return the screen of this place."""
+    return screen_for(
+        picture,
+        stop or Stop(),
+        what="measuring",
+        unit=" results",
+        total=9,
+        progress=progress,
+        threaded=threaded,
+    )
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Put a clock in place of the real one, that stands still: its only item is the time."""
+    now = [100.0]
+    monkeypatch.setattr(_display, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_a_watched_picture_is_replaced_in_its_place(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first a note, then frames with a note, at the end the figure itself."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    screen.show("one", 1)
+    clock[0] += 1
+    screen.show("two", 2)
+    screen.close("all", "")
+    first, one, two, last = shown.outputs[0]
+    assert first["text/plain"] == f"measuring: 0 of 9 results. {NOTE}"
+    assert one["text/plain"] == f"words for one measuring: 1 of 9 results. {NOTE}"
+    assert two["text/html"].endswith(f"<p>measuring: 2 of 9 results. {NOTE}</p>")
+    assert last.title == "all"
+
+
+def test_frames_are_drawn_at_most_five_times_a_second(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes between is skipped, and the last one is always drawn."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    for number in range(11):
+        screen.show(number, number)
+        clock[0] += 0.125
+    screen.close("all", "")
+    words = [frame["text/plain"].split()[2] for frame in shown.outputs[0][1:-1]]
+    assert words == ["0", "2", "4", "6", "8", "10"]
+
+
+def test_a_slow_picture_leaves_as_much_time_to_the_work(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes half of the time at most."""
+
+    def slow(record: object) -> Figure:
+        clock[0] += 1.0
+        return picture(record)
+
+    shown = shown_in(monkeypatch, watched=True)
+    screen = screen_for(slow, Stop(), what="", unit="", total=None, progress=True)
+    for number in range(7):
+        screen.show(number, number)
+        clock[0] += 0.5
+    assert [frame["text/plain"].split()[2] for frame in shown.outputs[0][1:]] == [
+        "0",
+        "2",
+        "4",
+        "6",
+    ]
+
+
+def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One result may be too little for a plot; the whole must be drawn or the error is told."""
+    shown = shown_in(monkeypatch, watched=True)
+    screen = opened()
+    screen.show("too little", 1)
+    assert len(shown.outputs[0]) == 1
+    with pytest.raises(ValueError, match="too little"):
+        screen.close("too little", "")
+
+
+def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the place holds a note."""
+    for watched in (True, False):
+        shown = shown_in(monkeypatch, watched=watched)
+        opened().close(None, "nothing <yet>")
+        assert shown.outputs[0][-1] == {
+            "text/plain": "nothing <yet>",
+            "text/html": "<p>nothing &lt;yet&gt;</p>",
+        }
+
+
+@pytest.mark.parametrize(("watched", "progress"), [(False, True), (True, False)])
+def test_an_exported_picture_is_shown_once(
+    *, watched: bool, progress: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs a notebook unseen, or wants no progress, gets the finished picture."""
+    shown = shown_in(monkeypatch, watched=watched)
+    screen = opened(progress=progress, threaded=True)
+    screen.show("one", 1)
+    screen.close("all", "")
+    ((figure,),) = shown.outputs
+    assert figure.title == "all"
+
+
+def test_a_console_gets_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the standard error stream, and only if progress is wanted."""
+    shown = shown_in(monkeypatch, watched=False, kernel=None)
+    for progress in (True, False):
+        screen = opened(progress=progress)
+        if progress:
+            bar: Any = screen._bar  # type: ignore[attr-defined]  # it waits for a second
+            bar.start_t, bar.last_print_t = bar.start_t - 10, bar.last_print_t - 10
+        screen.show("one", 3)
+        screen.close("all", "")
+        out, told = capsys.readouterr()
+        assert not out
+        assert ("measuring:  33%" in told) == progress
+    assert shown.outputs == []
+
+
+def test_without_ipython_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script never loads IPython for the question."""
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    assert isinstance(opened(), _display.TextScreen)
+
+
+# The thread
+
+
+class _Slow(Screen):
+    """A screen that takes its time, and remembers what it was shown and by which thread."""
+
+    def __init__(self) -> None:
+        self.shown: list[object] = []
+        self.threads: set[str] = set()
+        self.go_on = threading.Event()
+        self.began = threading.Event()
+
+    def show(self, record: object, n_done: float) -> None:
+        self.shown.append((record, n_done))
+        self.threads.add(threading.current_thread().name)
+        self.began.set()
+        self.go_on.wait(10)
+
+    def close(self, record: object | None, note: str) -> None:
+        self.shown.append((record, note, threading.current_thread().name))
+
+
+def test_the_thread_draws_the_newest_and_ends() -> None:
+    """What came while it drew is skipped but for the last; the whole is drawn by the caller."""
+    screen: Any = _Slow()
+    painter = Painter(screen)
+    painter.show("first", 1)
+    assert screen.began.wait(10)
+    screen.began.clear()
+    for number in range(2, 6):
+        painter.show("later", number)
+    screen.go_on.set()
+    assert screen.began.wait(10)
+    painter.close("all", "done")
+    here = threading.current_thread().name
+    assert screen.shown == [("first", 1), ("later", 5), ("all", "done", here)]
+    assert screen.threads == {_display.THREAD}
+    assert not painter._thread.is_alive()
+
+
+# The button
+
+
+def kernel(*subshells: str) -> Any:  # noqa: ANN401  # a kernel has no types
+    """Return a kernel with channels for widgets."""
+    manager = SimpleNamespace(list_subshell=lambda: list(subshells))
+    thread = SimpleNamespace(manager=manager)
+    return SimpleNamespace(_supports_kernel_subshells=True, shell_channel_thread=thread)
+
+
+def test_the_button_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands below the picture, a click is heard, and in the end it is gone."""
+    shown = shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
+    stop = Stop()
+    screen = opened(stop)
+    screen.show("one", 1)
+    ((_, _), (button,)) = shown.outputs
+    assert button.description == "Stop"
+    button.comm._reply_subshell_id = None
+    button.click()
+    assert (stop.by, stop.wait(0)) == ("stop", True)
+    screen.close("all", "")
+    assert shown.outputs[1][-1] == {"text/plain": ""}
+    assert button.comm is None
+
+
+@pytest.mark.parametrize("kernel", [kernel(), SimpleNamespace(), True])
+def test_no_button_where_a_click_would_not_arrive(
+    kernel: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel without subshells, or a front end that has opened none."""
+    shown = shown_in(monkeypatch, watched=True, kernel=kernel)
+    screen = opened()
+    screen.show("one", 1)
+    screen.close("all", "")
+    assert len(shown.outputs) == 1
+
+
+def test_a_click_goes_where_the_front_end_sends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to the cell that made the button, which is busy."""
+    shown_in(monkeypatch, watched=True, kernel=kernel("a subshell"))
+    comm = SimpleNamespace(_reply_subshell_id=None)
+    widget = SimpleNamespace(comm=comm, close=lambda: None)
+    monkeypatch.setattr(_stop, "_button", lambda _: widget)
+    button = StopButton(Stop())
+    button.offer()
+    assert hasattr(comm, "_reply_subshell_id")
+    button.offer()
+    assert not hasattr(comm, "_reply_subshell_id")
+
+
+def test_the_first_to_ask_is_named() -> None:
+    """Later ones change nothing."""
+    stop = Stop()
+    assert not stop.wait(0)
+    stop.ask("stop")
+    stop.ask("interrupt")
+    assert stop.by == "stop"
+
+
+def test_on_another_thread_nothing_is_listened_to() -> None:
+    """Python sends Ctrl-C to the main thread alone."""
+    seen: list[object] = []
+
+    def work() -> None:
+        with Stop() as stop:
+            seen.append(stop._before)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert seen == [None]

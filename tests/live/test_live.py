@@ -1,0 +1,439 @@
+"""A load or a series is shown while it runs; however it ends, what there is stays."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import gpulab
+from gpulab import clocks, plots
+from gpulab.clocks import _read
+from gpulab.errors import ClocksUnavailableError, InvalidOptionError, NotCallableError
+from gpulab.figures import Figure
+from gpulab.live import _live
+from gpulab.live._display import THREAD
+from gpulab.live._stop import Stop
+from gpulab.timing import _ladder
+from tests.support.notebook_display import shown_in
+
+CYCLES = 20_000_000  # some ten milliseconds
+WATCHED = pytest.mark.parametrize("watched", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs; in the end nothing of a picture is left."""
+    handler = signal.getsignal(signal.SIGINT)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+        assert torch.cuda.current_stream().query()
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert THREAD not in [thread.name for thread in threading.enumerate()]
+
+
+def sleep() -> None:
+    """Enqueue work of a constant length."""
+    torch.cuda._sleep(CYCLES)
+
+
+def at_call(number: int, event: Callable[[], object]) -> Callable[[], None]:
+    """Return work during whose so-many-th call something happens, once it is enqueued."""
+    calls: list[None] = []
+
+    def work() -> None:
+        calls.append(None)
+        sleep()
+        if len(calls) == number:
+            event()
+
+    return work
+
+
+def interrupt() -> None:
+    """Press Ctrl-C."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def fail() -> None:
+    """Raise an error as work may."""
+    raise ValueError("the work is wrong")
+
+
+def rising(n: int) -> Iterator[dict[str, object]]:
+    """Yield rows as a sweep does."""
+    for number in range(1, n + 1):
+        yield {"size": number, "duration_s": number * 1e-6, "series": "a"}
+
+
+def draw_rising(results: Iterable[object], **options: Any) -> _live.Series:  # noqa: ANN401  # passed on
+    """Show rows."""
+    return _live.series(results, plots.scaling, title="Rising", alt="It rises.", **options)
+
+
+# A load
+
+
+def test_a_load_is_read_to_its_end() -> None:
+    """The first reading is taken at rest, the others every tenth of a second."""
+    trace = _live.load(sleep, duration_s=0.5, progress=False)
+    frame = trace.to_frame()
+    assert frame["time_s"].tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5], abs=0.02)
+    assert frame["utilization"].iloc[0] == 0
+    assert frame["utilization"].iloc[-1] == 100
+    assert set(frame["source"]) == {"virtual"}
+    assert set(frame["device_name"]) == {"NVIDIA H200"}
+    assert (trace.stopped_by, trace.stopped, trace.missing) == ("", "", "")
+    assert str(trace) == (
+        "0.5 s under load, 6 readings; burst: the clock stayed at 1980 of 1980 MHz "
+        "(virtual NVIDIA H200)"
+    )
+    assert repr(trace) == str(trace)
+
+
+@WATCHED
+def test_an_interrupt_keeps_the_part_there_is(
+    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends the load; the trace and its picture say so."""
+    shown = shown_in(monkeypatch, watched=watched)
+    trace = _live.load(at_call(40, interrupt), duration_s=2)
+    assert trace.stopped_by == "interrupt"
+    assert 0.2 <= trace.duration_s < 0.5
+    words = f"stopped by an interrupt after {trace.duration_s:.1f} of 2 s"
+    assert str(trace).startswith(f"{words}, {len(trace.readings)} readings; ")
+    (outputs,) = shown.outputs
+    assert isinstance(outputs[-1], Figure)
+    assert outputs[-1].title == f"The GPU under load, {words} (virtual NVIDIA H200)"
+
+
+@WATCHED
+def test_an_interrupt_that_the_work_swallows_ends_the_load(
+    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work that keeps what it has on Ctrl-C, as measure() does, cannot keep the load alive."""
+
+    def swallowed() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+
+    shown_in(monkeypatch, watched=watched)
+    trace = _live.load(at_call(30, swallowed), duration_s=2)
+    assert trace.stopped_by == "interrupt"
+    assert trace.duration_s < 0.5
+
+
+def test_an_interrupt_with_nothing_to_keep_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first reading Ctrl-C is raised to the caller."""
+
+    def look(_device: object, parts: tuple[str, ...] = ()) -> _read.Reading:
+        if parts:
+            interrupt()
+        return _read.Reading(0.0)
+
+    monkeypatch.setattr(_read, "read", look)
+    shown = shown_in(monkeypatch, watched=False)
+    with pytest.raises(KeyboardInterrupt):
+        _live.load(sleep)
+    note = "stopped before there was anything to show"
+    assert shown.outputs == [[{"text/plain": note, "text/html": f"<p>{note}</p>"}]]
+
+
+@WATCHED
+def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes through, with the readings before; the picture of them stays."""
+    shown = shown_in(monkeypatch, watched=watched)
+    with pytest.raises(ValueError, match="the work is wrong") as error:
+        _live.load(at_call(40, fail), duration_s=2)
+    partial = error.value.partial  # type: ignore[attr-defined]  # load put it there
+    assert partial.stopped_by == "error"
+    kept = f"the {len(partial.readings)} readings before are in its attribute `partial`"
+    assert error.value.__notes__ == [f"gpulab: raised under load; {kept}"]
+    assert "stopped by an error after" in shown.outputs[-1][-1].title
+
+
+def test_a_load_that_raises_at_once() -> None:
+    """The reading at rest is there all the same."""
+    with pytest.raises(ValueError, match="the work is wrong") as error:
+        _live.load(fail, progress=False)
+    assert len(error.value.partial.readings) == 1  # type: ignore[attr-defined]  # as above
+
+
+def test_settings_that_the_load_changes_are_put_back() -> None:
+    """An error inside a stream block cannot leave its stream current."""
+    before = torch.cuda.current_stream()
+
+    def work() -> None:
+        torch.cuda.set_stream(torch.cuda.Stream())
+        fail()
+
+    with pytest.raises(ValueError, match="the work is wrong"):
+        _live.load(work, progress=False)
+    assert torch.cuda.current_stream() == before
+
+
+@WATCHED
+def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
+    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readings hold the time alone."""
+
+    def refuse(*_: object) -> _read.Reading:
+        raise ClocksUnavailableError("the clocks cannot be read: no NVML here")
+
+    monkeypatch.setattr(_read, "read", refuse)
+    monkeypatch.setattr(clocks, "read", refuse)
+    shown = shown_in(monkeypatch, watched=watched)
+    trace = _live.load(sleep, duration_s=0.2)
+    assert trace.missing == "the clocks cannot be read: no NVML here"
+    assert str(trace) == (
+        "0.2 s under load, 3 readings; the clocks cannot be read: no NVML here "
+        "(virtual NVIDIA H200)"
+    )
+    assert trace.to_frame()["sm_mhz"].isna().all()
+    assert shown.outputs[-1][-1].caption == "The clocks cannot be read: no NVML here."
+
+
+def test_a_load_that_ends_at_once() -> None:
+    """Work that enqueues nothing is called to the end, and the GPU is seen to be idle."""
+    trace = _live.load(lambda: None, duration_s=0.02, period_s=0.01, progress=False)
+    assert len(trace.readings) == 3
+    assert trace.readings[-1].utilization == 0
+
+
+def test_a_load_shorter_than_its_period() -> None:
+    """There is one reading, and it can be drawn."""
+    trace = _live.load(sleep, duration_s=1e-6, progress=False)
+    assert str(trace).startswith("0.0 s under load, 1 reading; ")
+    assert _live.draw(trace).title == "The GPU under load (virtual NVIDIA H200)"
+
+
+def test_drawing_costs_no_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The readings are the same to the nanosecond, whether somebody watches or not."""
+    times = []
+    for watched in (False, True):
+        with monkeypatch.context() as patch, gpulab_anew():
+            shown_in(patch, watched=watched)
+            readings = _live.load(sleep, duration_s=0.3).readings
+            times.append([reading.at_s for reading in readings])
+    assert times[0] == times[1]
+
+
+class gpulab_anew:  # noqa: N801  # reads as a context
+    """Leave the virtual GPU that is entered for a new one."""
+
+    def __enter__(self) -> None:
+        self.before = gpulab.device.current().virtual
+        assert self.before is not None
+        self.before.__exit__(None, None, None)
+        self.now = gpulab.virtual_gpu("H200", first_use=False).__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self.now.__exit__(None, None, None)
+        assert self.before is not None
+        self.before.__enter__()
+
+
+@WATCHED
+def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
+    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches sees seconds as seconds; nobody else waits."""
+    waited: list[float] = []
+    monkeypatch.setattr(Stop, "wait", lambda _, duration_s: bool(waited.append(duration_s)))
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    shown_in(monkeypatch, watched=watched)
+    _live.load(sleep, duration_s=0.2)
+    assert waited == pytest.approx([0, 0.1, 0.2] if watched else [0, 0, 0], abs=0.02)
+
+
+def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host goes on launching meanwhile; the caller draws the finished picture."""
+    drawn: list[str] = []
+    draw = _live.draw
+
+    def noted(record: _live.Trace, **options: Any) -> Figure:  # noqa: ANN401  # passed on
+        drawn.append(threading.current_thread().name)
+        return draw(record, **options)
+
+    monkeypatch.setattr(_live, "draw", noted)
+    shown_in(monkeypatch, watched=True)
+    _live.load(sleep, duration_s=0.5)
+    assert set(drawn[:-1]) == {THREAD}
+    assert drawn[-1] == threading.current_thread().name
+
+
+def test_bad_options_of_a_load() -> None:
+    """What cannot be called, and times that are not above zero, are refused before anything."""
+    with pytest.raises(NotCallableError) as not_callable:
+        _live.load(torch.ones(1))  # type: ignore[arg-type]  # the mistake
+    assert str(not_callable.value) == (
+        "work is of type Tensor and cannot be called; pass a function: live.load(lambda: a @ b)"
+    )
+    with pytest.raises(InvalidOptionError) as zero:
+        _live.load(sleep, duration_s=0)
+    assert str(zero.value) == "duration_s=0; it must be above 0 seconds"
+
+
+# A series
+
+
+def test_results_are_drawn_and_returned() -> None:
+    """Rows become one frame, in the order in which they came."""
+    shown = draw_rising(rising(4), n_expected=4)
+    assert [row["size"] for row in shown.results] == [1, 2, 3, 4]  # type: ignore[index]  # rows
+    pd.testing.assert_frame_equal(shown.to_frame(), pd.DataFrame(rising(4)))
+    assert (str(shown), repr(shown)) == ("4 of 4 results", "4 of 4 results")
+
+
+def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They say themselves where they come from, and a list says how many are to come."""
+    shown = shown_in(monkeypatch, watched=False)
+    found = [gpulab.measure(sleep, n_samples=6, label=name) for name in ("a", "b")]
+    made = _live.series(found, plots.compare_methods, title="Two", alt="Two dots.")
+    assert made.record == found
+    assert str(made) == "2 of 2 results"
+    assert shown.outputs[0][-1].title == "Two (virtual NVIDIA H200)"
+
+
+def test_the_record_is_gathered_as_asked() -> None:
+    """For instance each result may hold all before it."""
+    made = draw_rising(
+        (pd.DataFrame(rising(n)) for n in (1, 2, 3)), gather=lambda found: found[-1]
+    )
+    assert len(made.to_frame()) == 3
+    assert str(made) == "3 results"
+
+
+@WATCHED
+def test_an_interrupted_series_keeps_what_came(
+    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends it, the generator cleans up, and title and description say it is a part."""
+    cleaned = []
+
+    def results() -> Iterator[dict[str, object]]:
+        try:
+            yield from rising(2)
+            sleep()
+            interrupt()
+        finally:
+            cleaned.append(True)
+
+    shown = shown_in(monkeypatch, watched=watched)
+    made = draw_rising(results(), n_expected=9)
+    assert cleaned == [True]
+    assert str(made) == "stopped by an interrupt after 2 of 9 results"
+    assert len(made.to_frame()) == 2
+    figure = shown.outputs[0][-1]
+    assert figure.title == f"Rising, {made} (virtual NVIDIA H200)"
+    assert figure.caption == "It rises. Stopped by an interrupt after 2 of 9 results."
+
+
+def test_a_result_that_swallowed_the_interrupt_is_left_out() -> None:
+    """It may be of too few samples, and what comes next was not asked for any more."""
+    cleaned = []
+
+    def results() -> Iterator[dict[str, object]]:
+        try:
+            for row in rising(5):
+                if row["size"] == 3:
+                    with pytest.raises(KeyboardInterrupt):
+                        interrupt()
+                yield row
+        finally:
+            cleaned.append(True)
+
+    rows = results()
+    made = draw_rising(rows)
+    assert str(made) == "stopped by an interrupt after 2 results"
+    assert cleaned == [True]
+    assert next(rows, None) is None
+
+
+def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
+    """That one was measured whole, so it is kept."""
+    stop_of = Stop.__enter__
+    pressed: list[Stop] = []
+
+    def results() -> Iterator[dict[str, object]]:
+        for row in rising(5):
+            if row["size"] == 3:
+                pressed[0].ask("stop")
+            yield row
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stop, "__enter__", lambda stop: (pressed.append(stop), stop_of(stop))[1])
+        made = draw_rising(results())
+    assert str(made) == "stopped by the Stop button after 3 results"
+
+
+def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes through with what came before, and the picture of that stays."""
+    shown = shown_in(monkeypatch, watched=True)
+
+    def results() -> Iterator[dict[str, object]]:
+        yield from rising(3)
+        fail()
+
+    with pytest.raises(ValueError, match="the work is wrong") as error:
+        draw_rising(results())
+    assert str(error.value.partial) == "stopped by an error after 3 results"  # type: ignore[attr-defined]  # as above
+    kept = "the 3 results before are in its attribute `partial`"
+    assert error.value.__notes__ == [f"gpulab: raised by what gives the results; {kept}"]
+    assert shown.outputs[0][-1].title.startswith("Rising, stopped by an error after 3 results")
+
+
+def test_a_series_without_results() -> None:
+    """Nothing is drawn; asking for the frame is refused; an interrupt goes on to the caller."""
+    made = draw_rising(iter(()))
+    assert (str(made), made.record) == ("0 results", None)
+    with pytest.raises(InvalidOptionError) as error:
+        made.to_frame()
+    assert str(error.value) == "there are no results; run it again and let one come"
+    with pytest.raises(KeyboardInterrupt):
+        draw_rising(interrupt() for _ in range(2))
+
+
+def test_a_failure_before_the_first_result() -> None:
+    """The note does not promise what is not there."""
+    with pytest.raises(ValueError, match="the work is wrong") as error:
+        draw_rising(fail() for _ in range(2))
+    assert error.value.__notes__ == ["gpulab: raised by what gives the results; nothing was kept"]
+
+
+def test_a_series_must_be_described() -> None:
+    """A figure that does not read as text is refused before anything is measured."""
+    with pytest.raises(InvalidOptionError) as error:
+        _live.series(rising(2), plots.scaling, title="Rising", alt=" ")
+    assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
+
+
+# A ladder
+
+
+def test_a_ladder_that_is_stopped_keeps_its_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rung is shown when it is there, and those there are are returned."""
+    shown = shown_in(monkeypatch, watched=True)
+    took: list[object] = []
+
+    def climbed(*_: object, **options: object) -> Iterator[_ladder.Ladder]:
+        for ladder in whole:
+            took.append(options)
+            if len(took) == 4:
+                interrupt()
+            yield ladder
+
+    whole = list(_ladder.run_ladder(sleep, max_time_s=0.01))
+    monkeypatch.setattr(_live, "run_ladder", climbed)
+    rungs = _live.ladder(sleep, label="a sleep", max_time_s=0.01).rungs
+    assert rungs == whole[2].rungs
+    assert took[0] == {"label": "a sleep", "max_time_s": 0.01}
+    assert shown.outputs[0][-1].title == (
+        "a sleep, stopped by an interrupt after 3 of 12 results, by every method "
+        "(virtual NVIDIA H200)"
+    )

@@ -1,0 +1,266 @@
+"""The timed cell is the user's own code: parsed as the shell would, compiled once, kept apart."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.ipython import Notebook, shows_our_frames
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Return a real IPython in a process of its own."""
+    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
+        yield process
+
+
+def test_braces_are_not_expanded(notebook: Notebook) -> None:
+    """Braces are the user's: ``{n}`` is a set, not the value of n."""
+    ran = notebook.last(
+        "n, seen = 3, set()", "%cudatime -q -r 1 seen.add(str({n}))", "print(seen)"
+    )
+    assert ran.out == "{'{3}'}\n"
+
+
+def test_code_reaches_the_compiler_byte_for_byte(notebook: Notebook) -> None:
+    """Blanks inside strings survive, on a line and in a cell, with lines of any indentation."""
+    ran = notebook.last(
+        "seen = set()",
+        '%cudatime -q -r 1 seen.add("a  b")',
+        '%%cudatime -q -r 1 c = "c  d"\nseen.add(c)\nseen.add("""e\n  f""")',
+        "print(sorted(seen))",
+    )
+    assert ran.out == "['a  b', 'c  d', 'e\\n  f']\n"
+
+
+def test_code_may_begin_with_a_minus(notebook: Notebook) -> None:
+    """A line like ``-a + 2`` is an expression, not an unknown option."""
+    ran = notebook.last("a = torch.ones(3, device='cuda')", "%cudatime -a + 2")
+    assert ran.error is None
+    assert "per call" in ran.out
+
+
+def test_setup_runs_once_and_is_seen_by_the_body(notebook: Notebook) -> None:
+    """The line of the magic prepares; the body reads and writes what it bound."""
+    ran = notebook.last(
+        "log = []",
+        "%%cudatime -q -r 4 --warmup 0 q = 5; log.append('setup')\nq += 1\nlog.append(q)",
+        "print(log)",
+    )
+    assert ran.out == "['setup', 6, 7, 8, 9]\n"
+
+
+@pytest.mark.parametrize(
+    ("setup", "body"),
+    [
+        ("i = 0", "for i in range(3): pass\nlog.append(i)"),
+        ("i = 0", "import math as i\nlog.append(i.floor(2.5))"),
+        ("i = 0", "def i(): return 2\nlog.append(i())"),
+        ("i = 0", "global j\nj = 2\nlog.append(j + i)"),
+        ("j = 1", "global j\nj = 2\nlog.append(j)"),
+        ("j = [i for i in range(3)]", "i = j[-1]\nlog.append(i)"),
+        ("j = [i for i in range(3)]", "log.append([i for i in j][-1])"),
+        ("i: int = 1", "i: int = 2\nlog.append(i)"),
+        ("class A: b = 2", "log.append(A.b)"),
+        ("", "# a comment alone, and a value\nlog.append(2)"),
+    ],
+)
+def test_names_of_setup_and_body_are_one_scope(notebook: Notebook, setup: str, body: str) -> None:
+    """Whatever form binds a name in one of them, the other sees it as in one function."""
+    ran = notebook.last("log = []", f"%%cudatime -q -r 1 --warmup 0 {setup}\n{body}", "print(log)")
+    assert ran.out == "[2]\n"
+
+
+def test_comment_alone_is_an_empty_body(notebook: Notebook) -> None:
+    """A cell without a statement times the empty call."""
+    assert notebook.last("%%cudatime -o -q -r 1\n# nothing").result == "Measurement"
+
+
+def test_names_do_not_leak(notebook: Notebook) -> None:
+    """Nothing that a timed cell binds is found in the notebook afterwards, nor our own names."""
+    ran = notebook.last(
+        "before = None; before = set(globals())",
+        "%%cudatime -q -r 1 s = 1\nb = s",
+        "%cudatime -q -r 1 c = 1",
+        "print(sorted(name for name in set(globals()) - before if name[:2] not in ('_i', '_o')))",
+    )
+    assert ran.out == "[]\n"
+
+
+def test_line_sees_the_scope_of_its_function(notebook: Notebook) -> None:
+    """Inside a function the line reads and writes local variables, of which none changes."""
+    ran = notebook.last(
+        "log = []\n"
+        "def f():\n"
+        "    local = 1\n"
+        "    %cudatime -q -r 1 --warmup 2 local += 1; log.append(local)\n"
+        "    return local\n"
+        "print(f(), log, 'local' in globals())"
+    )
+    assert ran.out == "1 [2, 3, 4] False\n"
+
+
+def test_name_bound_in_the_body_alone_is_its_own(notebook: Notebook) -> None:
+    """As in %timeit, ``a += 1`` does not reach the notebook's a; a note says what to do."""
+    ran = notebook.last("a = 1", "%%cudatime\na += 1")
+    assert ran.error == "UnboundLocalError"
+    assert ran.notes[-1] == (
+        "gpulab: a name that a timed cell binds is its own, not the notebook's; bind it on the "
+        "magic's line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
+    )
+
+
+def test_note_on_names_is_for_the_cell_alone(notebook: Notebook) -> None:
+    """The same error inside a function that the cell calls is none of the magic's."""
+    ran = notebook.last("def f():\n    a += 1", "%cudatime f()")
+    assert ran.error == "UnboundLocalError"
+    assert not any("timed cell" in note for note in ran.notes)
+
+
+def test_cell_may_use_the_shells_syntax(notebook: Notebook) -> None:
+    """Shell commands and other magics inside a timed cell work as they do outside."""
+    ran = notebook.last(
+        "seen = []", "%%cudatime -q -r 1 --warmup 0\nx = !echo hi\nseen.extend(x)", "print(seen)"
+    )
+    assert ran.out == "['hi']\n"
+
+
+def test_syntax_tree_transformers_apply(notebook: Notebook) -> None:
+    """What the user's shell does to other cells it does to timed ones."""
+    ran = notebook.last(
+        "import ast\n"
+        "class Double(ast.NodeTransformer):\n"
+        "    def visit_Constant(self, node):\n"
+        "        two = isinstance(node.value, int)\n"
+        "        return ast.copy_location(ast.Constant(node.value * 2), node) if two else node\n"
+        "seen = set()\n"
+        "get_ipython().ast_transformers.append(Double());",
+        "%cudatime -q seen.add(21)",
+        "print(seen)",
+    )
+    assert ran.out == "{42}\n"
+
+
+def test_cell_is_compiled_before_it_is_timed(notebook: Notebook) -> None:
+    """Every call runs the same code object, and the compiler rests from the first call on."""
+    ran = notebook.last(
+        "import sys\n"
+        "log, codes = [], set()\n"
+        "def hook(event, arguments, log=log):\n"
+        "    if event == 'compile' and str(arguments[1]).startswith('<ipython'):\n"
+        "        log.append('compile')\n"
+        "sys.addaudithook(hook)",
+        "%%cudatime -q -r 3 -n 2 --warmup 1\n"
+        "codes.add(sys._getframe().f_code)\n"
+        "log.append('call')",
+        "print(len(codes), log[log.index('call') :][:7])",
+    )
+    assert ran.out == f"1 {['call'] * 7}\n"
+
+
+@pytest.mark.parametrize("method", ["naive", "synchronized", "events"])
+def test_empty_body_reads_the_call_alone(notebook: Notebook, method: str) -> None:
+    """The magic adds nothing: an empty body reads what the plain function reads of nothing."""
+    ran = notebook.last(
+        f"gpulab.use('H200')\n%cudatime -v magic --method {method} pass",
+        # The magic waits for earlier work first, and the event clock ticks in 32 ns.
+        "gpulab.use('H200')\ntorch.cuda.synchronize()\n"
+        f"plain = gpulab.measure(lambda: None, method={method!r}, progress=False)",
+        # Seconds as floats round the virtual clock's whole nanoseconds.
+        "ns = [[round(s * 1e9) for s in m.samples_s] for m in (magic, plain)]\n"
+        "print(ns[0] == ns[1], magic.median_s)",
+    )
+    same, median_s = ran.out.split()
+    assert same == "True"
+    assert float(median_s) < 20e-6
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "await f()",
+            "await cannot be timed; await it in a cell of its own, and time plain calls",
+        ),
+        ("async for x in f(): pass", "async for cannot be timed; time a plain loop"),
+        ("async with f(): pass", "async with cannot be timed; time a plain with"),
+        ("return 3", "return has no function to leave; write the expression alone"),
+        (
+            "yield 3",
+            "yield has no function to leave; define the generator in a cell of its own",
+        ),
+        (
+            "yield from f()",
+            "yield has no function to leave; define the generator in a cell of its own",
+        ),
+        (
+            "from math import *",
+            "import * cannot stand in a timed cell; import in a cell of its own",
+        ),
+    ],
+)
+def test_what_cannot_be_timed_is_refused(notebook: Notebook, code: str, message: str) -> None:
+    """One sentence says what to do, in line and cell and setup, before anything runs."""
+    line = notebook.last(f"%cudatime {code}")
+    cell = notebook.last(f"%%cudatime\nx = 1\nif x:\n    {code}")
+    setup = notebook.last(f"%%cudatime {code}\n1")
+    for ran, where in ((line, "line 1"), (cell, "line 4"), (setup, "line 1")):
+        assert ran.error == "SyntaxError"
+        assert ran.out.splitlines()[-2] == f"SyntaxError: {message}"
+        assert str(ran.message).endswith(f", {where})")
+        assert not shows_our_frames(ran.out)
+
+
+def test_functions_of_the_users_own_may_return_and_await(notebook: Notebook) -> None:
+    """What belongs to a function inside the cell is not the cell's."""
+    ran = notebook.last(
+        "%%cudatime -o -q -r 1\n"
+        "def f():\n    yield 1\n    return 2\n"
+        "async def g():\n    await g()\n"
+        "h = lambda: (yield)\n"
+        "class A:\n    def m(self):\n        return 1"
+    )
+    assert ran.result == "Measurement"
+
+
+def test_stray_break_is_refused(notebook: Notebook) -> None:
+    """What only the loop of a timer would make legal is a SyntaxError, as elsewhere."""
+    ran = notebook.last("%cudatime break")
+    assert ran.error == "SyntaxError"
+    assert "'break' outside loop" in str(ran.message)
+    assert not shows_our_frames(ran.out)
+
+
+def test_traceback_shows_the_users_lines_alone(notebook: Notebook) -> None:
+    """An error names cell and line as the notebook numbers them, and none of our files."""
+    ran = notebook.last("%%cudatime x = 1\n\n\ny = 2\ny / (x - 1)")
+    assert "Cell In[2], line 5, in <timed>()" in ran.out
+    assert "----> 5 y / (x - 1)" in ran.out
+    assert not shows_our_frames(ran.out)
+
+
+def test_traceback_of_a_line_names_its_place_in_the_cell(notebook: Notebook) -> None:
+    """A line magic in the middle of a cell is found where it stands."""
+    ran = notebook.last("x = 1\n\n%cudatime 1 / (x - 1)")
+    assert "Cell In[2], line 3, in <timed>()" in ran.out
+
+
+def test_magic_called_from_no_cell(notebook: Notebook) -> None:
+    """A program that runs the magic from a thread of its own gets the user's error as well."""
+    source = (
+        "def f(shell, errors):\n"
+        "    try:\n"
+        "        shell.run_line_magic('cudatime', '1 / 0')\n"
+        "    except ZeroDivisionError as error:\n"
+        "        errors.append(error)"
+    )
+    ran = notebook.last(
+        "import threading, types\n"
+        "module, errors = types.ModuleType('module'), []\n"
+        f"exec({source!r}, module.__dict__)",
+        # The virtual GPU belongs to one thread, so the cell's own must be without it.
+        "gpulab.device._device._session.release()\n"
+        "thread = threading.Thread(target=module.f, args=(get_ipython(), errors))\n"
+        "thread.start(); thread.join(); print(errors)",
+    )
+    assert ran.out == "[ZeroDivisionError('division by zero')]\n"

@@ -1,0 +1,113 @@
+"""A timed cell leaves shell and torch as it found them, and fails in its user's words."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.ipython import LOAD, Notebook
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Return a real IPython in a process of its own."""
+    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
+        yield process
+
+
+@pytest.mark.parametrize(
+    ("raised", "name"),
+    [("1 / 0", "ZeroDivisionError"), ("raise KeyboardInterrupt", "KeyboardInterrupt")],
+)
+@pytest.mark.parametrize("place", ["setup", "body"])
+def test_everything_is_as_before_after_an_error(
+    notebook: Notebook, raised: str, name: str, place: str
+) -> None:
+    """An error reaches the cell's runner, and shell and torch are as they were found."""
+    spoil = (
+        "get_ipython().ast_transformers.append(None); gc.disable(); "
+        "torch.set_grad_enabled(False); torch.cuda.set_stream(torch.cuda.Stream()); "
+        "torch.set_default_dtype(torch.float64); torch.backends.cudnn.benchmark = True; "
+        "torch.backends.cudnn.enabled = False; torch.backends.cudnn.deterministic = True; "
+        f"torch.set_float32_matmul_precision('high'); {raised}"
+    )
+    state = (
+        "(get_ipython().ast_transformers, gc.isenabled(), torch.is_grad_enabled(), "
+        "torch.cuda.current_stream(), torch.get_default_dtype(), "
+        "torch.backends.cudnn.benchmark, torch.backends.cudnn.enabled, "
+        "torch.backends.cudnn.deterministic, torch.get_float32_matmul_precision(), "
+        "torch.backends.cuda.matmul.fp32_precision, torch.backends.cuda.matmul.allow_tf32, "
+        "torch.backends.mkldnn.matmul.fp32_precision)"
+    )
+    cell = f"%%cudatime {spoil}\n1" if place == "setup" else f"%%cudatime\n{spoil}"
+    *_, ran, after = notebook.run(
+        f"{LOAD}\nimport gc, torch, gpulab; gpulab.use('H200');",
+        f"before = {state}",
+        cell,
+        f"after = {state}\nprint(before == after, gpulab.device._device._session.virtual.entered)",
+    )
+    assert ran.error == name
+    assert after.out == "True True\n"
+
+
+def test_settings_of_the_user_survive_success(notebook: Notebook) -> None:
+    """What the user has switched off stays off, also when nothing fails."""
+    ran = notebook.last(
+        "gc.disable(); torch.set_grad_enabled(False); "
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+        "%cudatime -q gc.enable(); torch.set_grad_enabled(True)",
+        "print(gc.isenabled(), torch.is_grad_enabled(), "
+        "torch.backends.cuda.matmul.fp32_precision)\n"
+        "gc.enable(); torch.set_grad_enabled(True); "
+        "torch.backends.cuda.matmul.fp32_precision = 'none'",
+    )
+    assert ran.out == "False False tf32\n"
+
+
+def test_virtual_gpu_is_left_when_nobody_asked_to_keep_it(notebook: Notebook) -> None:
+    """Without ``gpulab.use`` the virtual GPU stands behind torch.cuda for the magic alone."""
+    *_, failed, after = notebook.run(
+        f"{LOAD}\nimport torch", "%cudatime 1 / 0", "print(torch.cuda.is_available())"
+    )
+    assert failed.error == "ZeroDivisionError"
+    assert after.out == "False\n"
+
+
+def test_interrupt_keeps_what_was_measured(notebook: Notebook) -> None:
+    """Ctrl-C after some samples prints them and says so; the cell has succeeded."""
+    ran = notebook.last(
+        "calls = []",
+        "%%cudatime -v m --precision 1e-9 --warmup 0\n"
+        "torch.cuda._sleep(100000 + 1000 * (len(calls) * 37 % 101))\n"
+        "calls.append(1)\n"
+        "if len(calls) == 2000: raise KeyboardInterrupt",
+    )
+    assert ran.error is None
+    n_samples = re.search(r"interval of (\d+);", ran.out)
+    assert n_samples is not None
+    line = f"  note: interrupted; these are the {n_samples[1]} samples until then"
+    assert ran.out.splitlines()[2] == line
+
+
+def test_cuda_error_comes_with_a_warning(notebook: Notebook) -> None:
+    """An asynchronous error of the body says that the kernel may be an earlier one."""
+    ran = notebook.last("%cudatime raise torch.AcceleratorError('CUDA error: misaligned')")
+    assert ran.error == "AcceleratorError"
+    assert any("CUDA errors are asynchronous" in note for note in ran.notes)
+
+
+def test_earlier_cuda_error_is_not_blamed_on_the_cell(notebook: Notebook) -> None:
+    """What fails before the body ran is said to come from before."""
+    *_, ran, seen = notebook.run(
+        f"{LOAD}\nimport torch, gpulab; gpulab.use('H200'); seen = []",
+        "def fail(*_): raise torch.AcceleratorError('CUDA error: misaligned')\n"
+        "real, torch.cuda.synchronize = torch.cuda.synchronize, fail",
+        "%cudatime seen.append(1)",
+        "torch.cuda.synchronize = real\nprint(seen)",
+    )
+    (note,) = ran.notes
+    assert note == (
+        "gpulab: CUDA errors are asynchronous; this one comes from work that was launched "
+        "before the timed cell, so restart the kernel and look there"
+    )
+    assert seen.out == "[]\n"

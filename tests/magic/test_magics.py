@@ -1,0 +1,493 @@
+"""``%cudatime`` in a real IPython: registered politely, read rightly, printed plainly."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from gpulab.magic._options import _OPTIONS
+from tests.support.ipython import LOAD, ROOT, Notebook, shows_our_frames
+
+FOREIGN = (
+    "from IPython.core.magic import Magics, line_magic, magics_class\n"
+    "@magics_class\n"
+    "class Foreign(Magics):\n"
+    "    @line_magic\n"
+    "    def cudatime(self, line):\n"
+    "        print('foreign')\n"
+    "get_ipython().register_magics(Foreign)"
+)
+LINE = re.compile(
+    r"[\d.]+ [mµn]?s \[[\d.]+, [\d.]+\] per call "
+    r"\(median, 95 % interval of \d+; calibrated, cold cache, floor 2.60 µs subtracted; "
+    r"virtual NVIDIA H200 at 1980 MHz\)"
+)
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Return a real IPython in a process of its own."""
+    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
+        yield process
+
+
+def test_loading_is_light_and_importing_registers_nothing(tmp_path: Path) -> None:
+    """``import gpulab`` brings no magic; ``%load_ext gpulab`` does, and no torch."""
+    with Notebook(tmp_path) as fresh:
+        imported, loaded, torch_seen = fresh.run(
+            "import gpulab\n%cudatime", LOAD, "import sys; print('torch' in sys.modules)"
+        )
+    assert imported.message == "Line magic function `%cudatime` not found."
+    assert loaded.error is None
+    assert torch_seen.out == "False\n"
+
+
+def test_name_of_another_package_is_refused(notebook: Notebook) -> None:
+    """A foreign %cudatime is left alone, and the message names its owner and the cure."""
+    *_, loaded, used = notebook.run(FOREIGN, LOAD, "%cudatime")
+    assert loaded.message == (
+        "the magic cudatime already belongs to __main__.Foreign; unload that first "
+        "(%unload_ext), or restart the kernel, then %load_ext gpulab"
+    )
+    assert loaded.error == "UsageError"
+    assert used.out == "foreign\n"
+
+
+def test_name_of_a_plain_function_is_refused(notebook: Notebook) -> None:
+    """A magic may also be a function without a class."""
+    cell = (
+        "from IPython.core.magic import register_cell_magic\n"
+        "@register_cell_magic\ndef cudatime(line, cell): pass"
+    )
+    _, loaded = notebook.run(cell, LOAD)
+    assert "belongs to __main__.cudatime;" in str(loaded.message)
+
+
+def test_unloading_takes_ours_back(notebook: Notebook) -> None:
+    """After %unload_ext neither magic exists nor its object, and loading again works."""
+    *_, line, cell, registry, again = notebook.run(
+        LOAD,
+        "%unload_ext gpulab",
+        "%cudatime 1",
+        "%%cudatime\n1",
+        "print('CudaTimeMagics' in get_ipython().magics_manager.registry)",
+        f"{LOAD}\n%cudatime -q 1",
+    )
+    assert registry.out == "False\n"
+    assert line.message == "Line magic function `%cudatime` not found."
+    assert str(cell.message).startswith("Cell magic `%%cudatime` not found")
+    assert again.error is None
+
+
+def test_unloading_leaves_what_others_put_there(notebook: Notebook) -> None:
+    """A magic that took the name over after us is not ours to remove."""
+    *_, used = notebook.run(LOAD, FOREIGN, "%unload_ext gpulab", "%cudatime")
+    assert used.out == "foreign\n"
+
+
+def test_reloading_keeps_the_magics(notebook: Notebook) -> None:
+    """A name that we have taken ourselves is no reason to refuse it."""
+    assert notebook.last("%reload_ext gpulab", "%cudatime -o -q 1").result == "Measurement"
+    assert notebook.last("gpulab.load_ipython_extension(get_ipython())").error is None
+
+
+def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
+    """A mistake in the options is one line on stderr, and an error for whoever runs the cell."""
+    ran = notebook.last("%cudatime --run=1 x")
+    assert (ran.error, ran.out) == ("UsageError", "")
+    assert ran.err == "UsageError: --run=1; --run stands alone, without a value\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "nothing to time; write %cudatime STATEMENT, and see %cudatime?"),
+        ("-q", "nothing to time; write %cudatime STATEMENT, and see %cudatime?"),
+        (
+            "--method event 1",
+            (
+                "--method event: unknown timing method 'event'; did you mean 'events'? "
+                "Known: calibrated, events, graph, naive, profiler, profiler-span, saturated, "
+                "synchronized"
+            ),
+        ),
+        (
+            "--stream s 1",
+            "--stream s; there is no such variable; make it first: s = torch.cuda.Stream()",
+        ),
+        (
+            "--stream gc 1",
+            "--stream gc; it is of type module; make it first: gc = torch.cuda.Stream()",
+        ),
+    ],
+)
+def test_unusable_request_is_refused(notebook: Notebook, line: str, message: str) -> None:
+    """What only the session can tell is refused as plainly as a bad option."""
+    ran = notebook.last(f"%cudatime {line}")
+    assert (ran.error, ran.message) == ("UsageError", message)
+
+
+def test_help_shows_options_and_an_example(notebook: Notebook) -> None:
+    """``%cudatime?`` is enough to use it."""
+    text = notebook.last("%cudatime?").out
+    assert "In [3]: %%cudatime a = torch.randn(2048, 2048" in text
+    assert [name for name in _OPTIONS if f"\n{name} " not in text] == []
+
+
+def test_options_of_timeit_mean_the_same(notebook: Notebook) -> None:
+    """-n is calls in a sample, -r samples, -o returns, -v stores, -q prints nothing."""
+    ran = notebook.last(
+        "calls = []",
+        "m = %cudatime -o -q -v v -n 3 -r 4 --warmup 0 calls.append(1)",
+        "print(m is v, m.inner_loops, m.n_samples, m.n_warmup, len(calls))",
+    )
+    assert ran.out == "True 3 4 0 12\n"
+    assert notebook.last("%cudatime -q 1").out == ""
+    assert notebook.last("%cudatime 1").result == "NoneType"
+
+
+def test_digits_are_those_asked_for(notebook: Notebook) -> None:
+    """-p changes the printed times and nothing else."""
+    ran = notebook.last("%cudatime -p 5 -v m torch.cuda._sleep(1000000)")
+    three = notebook.last("%cudatime -v m torch.cuda._sleep(1000000)")
+    assert re.search(r"^\d{3}\.\d\d µs \[\d{3}\.\d\d, \d{3}\.\d\d\] per", ran.out, re.MULTILINE)
+    assert re.sub(r"\d{3}\.\d\d", lambda m: f"{float(m[0]):.0f}", ran.out) == three.out
+
+
+@pytest.mark.parametrize(
+    ("options", "expression", "expected"),
+    [
+        ("--method naive", "m.method", "naive"),
+        ("--warmup 7", "m.n_warmup", "7"),
+        ("--max-time 0.01 --precision 1e-9", "m.stopped_by", "max_time"),
+        ("--precision 0.5", "m.stopped_by", "precision"),
+        ("--save kept", "m is kept", "True"),
+        ("--backend virtual", "m.source", "virtual"),
+    ],
+)
+def test_long_options_reach_the_measurement(
+    notebook: Notebook, options: str, expression: str, expected: str
+) -> None:
+    """Each long option does what it says."""
+    work = "torch.cuda._sleep(100000 + 1000 * next(count))"
+    ran = notebook.last(
+        "import itertools; count = itertools.cycle(range(7))",
+        f"m = %cudatime -o -q {options} {work}",
+        f"print({expression})",
+    )
+    assert ran.out == f"{expected}\n"
+
+
+def test_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
+    """--seed comes before the setup, and again before the extra run."""
+    ran = notebook.last(
+        "seen = []",
+        "%%cudatime -q -r 1 --warmup 0 --seed 3 --run x = torch.rand(1).item()\nseen.append(x)",
+        "torch.manual_seed(3)\nprint(seen == [torch.rand(1).item()] * 2)",
+    )
+    assert ran.out == "True\n"
+
+
+def test_stream_is_the_users(notebook: Notebook) -> None:
+    """Setup and body run on the stream, behind what was queued before, and it is left again."""
+    ran = notebook.last(
+        "s = torch.cuda.Stream(); seen = []; before = torch.cuda.Event()",
+        "%%cudatime -q -r 1 --warmup 0 --stream s seen.append(torch.cuda.current_stream() == s)\n"
+        "seen.append(torch.cuda.current_stream() == s)",
+        "print(seen, torch.cuda.current_stream() == s)",
+    )
+    assert ran.out == "[True, True] False\n"
+
+
+def test_real_gpu_can_be_demanded(notebook: Notebook) -> None:
+    """--backend cuda is an error where the GPU is virtual, and nothing runs."""
+    ran = notebook.last("%cudatime --backend cuda 1")
+    assert ran.error == "NoGpuError"
+    assert ran.message == (
+        "--backend cuda, but the GPU in use is NVIDIA H200, virtual: it was asked for by name, "
+        "so nothing here is measured on hardware; leave --backend out, or choose the real one "
+        "with gpulab.use('cuda')"
+    )
+    assert not shows_our_frames(ran.out)
+
+
+def test_virtual_gpu_can_be_asked_for(notebook: Notebook) -> None:
+    """--backend virtual stands one in for a real GPU, for this cell alone."""
+    pretend = (
+        "from gpulab.device import _device as device\n"
+        "device._session.release()\n"
+        "device._session.device = device.Device('NVIDIA REAL', 'measured', 'pretended')"
+    )
+    *_, ran, after = notebook.run(
+        LOAD,
+        "import torch, gpulab",
+        pretend,
+        "%cudatime --backend virtual torch.ones(3, device='cuda')",
+        "print(gpulab.device.current(), torch.cuda.is_available())",
+    )
+    assert "virtual NVIDIA H200 at 1980 MHz)" in ran.out
+    assert after.out == "NVIDIA REAL, real: pretended False\n"
+
+
+def test_run_executes_the_cell_as_an_ordinary_one(notebook: Notebook) -> None:
+    """--run shows the last expression and keeps the names of setup and body."""
+    *_, shown, kept = notebook.run(
+        f"{LOAD}\nimport torch",
+        "%%cudatime -q -r 1 --run a = torch.ones(2, device='cuda')\nb = a + 1\nb",
+        "print(a.sum().item(), b.sum().item())",
+    )
+    assert shown.out.startswith("Out[2]: tensor([2., 2.], device='cuda:0')")
+    assert kept.out == "2.0 4.0\n"
+
+
+def test_run_keeps_the_gpu_that_is_in_use(notebook: Notebook) -> None:
+    """A GPU chosen before stays the one in use, and with it the tensors that live there."""
+    ran = notebook.last(
+        "gpulab.use('A100');", "%cudatime -q --run 1;", "print(gpulab.device.current())"
+    )
+    assert ran.out.startswith("NVIDIA A100")
+
+
+def test_functions_kept_by_run_live_in_the_notebook(notebook: Notebook) -> None:
+    """A function that the extra run defines sees the notebook's names, like any other."""
+    ran = notebook.last("%%cudatime -q -r 1 --run\ndef f(): return k", "k = 3\nprint(f())")
+    assert ran.out == "3\n"
+
+
+@pytest.mark.parametrize("body", ["3;", "3; # silent", "x = 3", "!true\n3;"])
+def test_run_shows_nothing_that_is_silenced(notebook: Notebook, body: str) -> None:
+    """A semicolon at the end, or a statement, leaves nothing to show."""
+    ran = notebook.last(f"%%cudatime -q -r 1 --warmup 0 --run\n{body}")
+    assert (ran.out, ran.error) == ("", None)
+
+
+def test_run_keeps_names_in_the_function_of_a_line(notebook: Notebook) -> None:
+    """In a line the extra run sees local names and gives the value back."""
+    ran = notebook.last(
+        "def f(x):\n    y = %cudatime -q -r 1 --run x + 1\n    return y\nprint(f(2))"
+    )
+    assert ran.out == "3\n"
+
+
+def test_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
+    """-o returns the package's record; its quantities carry their units in their names."""
+    ran = notebook.last(
+        "m = %cudatime -o -q torch.cuda._sleep(100000)",
+        "import dataclasses\n"
+        "low_s, high_s = m.interval_s\n"
+        "print(len(m.samples_s) == m.n_samples, low_s <= m.median_s <= high_s, m.n_warmup > 0,\n"
+        "      m.method, m.source, m.conditions.device_name, m.findings,\n"
+        "      gpulab.Measurement.from_json(m.to_json()) == m, hasattr(m, '_repr_html_'))\n"
+        "try:\n    m.method = 'x'\nexcept dataclasses.FrozenInstanceError:\n    print('frozen')",
+    )
+    assert ran.out == "True True True calibrated virtual NVIDIA H200 () True True\nfrozen\n"
+
+
+def test_console_without_micro_sign_gets_ascii(notebook: Notebook) -> None:
+    """Where stdout cannot encode µ, the line is written with u."""
+    ran = notebook.last("%cudatime torch.cuda._sleep(100000)", encoding="ascii")
+    assert re.search(r"^[\d.]+ us \[", ran.out, re.MULTILINE)
+
+
+def test_doubts_follow_the_line(notebook: Notebook) -> None:
+    """Each finding is one line below, with its advice."""
+    ran = notebook.last(
+        "%cudatime -v m --method naive 1",
+    )
+    plain = notebook.last(
+        "%cudatime -q -v m --method naive 1",
+        "print(*(f'  note: {f}' for f in m.findings), sep='\\n')",
+    )
+    assert ran.out.splitlines()[2:] == plain.out.splitlines()
+    assert ran.out.splitlines()[2].startswith("  note: the naive method waits for nothing")
+
+
+def test_output_is_one_line(notebook: Notebook) -> None:
+    """The line is the record's own, and where nothing is doubtful there is no other."""
+    ran = notebook.last(
+        "%cudatime -q -r 1 1\n%cudatime 1;",
+        "%cudatime -v m torch.cuda._sleep(1000000)",
+        "%cudatime -v m torch.cuda._sleep(1000000)\nprint(m)",
+    )
+    line, same = ran.out.splitlines()
+    assert line == same
+    assert LINE.fullmatch(line)
+
+
+def test_magic_shows_no_bar(notebook: Notebook) -> None:
+    """The plain function's bar is switched off: output that comes and goes is no output."""
+    ran = notebook.last(
+        "from gpulab import timing as measuring\n"
+        "real, given = measuring.measure, {}\n"
+        "measuring.measure = lambda work, **given_: given.update(given_) or real(work, **given_)",
+        "%cudatime -q 1",
+        "measuring.measure = real\nprint(given['progress'])",
+    )
+    assert ran.out == "False\n"
+
+
+def test_virtual_gpu_is_explained_once_a_session(notebook: Notebook) -> None:
+    """The first line says why nothing is measured on hardware; -q says nothing at all."""
+    quiet, first, second, reason = notebook.run(
+        f"{LOAD}\n%cudatime -q 1",
+        "%cudatime 1",
+        "%cudatime 1",
+        "from gpulab import device; print(device.current())",
+    )
+    assert quiet.out == ""
+    assert first.out.splitlines()[0] == f"no CUDA GPU in use: {reason.out}".rstrip()
+    assert first.out.splitlines()[1:] == second.out.splitlines()
+
+
+def test_another_gpu_is_explained_again(notebook: Notebook) -> None:
+    """A change of the GPU is worth a line."""
+    ran = notebook.last("%cudatime 1", "gpulab.use('A100');", "%cudatime 1")
+    assert ran.out.startswith("no CUDA GPU in use: NVIDIA A100")
+
+
+@pytest.mark.parametrize("method", ["naive", "synchronized", "profiler"])
+def test_numbers_are_those_of_the_plain_function(notebook: Notebook, method: str) -> None:
+    """Magic and ``gpulab.measure`` agree in every sample, to the nanosecond."""
+    ran = notebook.last(
+        "def start():\n    gpulab.use('H200')\n    return torch.ones(512, 512, device='cuda')",
+        f"a = start()\nmagic = %cudatime -o -q --method {method} a @ a",
+        "a = start()\ntorch.cuda.synchronize()\n"
+        "def work():\n    a @ a\n"
+        f"plain = gpulab.measure(work, method={method!r}, progress=False)",
+        "ns = [[round(s * 1e9) for s in m.samples_s] for m in (magic, plain)]\n"
+        "print(ns[0] == ns[1], magic.findings == plain.findings)",
+    )
+    assert ran.out == "True True\n"
+
+
+def test_ladder_shows_every_rung(notebook: Notebook) -> None:
+    """A table in text with its head, and a figure below it; -o gives the record."""
+    ran = notebook.last(
+        "a = torch.ones(64, 64, device='cuda')", "%cudatime -o --ladder --max-time 0.1 a + a"
+    )
+    lines = ran.out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("rung "))
+    assert lines[head + 1].startswith("naive ")
+    assert lines[head + 7].startswith("calibrated ")
+    assert ran.result == "Ladder"
+
+
+def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
+    """--vs takes what --save kept, and says that it was taken at another time."""
+    ran = notebook.last(
+        "%cudatime -q --save base torch.cuda._sleep(100_000)",
+        "%cudatime --vs base torch.cuda._sleep(200_000)",
+    )
+    assert "it differs: 2.0" in ran.out
+    assert "times base, which was taken at another time" in ran.out
+
+
+def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
+    """--vs takes a function of no arguments as well."""
+    ran = notebook.last(
+        "def base():\n    torch.cuda._sleep(100_000)",
+        "%cudatime -o --vs base torch.cuda._sleep(200_000)",
+    )
+    assert "the cell takes longer: the cell / base = 2.000 [" in ran.out
+    assert ran.result == "Comparison"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "--vs nobody 1",
+            (
+                "--vs nobody; there is no such variable; store one first "
+                "(%%cudatime --save nobody), "
+                "or name a function of no arguments"
+            ),
+        ),
+        (
+            "--vs number 1",
+            (
+                "--vs number; it is of type int; store one first "
+                "(%%cudatime --save number), or name "
+                "a function of no arguments"
+            ),
+        ),
+        ("--flush wipe 1", "--flush wipe: unknown flush 'wipe'; did you mean 'write'? Known: "),
+    ],
+)
+def test_what_cannot_be_compared_or_flushed_is_refused(
+    notebook: Notebook, line: str, message: str
+) -> None:
+    """The message says what was given and what to do."""
+    ran = notebook.last("number = 3", f"%cudatime {line}")
+    assert ran.error == "UsageError"
+    assert ran.message is not None
+    assert ran.message.startswith(message)
+
+
+def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
+    """--hot is said in the line; a flush by writing leaves its note."""
+    ran = notebook.last(
+        "a = torch.ones(64, 64, device='cuda')",
+        "%cudatime --hot a + a\n%cudatime --cold --flush write a + a",
+    )
+    assert "calibrated, hot cache" in ran.out
+    assert "calibrated, cold cache" in ran.out
+    assert "note: the flush left up to half of the cache full of zeros" in ran.out
+
+
+def test_magic_can_be_called_by_name(notebook: Notebook) -> None:
+    """``run_cell_magic`` and ``run_line_magic`` return what the magic returns."""
+    cell = notebook.last("get_ipython().run_cell_magic('cudatime', '-o -q x = 1', 'x')")
+    line = notebook.last("get_ipython().run_line_magic('cudatime', '-o -q 1')")
+    assert (cell.result, line.result) == ("Measurement", "Measurement")
+
+
+def test_failing_body_fails_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner stops at the error; what ran before printed text alone, and wrote no file."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    sources = [LOAD, "%cudatime 1", "%%cudatime x = 0\n1 / x", "print('not reached')"]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    book = nbformat.v4.new_notebook(cells=cells)
+    client = NotebookClient(book, timeout=120, resources={"metadata": {"path": str(folder)}})
+    with pytest.raises(CellExecutionError) as error:
+        client.execute()
+    assert error.value.ename == "ZeroDivisionError"
+    kinds = [output.output_type for cell in book.cells[:2] for output in cell.outputs]
+    assert set(kinds) == {"stream"}
+    assert book.cells[3].outputs == []
+    assert list(folder.iterdir()) == []
+
+
+def test_magic_writes_no_file(notebook: Notebook) -> None:
+    """After all the cells of this module the working folder is as empty as at the start."""
+    notebook.last("%cudatime --run 1")
+    assert {path.name for path in notebook.folder.iterdir()} <= {".ipython"}
+
+
+def test_the_floor_that_is_taken_off_is_a_choice(notebook: Notebook) -> None:
+    """That of the work, unless --floor says otherwise; the virtual GPU gives records of it."""
+    ran = notebook.last(
+        "from unittest.mock import patch",
+        "with patch('gpulab.timing.calibration.can_record', lambda: True):\n"
+        "    own = %cudatime -o -q torch.cuda._sleep(40_000)\n"
+        "    usual = %cudatime -o -q --floor device torch.cuda._sleep(40_000)\n"
+        "print(own.floor_method, usual.floor_method)",
+    )
+    assert ran.out == "work records\n"
+
+
+def test_an_unknown_floor_is_refused(notebook: Notebook) -> None:
+    """As an option that cannot be used, and not from within the measurement."""
+    ran = notebook.last("%cudatime --floor works 1")
+    assert ran.error == "UsageError"
+    assert ran.message == (
+        "--floor works: unknown floor 'works'; did you mean 'work'? Known: device, work"
+    )

@@ -1,0 +1,144 @@
+"""Options are read like those of %timeit, and the code behind them is not touched."""
+
+from inspect import signature
+
+import pytest
+from IPython.core.error import UsageError
+
+from gpulab.magic._options import Options, parse_options
+from gpulab.timing import measure
+
+KNOWN = (
+    "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
+    "--timeline, --vs, --backend, --warmup, --precision, "
+    "--max-time, --seed, --stream, --run; code that begins with a minus goes after --"
+)
+
+
+def test_defaults_are_those_of_the_plain_function() -> None:
+    """A line without options is all code, and asks for nothing special."""
+    assert parse_options("a @ b", is_cell=False) == (Options(), "a @ b")
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("-n 10 x", Options(inner_loops=10)),
+        ("-n10 x", Options(inner_loops=10)),
+        ("-r 7 x", Options(n_samples=7)),
+        ("-p 5 x", Options(n_digits=5)),
+        ("-q x", Options(quiet=True)),
+        ("-o x", Options(returns_result=True)),
+        ("-v name x", Options(save_as="name")),
+        ("-qon10 -r 3 x", Options(quiet=True, returns_result=True, inner_loops=10, n_samples=3)),
+        ("-n 1 -n 2 x", Options(inner_loops=2)),
+        ("--save name x", Options(save_as="name")),
+        ("--method naive x", Options(method="naive")),
+        ("--method=naive x", Options(method="naive")),
+        ("--backend virtual x", Options(backend="virtual")),
+        ("--warmup 0 x", Options(n_warmup=0)),
+        ("--precision 0.05 x", Options(precision=0.05)),
+        ("--max-time 0.5 x", Options(max_time_s=0.5)),
+        ("--seed 0 x", Options(seed=0)),
+        ("--stream s x", Options(stream="s")),
+        ("--run x", Options(runs_after=True)),
+        ("  -q   x  ", Options(quiet=True)),
+    ],
+)
+def test_options_in_front_are_read(line: str, options: Options) -> None:
+    """Each option sets its field; short ones may stand together; the last one wins."""
+    assert parse_options(line, is_cell=False) == (options, "x")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "-a",
+        "-a + 2",
+        "-qz * 2",
+        "-norm(a)",
+        "-n + 2",
+        'print("a  b")',
+        'f("-n 5")',
+        "x -n 5",
+        "a  if  b  else  -q",
+    ],
+)
+def test_code_is_kept_byte_for_byte(code: str) -> None:
+    """What is not an option but Python is code, also behind a minus, with all its blanks."""
+    assert parse_options(code, is_cell=False) == (Options(), code)
+    assert parse_options(f"-r 3 {code}", is_cell=False) == (Options(n_samples=3), code)
+
+
+@pytest.mark.parametrize("code", ["-q", "--run", "--a", "-n 3"])
+def test_two_minus_signs_end_the_options(code: str) -> None:
+    """Behind ``--`` everything is code, even what looks like an option."""
+    assert parse_options(f"-q -- {code}", is_cell=False) == (Options(quiet=True), code)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--methd events x", f"unknown option --methd; did you mean --method? {KNOWN}"),
+        ("--runn", f"unknown option --runn; did you mean --run? {KNOWN}"),
+        ("-method naive x", f"unknown option -method; did you mean --method? {KNOWN}"),
+        ("-N 5 x", f"unknown option -N; did you mean -n? {KNOWN}"),
+        ("-z x", f"unknown option -z; {KNOWN}"),
+        ("-n", "-n has no value; it must be a whole number, at least 1"),
+        ("-n 0 x", "-n 0; it must be a whole number, at least 1"),
+        ("-r 2.5 x", "-r 2.5; it must be a whole number, at least 1"),
+        ("-p 16 x", "-p 16; it must be a whole number from 1 to 15"),
+        ("-v 2x y", "-v 2x; it must be the name of a variable"),
+        ("--save for y", "--save for; it must be the name of a variable"),
+        ("--stream a.b y", "--stream a.b; it must be the name of a variable"),
+        ("--method", "--method has no value; it must be the name of a timing method"),
+        ("--backend cpu x", "--backend cpu; it must be auto, cuda or virtual"),
+        ("--warmup -1 x", "--warmup -1; it must be a whole number, 0 or more"),
+        ("--precision 1 x", "--precision 1; it must be between 0 and 1, such as 0.01 for 1 %"),
+        ("--max-time inf x", "--max-time inf; it must be a number of seconds above 0"),
+        ("--max-time 0 x", "--max-time 0; it must be a number of seconds above 0"),
+        ("--seed -1 x", "--seed -1; it must be a whole number, 0 or more"),
+        ("--run=yes x", "--run=yes; --run stands alone, without a value"),
+        (
+            "-o --run x",
+            "-o and --run both want to be the cell's result; use -v NAME with --run",
+        ),
+    ],
+)
+def test_bad_options_are_refused(line: str, message: str) -> None:
+    """The message names the value and the cure, or the nearest option."""
+    with pytest.raises(UsageError) as error:
+        parse_options(line, is_cell=False)
+    assert str(error.value) == message
+
+
+def test_setup_never_begins_with_a_minus() -> None:
+    """On a cell's line an unknown option is a mistake, since such a setup would do nothing."""
+    with pytest.raises(UsageError) as error:
+        parse_options("-z", is_cell=True)
+    assert str(error.value) == f"unknown option -z; {KNOWN}"
+
+
+@pytest.mark.parametrize(
+    ("line", "cache"), [("x", None), ("--hot x", "hot"), ("--cold x", "cold")]
+)
+def test_state_of_the_cache(line: str, cache: str | None) -> None:
+    """It is the method's, unless one of the two is asked for."""
+    assert parse_options(line, is_cell=True)[0].cache == cache
+
+
+@pytest.mark.parametrize(
+    "line", ["--hot --cold", "--ladder --timeline", "--ladder --vs a", "--timeline --vs a"]
+)
+def test_options_that_exclude_each_other(line: str) -> None:
+    """The message names both."""
+    first, second = (word for word in line.split() if word.startswith("--"))
+    with pytest.raises(UsageError) as error:
+        parse_options(line, is_cell=True)
+    assert str(error.value) == f"{first} and {second} exclude each other; use one of them"
+
+
+@pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])
+def test_what_is_left_out_is_as_in_measure(option: str) -> None:
+    """The same words mean the same, with and without the magic."""
+    assert getattr(Options(), option) == signature(measure).parameters[option].default

@@ -1,0 +1,560 @@
+"""The records: what they refuse, what they say, and that nothing is lost when they are saved."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulab.errors import (
+    EmptyMeasurementError,
+    InvalidOptionError,
+    SchemaVersionError,
+    UnknownNameError,
+)
+from gpulab.measurement import Conditions, Finding, Measurement
+from gpulab.provenance import SOURCES
+from gpulab.tracing import Span, Timeline
+from tests.support.conditions import HERE
+
+SVG = "{http://www.w3.org/2000/svg}"
+SAMPLES_S = tuple((24.5 + step / 100) * 1e-6 for step in range(41))
+TAKEN = Measurement(SAMPLES_S, "events", "measured", HERE, n_warmup=3)
+DRIFTING = Finding("drifting", "the last third is 5 % slower", "wait until the clocks settle")
+
+seconds = st.floats(-1e3, 1e6)
+texts = st.text(st.characters(codec="utf-8"))
+findings = st.builds(Finding, texts, texts, texts)
+clocks = st.none() | st.integers(0, 5000)
+conditions = st.builds(
+    Conditions,
+    texts,
+    torch_version=texts,
+    python_version=texts,
+    gpulab_version=texts,
+    cuda_version=st.none() | texts,
+    driver_version=st.none() | texts,
+    cache=texts,
+    taken_at=texts,
+    clock_before_mhz=clocks,
+    clock_after_mhz=clocks,
+)
+measurements = st.builds(
+    Measurement,
+    st.lists(seconds, min_size=1, max_size=30).map(tuple),
+    texts,
+    st.sampled_from(SOURCES),
+    conditions,
+    st.lists(findings, max_size=3).map(tuple),
+    st.integers(1, 1000),
+    st.integers(0, 1000),
+    texts,
+    texts,
+)
+TIMELINE = Timeline(
+    (
+        Span("launch", "aten::mm", "host", 1e-6, 7e-6),
+        Span("kernel", "gemm", "stream 7", 5e-6, 25e-6, stream=7),
+        Span("event", "end", "stream 7", 30e-6, 30e-6, stream=7),
+    ),
+    "virtual",
+    "NVIDIA H200",
+)
+
+
+def test_one_line_of_a_measured_result() -> None:
+    """The line holds estimate, interval, count, method, cache, device and source."""
+    assert str(TAKEN) == (
+        "24.7 µs [24.6, 24.8] per call "
+        "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
+    )
+
+
+def test_line_tells_what_was_subtracted_and_the_clock() -> None:
+    """A calibrated reading says which floor it is less, and at which clock it was taken."""
+    record = replace(
+        TAKEN,
+        method="calibrated",
+        floor_s=3.1e-6,
+        conditions=replace(HERE, cache="cold", clock_after_mhz=1980),
+    )
+    assert str(record).endswith(
+        "calibrated, cold cache, floor 3.10 µs subtracted; NVIDIA H200, measured at 1980 MHz)"
+    )
+
+
+def test_interval_holds_the_floors_own_error() -> None:
+    """The half widths of median and floor are independent, so their squares add up."""
+    low_s, high_s = TAKEN.interval_s
+    low_both_s, high_both_s = replace(TAKEN, floor_error_s=0.3e-6).interval_s
+    assert TAKEN.median_s - low_both_s == pytest.approx(math.hypot(TAKEN.median_s - low_s, 0.3e-6))
+    assert high_both_s - TAKEN.median_s == pytest.approx(
+        math.hypot(high_s - TAKEN.median_s, 0.3e-6)
+    )
+    shared = replace(TAKEN, floor_error_s=0.3e-6, inner_loops=3)
+    assert shared.interval_s[0] == pytest.approx(
+        TAKEN.median_s - math.hypot(TAKEN.median_s - low_s, 0.1e-6)
+    )
+
+
+def test_interval_reaches_no_time_below_zero() -> None:
+    """A reading smaller than the error of its floor has zero as its lower end."""
+    assert replace(TAKEN, floor_error_s=1.0).interval_s[0] == 0.0
+
+
+def test_table_tells_floor_power_and_regime() -> None:
+    """What was subtracted, what the GPU drew and what held the clock down stand there."""
+    conditions = replace(
+        HERE,
+        clock_before_mhz=1980,
+        clock_after_mhz=1410,
+        power_before_w=120.4,
+        power_after_w=691.0,
+        temperature_after_c=59,
+        regime="throttled",
+        throttle_reasons=("power cap",),
+    )
+    record = replace(TAKEN, conditions=conditions, floor_s=3.1e-6, floor_error_s=20e-9)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "3.10 µs, known within 20.0 ns"
+    assert rows["clock before, after"] == "1980 MHz, 1410 MHz"
+    assert rows["power before, after"] == "120 W, 691 W"
+    assert rows["temperature before, after"] == "not read, 59 °C"
+    assert rows["regime"] == "throttled, power cap"
+
+
+@pytest.mark.parametrize(
+    ("change", "remark"),
+    [
+        ({"source": "virtual"}, "95 % interval of 41; events, hot cache; virtual NVIDIA H200"),
+        ({"source": "recorded"}, "95 % interval of 41; events, hot cache; NVIDIA H200, recorded"),
+        (
+            {"n_warmup": 0},
+            "95 % interval of 41; events, hot cache, no warm-up; NVIDIA H200, measured",
+        ),
+        ({"n_warmup": 1}, "95 % interval of 41; events, hot cache; NVIDIA H200, measured"),
+        (
+            {"findings": (DRIFTING,)},
+            "95 % interval of 41; events, hot cache; NVIDIA H200, measured",
+        ),
+    ],
+)
+def test_remark_tells_how_the_number_came_about(change: dict[str, Any], remark: str) -> None:
+    """A virtual GPU is called so before its name; findings have their own lines."""
+    assert str(replace(TAKEN, **change)) == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "text"), [(1, "range of 1"), (5, "range of 5"), (6, "95 % interval of 6")]
+)
+def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
+    """Below six samples there is no 95 % interval, and the line does not claim one."""
+    few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
+    assert str(few) == (
+        f"3.00 µs [3.00, 3.00] per call (median, {text}; events, hot cache; NVIDIA H200, measured)"
+    )
+
+
+def test_label_leads_the_line() -> None:
+    """A label of several lines is joined, so that the result stays one line."""
+    assert str(replace(TAKEN, label=" C = A @\n B ")) == f"C = A @ B: {TAKEN}"
+    assert str(replace(TAKEN, label=" \n ")) == str(TAKEN)
+
+
+def test_statistics_are_those_of_the_samples() -> None:
+    """Median, interval and spread are computed, in seconds per call."""
+    assert TAKEN.n_samples == 41
+    assert TAKEN.median_s == SAMPLES_S[20]
+    assert TAKEN.interval_s == (SAMPLES_S[13], SAMPLES_S[27])
+    assert TAKEN.spread_s == pytest.approx(1.4826 * 0.1e-6)
+
+
+def test_records_are_frozen() -> None:
+    """A result cannot be changed after it was taken."""
+    with pytest.raises(FrozenInstanceError):
+        TAKEN.source = "recorded"  # type: ignore[misc] # that is the point
+
+
+def test_measurement_without_samples_is_refused() -> None:
+    """An empty record could answer no question, so it cannot be made."""
+    with pytest.raises(EmptyMeasurementError) as error:
+        replace(TAKEN, samples_s=())
+    assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_sample_that_is_no_number_is_refused(value: float) -> None:
+    """One such sample would spoil every statistic; the message says where it is."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, samples_s=(1.0, value))
+    assert str(error.value) == f"samples_s[1]={value}; it must be a finite number of seconds"
+
+
+@pytest.mark.parametrize(("name", "value", "least"), [("inner_loops", 0, 1), ("n_warmup", -1, 0)])
+def test_impossible_counts_are_refused(name: str, value: int, least: int) -> None:
+    """The smallest possible count is taken, the next one below is not."""
+    change: dict[str, Any] = {name: least}
+    assert getattr(replace(TAKEN, **change), name) == least
+    change = {name: value}
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **change)
+    assert str(error.value) == f"{name}={value}; it must be at least {least}"
+
+
+def test_unknown_source_is_refused() -> None:
+    """A number of unknown origin is no number; records and timelines name the nearest."""
+    message = (
+        "unknown source 'measure'; did you mean 'measured'? Known: measured, recorded, virtual"
+    )
+    for record in (TAKEN, TIMELINE):
+        with pytest.raises(UnknownNameError) as error:
+            replace(record, source="measure")
+        assert str(error.value) == message
+
+
+def test_finding_reads_as_a_sentence_with_its_cure() -> None:
+    """What was seen, then what to do."""
+    assert str(DRIFTING) == "the last third is 5 % slower; wait until the clocks settle"
+
+
+def test_console_shows_the_line_and_the_findings() -> None:
+    """IPython's plain representation keeps the doubts with the number."""
+
+    class Printer:
+        written = ""
+
+        def text(self, text: str) -> None:
+            self.written += text
+
+    printer, doubtful = Printer(), replace(TAKEN, findings=(DRIFTING, DRIFTING))
+    doubtful._repr_pretty_(printer, False)  # noqa: FBT003 # as IPython calls it
+    assert printer.written == f"{TAKEN}\n{DRIFTING}\n{DRIFTING}"
+
+
+@given(measurement=measurements)
+def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
+    """Whatever the record, text and dict lead back to an equal one, to the last digit."""
+    assert Measurement.from_json(measurement.to_json()) == measurement
+    assert Measurement.from_dict(measurement.to_dict()) == measurement
+
+
+def test_json_names_its_schema_first() -> None:
+    """A reader can tell what a file is before it reads the rest."""
+    assert TAKEN.to_json().startswith('{"schema": "gpulab.measurement/1", "samples_s": [2.45e-05,')
+    assert TAKEN.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.measurement/1",'
+    assert TIMELINE.to_json().startswith('{"schema": "gpulab.timeline/1", "spans": [{"kind":')
+    assert TIMELINE.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.timeline/1",'
+
+
+def test_optional_fields_may_be_left_out() -> None:
+    """Whole numbers are taken for seconds, and fields with a default need not be saved."""
+    data = TAKEN.to_dict()
+    for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
+        del data[name]
+    assert Measurement.from_dict({**data, "samples_s": [1, 2]}) == Measurement(
+        (1.0, 2.0), "events", "measured", HERE
+    )
+
+
+@pytest.mark.parametrize("data", [{"schema": "gpulab.measurement/2"}, {}, [], None])
+def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON may come
+    """The message names the schema that was found, the one that is read, and two cures."""
+    found = data.get("schema") if isinstance(data, dict) else None
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_json(json.dumps(data))
+    assert str(error.value) == (
+        f"the saved data have the schema {found!r} and this version of gpulab reads "
+        "'gpulab.measurement/1'; read them with the gpulab that wrote them, "
+        "or save them again with this"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        (["method"], ..., "method is missing"),
+        (["conditions", "cache"], ..., "conditions.cache is missing"),
+        (["extra"], 1, "extra is not a field of it"),
+        (["conditions", "extra"], 1, "conditions.extra is not a field of it"),
+        (["method"], 1, "method=1 is not of type str"),
+        (["samples_s"], "1.0", "samples_s='1.0' is not of type tuple"),
+        (["samples_s"], [1.0, "2"], "samples_s[1]='2' is not of type float"),
+        (["conditions"], "here", "conditions='here' is not of type Conditions"),
+        (
+            ["conditions", "clock_before_mhz"],
+            1.5,
+            "conditions.clock_before_mhz=1.5 is not of type int | None",
+        ),
+        (["findings"], [{"code": "x"}], "findings[0].message is missing"),
+        (["inner_loops"], 1.0, "inner_loops=1.0 is not of type int"),
+    ],
+)
+def test_damaged_record_is_refused(path: list[str], value: object, complaint: str) -> None:
+    """The message names the field that is missing, unknown or of another type."""
+    data = json.loads(TAKEN.to_json())
+    inner = data
+    for name in path[:-1]:
+        inner = inner[name]
+    inner.pop(path[-1], None)
+    if value is not ...:
+        inner[path[-1]] = value
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_dict(data)
+    assert str(error.value) == (
+        "the saved data are not a whole 'gpulab.measurement/1' record; "
+        f"save them again: {complaint}"
+    )
+
+
+def test_text_cut_short_is_refused() -> None:
+    """A file that was not written to its end is told apart from another schema."""
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_json('{"schema"')
+    assert str(error.value) == (
+        "the saved data are not a whole 'gpulab.measurement/1' record; save them again: "
+        "the text is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
+    )
+
+
+def test_frame_has_one_row_a_sample() -> None:
+    """The table carries what is needed to tell several measurements apart."""
+    frame = replace(TAKEN, samples_s=(1.0, 2.0), label="mm").to_frame()
+    assert frame.to_dict("list") == {
+        "sample": [0, 1],
+        "duration_s": [1.0, 2.0],
+        "method": ["events", "events"],
+        "source": ["measured", "measured"],
+        "device_name": ["NVIDIA H200", "NVIDIA H200"],
+        "label": ["mm", "mm"],
+    }
+
+
+def html_of(measurement: Measurement) -> ET.Element:
+    """Parse the representation, which must be one well-formed element."""
+    return ET.fromstring(measurement._repr_html_())
+
+
+@given(measurement=measurements)
+def test_html_is_well_formed(measurement: Measurement) -> None:
+    """Whatever the texts and numbers, the representation is XML, without a script in it."""
+    root = html_of(measurement)
+    allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
+    allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
+    assert {element.tag for element in root.iter()} <= allowed
+    assert not any(name.startswith("on") for element in root.iter() for name in element.keys())  # noqa: SIM118 # an element iterates over its children
+
+
+@given(measurement=measurements)
+def test_drawing_stays_on_its_canvas(measurement: Measurement) -> None:
+    """No bar and no number of the drawing lies outside it, and none is nan or inf."""
+    svg = html_of(measurement).find(f"{SVG}svg")
+    assert svg is not None
+    _, _, width, height = map(float, svg.get("viewBox", "").split())
+    for bar in svg.iter(f"{SVG}rect"):
+        x, y, wide, high = (float(bar.get(name, "nan")) for name in ("x", "y", "width", "height"))
+        assert 0 <= x <= x + wide <= width
+        assert 0 <= y <= y + high <= height
+
+
+def test_html_escapes_every_text() -> None:
+    """Markup in a label, a device name or a finding is shown, not obeyed."""
+    evil = '<script>alert("1")</script>&'
+    measurement = replace(
+        TAKEN,
+        label=evil,
+        method=evil,
+        stopped_by=evil,
+        findings=(Finding(evil, evil, evil),),
+        conditions=replace(HERE, device_name=evil, taken_at=evil, cache=evil),
+    )
+    assert "<script" not in measurement._repr_html_()
+    assert html_of(TAKEN).find("ul") is None
+    root = html_of(measurement)
+    assert "".join(root.find("p").itertext()) == str(measurement)  # type: ignore[union-attr] # it has one
+    assert "".join(root.find("ul").itertext()).strip() == f"{evil}: {evil}; {evil}"  # type: ignore[union-attr] # it has one
+
+
+def test_html_has_a_drawing_with_a_text_alternative() -> None:
+    """Those who do not see the drawing are told what it shows, with its source."""
+    svg = html_of(TAKEN).find(f"{SVG}svg")
+    assert svg is not None
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == (
+        "Distribution of 41 samples (NVIDIA H200, measured): from 24.5 µs to 24.9 µs, "
+        "median 24.7 µs, 95 % interval [24.6, 24.8] µs"
+    )
+
+
+def texts_of(measurement: Measurement) -> list[str | None]:
+    """Return the texts of the drawing, in their order."""
+    return [text.text for text in html_of(measurement).iter(f"{SVG}text")]
+
+
+def test_drawing_has_units_and_source_on_its_axis() -> None:
+    """The axis has round numbers, their unit, and the device; counts stand at the side."""
+    assert texts_of(TAKEN) == [
+        *["4", "0", "samples"],
+        *["24.5", "24.6", "24.7", "24.8", "24.9"],
+        "duration per call in µs (NVIDIA H200, measured)",
+        "bars: samples, line: median, band: 95 % interval",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last_us", "labels"),
+    [
+        (20, ["10", "12", "14", "16", "18", "20"]),
+        (36, ["10", "15", "20", "25", "30", "35"]),
+        (10.6, ["10.0", "10.2", "10.4", "10.6"]),
+    ],
+)
+def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
+    """A handful of round numbers, with the decimals that they need and no more."""
+    assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
+
+
+def test_drawing_counts_what_lies_off_its_axis() -> None:
+    """Outliers do not squeeze the rest, and they are not hidden either."""
+    shown = texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 1e-6, 9e-3, 8e-3)))
+    assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
+    assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
+    assert len(texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 9e-3)))) == len(shown) - 1
+
+
+def test_drawing_shows_all_where_half_are_equal() -> None:
+    """Without a spread nothing can be called far away, so nothing is left out."""
+    texts = texts_of(replace(TAKEN, samples_s=(*[3e-6] * 9, 9e-6)))
+    assert texts[3:-2] == ["4", "6", "8"]
+
+
+def test_equal_samples_are_one_bar_in_the_middle() -> None:
+    """The virtual GPU repeats itself exactly; the axis does not magnify rounding."""
+    svg = html_of(replace(TAKEN, samples_s=(3e-6,) * 10)).find(f"{SVG}svg")
+    assert svg is not None
+    bars = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("fill-opacity") == "0.4"]
+    assert len(bars) == 1
+    (median,) = [path for path in svg.iter(f"{SVG}path") if path.get("stroke-width") == "2"]
+    middle = float(bars[0].get("x", "nan")) + float(bars[0].get("width", "nan")) / 2
+    assert middle == pytest.approx(float(median.get("d", "").split()[0].lstrip("M")), abs=0.1)
+    assert texts_of(replace(TAKEN, samples_s=(3e-6,) * 10))[3:6] == ["2.97", "2.98", "2.99"]
+
+
+def test_single_samples_are_marked_up_to_two_hundred() -> None:
+    """Few samples are shown one by one; thousands would only make the page heavy."""
+    for n_samples, n_marks in ((200, 200), (201, 0)):
+        shown = html_of(replace(TAKEN, samples_s=(3e-6,) * n_samples))
+        paths = (path.get("d", "") for path in shown.iter(f"{SVG}path"))
+        assert sum(path.count("v4") for path in paths) == n_marks
+
+
+def test_table_tells_the_conditions() -> None:
+    """What was read stands there with its unit; what could not be read is said to be so."""
+    rows = html_of(replace(TAKEN, conditions=replace(HERE, clock_before_mhz=1980))).iter("tr")
+    assert {row[0].text: row[1].text for row in rows} == {
+        "median": "24.7 µs",
+        "95 % interval": "[24.6, 24.8] µs",
+        "smallest, largest": "[24.5, 24.9] µs",
+        "robust spread": "148 ns",
+        "samples": "41, stopped by n_samples",
+        "calls in each sample": "1",
+        "warm-up calls": "3",
+        "method, cache": "events, hot",
+        "GPU, source": "NVIDIA H200, measured",
+        "clock before, after": "1980 MHz, not read",
+        "power before, after": "not read",
+        "temperature before, after": "not read",
+        "regime": "unknown",
+        "torch, CUDA, driver": "2.13.0, 13.0, none",
+        "Python, gpulab": "3.11.9, 0.1.0",
+        "taken at": "2026-11-20T12:00:00+00:00",
+    }
+
+
+def test_timeline_comes_back_from_json() -> None:
+    """Text and dict lead back to an equal timeline."""
+    assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
+    assert Timeline.from_dict(TIMELINE.to_dict()) == TIMELINE
+
+
+def test_timeline_of_another_schema_is_refused() -> None:
+    """A measurement is not taken for a timeline."""
+    with pytest.raises(SchemaVersionError) as error:
+        Timeline.from_json(TAKEN.to_json())
+    assert str(error.value) == (
+        "the saved data have the schema 'gpulab.measurement/1' and this version of gpulab reads "
+        "'gpulab.timeline/1'; read them with the gpulab that wrote them, "
+        "or save them again with this"
+    )
+
+
+def test_timeline_lasts_from_first_start_to_last_end() -> None:
+    """Gaps count, overlaps count once, and nothing lasts no time."""
+    assert TIMELINE.duration_s == pytest.approx(29e-6)
+    assert replace(TIMELINE, spans=()).duration_s == 0
+
+
+def test_timeline_frame_has_one_row_a_span() -> None:
+    """The columns are there even when no span is."""
+    columns = [
+        *["kind", "name", "lane", "start_s", "end_s", "stream", "device", "engine"],
+        *["correlation", "waits_for", "size_bytes"],
+        *["duration_s", "source", "device_name"],
+    ]
+    frame = TIMELINE.to_frame()
+    assert list(frame.columns) == columns
+    assert list(frame["duration_s"]) == [span.duration_s for span in TIMELINE.spans]
+    assert list(frame["lane"]) == ["host", "stream 7", "stream 7"]
+    assert set(frame["source"]) == {"virtual"}
+    assert list(replace(TIMELINE, spans=()).to_frame().columns) == columns
+
+
+def test_span_of_unknown_kind_is_refused() -> None:
+    """Every kind has its own colour and meaning; the message names the nearest."""
+    with pytest.raises(UnknownNameError) as error:
+        Span("kernels", "gemm", "stream 7", 0.0, 1.0)
+    assert str(error.value) == (
+        "unknown span kind 'kernels'; did you mean 'kernel'? "
+        "Known: copy, event, host, kernel, launch, wait"
+    )
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s"), [(2.0, 1.0), (2.0, math.nan), (2.0, math.inf), (-math.inf, 2.0)]
+)
+def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> None:
+    """Equal times are a moment; an earlier end, or none, is a mistake."""
+    with pytest.raises(InvalidOptionError) as error:
+        Span("kernel", "gemm", "stream 7", start_s, end_s)
+    assert str(error.value) == (
+        f"start_s={start_s}, end_s={end_s}; "
+        "both must be finite seconds, and the end not before the start"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "source"),
+    [
+        ("work", " from the driver's records of this work"),
+        ("timer", " from a kernel that reads the device's clock"),
+        ("profiler", " from the driver's records of a small kernel"),
+        ("assumed", " from a small kernel and what it takes on an H200"),
+        ("records", " from the model"),
+        ("another", ""),
+    ],
+)
+def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> None:
+    """A record of another version may name a way that this one does not know."""
+    record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
+
+
+def test_a_floor_without_doubt_is_known_exactly() -> None:
+    """As that of a virtual GPU; nobody has to read "within 0.00 s"."""
+    record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

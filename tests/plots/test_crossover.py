@@ -1,0 +1,113 @@
+"""The figure of a crossover, read back from its artists."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from gpulab.plots import crossover as plot
+from gpulab.plots import draw_crossover
+from gpulab.scaling import crossover
+from gpulab.sweeps import Point
+from tests.scaling.test_crossover import ALL, ON_CPU, ON_GPU, SIZES
+
+
+@pytest.fixture
+def ax() -> Axes:
+    """Give axes of a figure of its own."""
+    return Canvas().add_subplot()
+
+
+def wider(point: Point) -> Point:
+    """Give a point an interval of a tenth to both sides."""
+    return replace(point, low_s=0.9 * point.median_s, high_s=1.1 * point.median_s)
+
+
+def test_both_curves_are_drawn_with_their_sources(ax: Axes) -> None:
+    """Times in one unit over the sizes, and labels that name side, device and source."""
+    plot(crossover("add", source=ALL), ax, lines=False)
+    cpu, gpu, *_ = ax.lines
+    assert cpu.get_label() == "CPU: Some CPU, recorded"
+    assert gpu.get_label() == "GPU: NVIDIA H200, recorded"
+    assert tuple(cpu.get_xdata()) == SIZES
+    times_us = [point.median_s * 1e6 for point in ON_CPU]
+    assert np.asarray(cpu.get_ydata()) == pytest.approx(times_us)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert ax.get_xlabel() == "size (elements)"
+    assert ax.get_ylabel() == "time per call (µs)"
+    assert cpu.get_color() != gpu.get_color()
+    assert cpu.get_marker() != gpu.get_marker()
+
+
+def test_the_crossing_is_marked_with_its_interval(ax: Axes) -> None:
+    """A ring where the curves meet, and a band from one end of the interval to the other."""
+    wide = [*ON_CPU, *(wider(point) for point in ON_GPU)]
+    record = crossover("add", source=wide)
+    plot(record, ax)
+    ring = ax.lines[-1]
+    assert ring.get_label() == f"crossing: {record.crossing}"
+    assert ring.get_xdata()[0] == record.crossing.size
+    (band,) = ax.patches
+    assert band.get_x() == pytest.approx(record.crossing.low)
+    assert band.get_x() + band.get_width() == pytest.approx(record.crossing.high)
+
+
+def test_an_open_interval_ends_where_the_sizes_do(ax: Axes) -> None:
+    """A logarithmic axis has no place for zero."""
+    above = [point for point in ALL if point.task.size >= 2**14]
+    record = crossover("add", source=[wider(point) for point in above])
+    assert record.crossing.low == 0.0
+    plot(record, ax)
+    assert ax.patches[0].get_x() == pytest.approx(2**14)
+
+
+def test_nothing_is_marked_where_nothing_crosses(ax: Axes) -> None:
+    """The curves alone remain, and the fits."""
+    above = [point for point in ALL if point.task.size >= 2**18]
+    plot(crossover("add", source=above), ax)
+    assert not ax.patches
+    assert len(ax.lines) == 4
+
+
+def test_transfers_add_a_curve(ax: Axes) -> None:
+    """The GPU without the copies stays in the picture."""
+    plot(crossover("add", source=ALL, transfers="both"), ax, lines=False)
+    assert [line.get_label() for line in ax.lines[:3]] == [
+        "CPU: Some CPU, recorded",
+        "GPU: NVIDIA H200, recorded, transfers both",
+        "GPU: NVIDIA H200, recorded",
+    ]
+
+
+def test_fits_are_dashed_and_follow_their_curves(ax: Axes) -> None:
+    """Each in the colour of its curve; here the points lie on them."""
+    plot(crossover("add", source=ALL), ax)
+    curve, fit = ax.lines[:2]
+    assert fit.get_linestyle() == "--"
+    assert fit.get_color() == curve.get_color()
+    assert fit.get_ydata()[0] == pytest.approx(curve.get_ydata()[0], rel=1e-4)
+    assert fit.get_ydata()[-1] == pytest.approx(curve.get_ydata()[-1], rel=1e-4)
+
+
+def test_the_figure_reads_as_text() -> None:
+    """Title with both origins, and the crossing in the description."""
+    shown = draw_crossover(crossover("add", source=ALL))
+    assert shown.title == "add float32 (CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
+    assert shown.caption == (
+        "Time of a call on the CPU and on the GPU over the size. n = 16,700 [16,700, 16,700]."
+    )
+    assert len(shown.frame) == 16
+
+
+def test_doubts_stand_under_the_picture() -> None:
+    """A figure is looked at without its text, so the caption holds what is doubtful."""
+    record = crossover("add", source=ALL)
+    waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
+    assert draw_crossover(waited).caption == (
+        "Time of a call on the CPU and on the GPU over the size. n = 16,700 [16,700, 16,700]. "
+        "Doubtful: the host was short of cores: 1 of 8 CPU readings waited for one (n = 2^10; up "
+        "to 8.10 ms a wait) and came out too long; close other programs or ask for fewer threads "
+        "(n_threads=1), then run again."
+    )

@@ -1,0 +1,166 @@
+"""The roofline's figures are read back from their artists."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from gpulab import plots, roofline
+from gpulab.errors import InvalidOptionError
+from gpulab.gpus import Roof
+from gpulab.plots import _roofline, gaps
+from gpulab.plots import roofline as figure
+from gpulab.sweeps import Point, Task
+
+H200 = "NVIDIA H200"
+SHEET = Roof("data sheet", {"float32": 60e12, "tf32": 480e12}, 4.8e12)
+MEASURED = Roof("measured", {"float32": 50e12, "tf32": 400e12}, 4e12, 8e12, 2e-6)
+LIVE = Roof("live clocks", {"float32": 30e12, "tf32": 240e12}, 4.8e12)
+
+
+def point(name: str, size: int, median_s: float) -> Point:
+    """Return a point of a virtual H200."""
+    return Point(
+        Task(name, size),
+        median_s=median_s,
+        low_s=median_s,
+        high_s=median_s,
+        n_samples=1,
+        source="virtual",
+        device_name=H200,
+    )
+
+
+POINTS = (
+    point("add", 1 << 10, 2e-6),
+    point("add", 1 << 26, 2e-4),
+    point("matmul", 4096, 3e-3),
+    point("conv3x3", 64, 1e-4),
+    point("copy", 1 << 26, 2e-4),
+)
+
+
+def chart(*roofs: Roof, points: tuple[Point, ...] = POINTS) -> roofline.Chart:
+    """Return the points below some roofs."""
+    return roofline.chart(points, roofline.Ceilings(H200, "virtual", roofs))
+
+
+@pytest.fixture
+def ax() -> Axes:
+    """Return empty axes."""
+    return Canvas().add_subplot()
+
+
+def line(ax: Axes, label: str) -> Any:  # noqa: ANN401 # an artist
+    """Return the line of this label."""
+    return next(item for item in ax.get_lines() if item.get_label() == label)
+
+
+def test_each_roof_bends_at_its_ridge(ax: Axes) -> None:
+    """Left of the ridge a roof rises with the bandwidth, right of it it is the peak."""
+    figure(chart(SHEET, LIVE, MEASURED), ax)
+    for roof in (SHEET, LIVE, MEASURED):
+        x, y = line(ax, roof.basis).get_data()
+        assert x[1] == roof.ridge("tf32")
+        assert y[0] == pytest.approx(x[0] * roof.bandwidth_bytes_per_s / 1e12, rel=1e-12)
+        assert y[1] == y[2] == roof.peak("tf32") / 1e12
+
+
+def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
+    """Single precision has the slope of TF32 up to its own ridge, and then its own peak."""
+    figure(chart(SHEET), ax)
+    branch = ax.get_lines()[1].get_data()
+    assert branch[0][0] == SHEET.ridge("float32")
+    assert list(branch[1]) == [60, 60]
+
+
+def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
+    """The floor's slope belongs to the smallest point: its bytes in that time."""
+    figure(chart(SHEET, MEASURED), ax)
+    x, y = line(ax, "L2, measured").get_data()
+    assert y[0] / x[0] == pytest.approx(8, rel=1e-12)
+    x, y = line(ax, "floor of 2.00 µs for 12.0 KiB").get_data()
+    assert y[0] / x[0] == pytest.approx(12 * 1024 / 2e-6 / 1e12, rel=1e-12)
+
+
+def test_a_floor_shorter_than_the_bytes_take_is_left_out(ax: Axes) -> None:
+    """Where even the smallest point is long, the floor limits nothing that is drawn."""
+    figure(chart(MEASURED, points=POINTS[1:]), ax)
+    assert not [item for item in ax.get_lines() if "floor" in str(item.get_label())]
+
+
+def test_points_say_by_their_shape_what_limits_them(ax: Axes) -> None:
+    """A point lies at its intensity and what it reached; work without FLOPs has no place."""
+    figure(chart(SHEET), ax)
+    x, y = line(ax, "reached, bound by memory").get_data()
+    assert list(x) == [1 / 12]
+    assert list(y) == pytest.approx([2**26 / 2e-4 / 1e12], rel=1e-12)
+    assert list(line(ax, "reached, bound by launch").get_xdata()) == [1 / 12]
+    assert len(line(ax, "reached, bound by compute").get_xdata()) == 2
+    assert len(line(ax, "refined prediction").get_xdata()) == 4
+
+
+def test_names_stand_above_the_roofs(ax: Axes) -> None:
+    """Each workload is named once, at the intensity of its largest point."""
+    figure(chart(SHEET, points=(*POINTS, point("matmul", 512, 1e-4))), ax)
+    named = {text.get_text(): text.xy[0] for text in ax.texts}  # type: ignore[attr-defined] # annotations have it
+    assert set(named) == {"add", "conv3x3", "matmul"}
+    assert named["matmul"] == pytest.approx(4096 / 6, rel=1e-12)
+    bare = Canvas().add_subplot()
+    figure(chart(SHEET), bare, names=False)
+    assert not bare.texts
+
+
+def test_names_of_one_intensity_are_one_text(ax: Axes) -> None:
+    """Workloads side by side would write over each other."""
+    points = (point("exp", 1 << 20, 1e-5), point("gelu", 1 << 20, 1e-5))
+    points += (point("dropout", 1 << 20, 1e-5),)
+    figure(chart(SHEET, points=points), ax)
+    assert sorted(text.get_text() for text in ax.texts) == ["exp, dropout", "gelu"]
+
+
+def test_nothing_but_moving_has_no_roofline(ax: Axes) -> None:
+    """Work without FLOPs alone is refused, with what to draw instead."""
+    with pytest.raises(InvalidOptionError) as error:
+        figure(chart(SHEET, points=POINTS[-1:]), ax)
+    assert str(error.value) == (
+        "none of the points computes anything, so none has an intensity; draw gaps() instead"
+    )
+
+
+def test_the_figure_says_that_it_is_virtual() -> None:
+    """Title, axes and series are in the description."""
+    found = plots.draw(figure, chart(SHEET), title="Add", alt="Two roofs.")
+    assert found.title == "Add (virtual NVIDIA H200)"
+    assert "Roofline chart" in found.description
+    assert "arithmetic intensity (FLOP/byte)" in found.description
+    assert "reached (TFLOP/s)" in found.description
+
+
+def test_gaps_have_a_row_for_each_workload(ax: Axes) -> None:
+    """Both models' ratios lie in the row of their workload, sizes side by side."""
+    table = roofline.table(POINTS)
+    gaps(table, ax)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [
+        *("add", "matmul", "conv3x3", "copy"),
+    ]
+    x, y = line(ax, "over the plain prediction").get_data()
+    assert list(x) == list(table["plain_ratio"])
+    assert list(np.round(y)) == [0, 0, 1, 2, 3]
+    assert list(line(ax, "over the refined prediction").get_xdata()) == list(
+        table["refined_ratio"]
+    )
+
+
+def test_gaps_of_nothing_are_refused(ax: Axes) -> None:
+    """An empty table cannot be drawn."""
+    with pytest.raises(InvalidOptionError, match=r"^the frame has no rows"):
+        gaps(roofline.table([]), ax)
+
+
+def test_names_of_one_place_fit_into_the_picture() -> None:
+    """Three of them are written, and how many more there are."""
+    assert _roofline._some(["add", "exp", "sum"]) == "add, exp, sum"
+    assert _roofline._some(["add", "exp", "sum", "sort", "fft"]) == "add, exp, sum +2"

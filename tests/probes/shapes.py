@@ -1,0 +1,301 @@
+"""Probes of how tensors are made, viewed, rearranged and assigned to."""
+
+import numpy as np
+import torch
+
+from tests.probes.table import Gives, Probe, integers, normal, same
+
+
+def _write_through_chained_views(d: str) -> torch.Tensor:
+    x = torch.zeros(4, 6, device=d)
+    x.view(2, 2, 6)[1].t()[2:4].mul_(0).add_(3)
+    x.t()[0].copy_(torch.arange(4.0))
+    return x
+
+
+def _assign_by_mask(d: str) -> torch.Tensor:
+    x = normal(d, 5, 4)
+    x[x > 0.5] = 9
+    x[x < 0] = torch.zeros(int((x < 0).sum()), device=d)
+    x.masked_fill_(x == 9, -1)
+    return x
+
+
+def _assign_slices(d: str) -> torch.Tensor:
+    x = torch.zeros(6, 6, device=d)
+    x[1] = 1
+    x[:, 2] = torch.arange(6.0, device=d)
+    x[::2, 1:3] += 5
+    x[-1, ...] = x[0]
+    x[2, 3] = torch.tensor(7.0)
+    x[..., None][4] = 8
+    return x
+
+
+def _assign_by_index(d: str) -> torch.Tensor:
+    x = torch.zeros(5, 4, device=d)
+    rows = torch.tensor([0, 2, 2], device=d)
+    x[rows] = 1
+    x[rows, torch.tensor([1, 1, 3], device=d)] = torch.tensor([5.0, 6.0, 7.0], device=d)
+    x[[3, 4], 0] = 2
+    x[torch.tensor([1])] = 4
+    return x
+
+
+def _accumulate_by_index(d: str) -> torch.Tensor:
+    rows = torch.tensor([0, 2, 2], device=d)
+    return torch.zeros(3, device=d).index_put_((rows,), torch.ones(3, device=d), accumulate=True)
+
+
+def _overlapping_windows(d: str) -> torch.Tensor:
+    return normal(d, 12)[1:].as_strided((4, 4), (2, 1), 2).sum(dim=1)
+
+
+def _change_shape_in_place(d: str) -> list[object]:
+    x = normal(d, 2, 1, 3)
+    x.squeeze_(1).t_().unsqueeze_(0).transpose_(1, 2)
+    return [x, x.shape, x.stride()]
+
+
+def _index_by_host_tensors_of_several_lengths(d: str) -> list[torch.Tensor]:
+    x = normal(d, 5, 2)
+    return [x[torch.arange(n)] for n in (2, 3, 1)]
+
+
+FAMILIES: dict[str, list[Probe]] = {
+    "factories": [
+        *same(
+            {
+                "zeros, ones, full": lambda d: (
+                    torch.zeros(2, 3, device=d),
+                    torch.ones(4, dtype=torch.int32, device=d),
+                    torch.full((2, 2), 1.5, device=d),
+                    torch.full((3,), fill_value=True, device=d),
+                ),
+                "empty has a shape": lambda d: torch.empty(3, 4, device=d).zero_(),
+                "arange, linspace, logspace": lambda d: (
+                    torch.arange(1, 10, 2, device=d),
+                    torch.arange(0, 1, 0.25, device=d),
+                    torch.linspace(0, 1, 5, device=d),
+                    torch.logspace(0, 2, 3, device=d),
+                ),
+                "eye": lambda d: torch.eye(3, 4, device=d),
+                "like another": lambda d: [
+                    f(normal(d, 3, 2).t())
+                    for f in (torch.zeros_like, torch.ones_like, lambda x: torch.full_like(x, 2))
+                ],
+                "like another, of another type": lambda d: torch.ones_like(
+                    normal(d, 2), dtype=torch.int64
+                ),
+                "new from a tensor": lambda d: (
+                    normal(d, 2).new_zeros(3),
+                    normal(d, 2).new_ones(2, 2),
+                    normal(d, 2).new_full((2,), 4.0),
+                    normal(d, 2).new_tensor([1, 2]),
+                    normal(d, 2).new_empty(3).fill_(1),
+                ),
+                "a tensor of a list": lambda d: torch.tensor([[1, 2], [3, 4]], device=d),
+                "a tensor of a number": lambda d: torch.tensor(2.5, device=d),
+                "as_tensor of a list and an array": lambda d: (
+                    torch.as_tensor([1.0, 2.0], device=d),
+                    torch.as_tensor(np.arange(3), device=d),
+                ),
+                "asarray": lambda d: torch.asarray([1, 2, 3], device=d),
+                "from_numpy, then to": lambda d: torch.from_numpy(np.ones((2, 3))).to(d),
+                "triangle indices": lambda d: (
+                    torch.tril_indices(3, 3, device=d),
+                    torch.triu_indices(3, 3, device=d),
+                ),
+                "windows": lambda d: (
+                    torch.hann_window(8, device=d),
+                    torch.hamming_window(8, device=d),
+                ),
+                "complex of two tensors": lambda d: torch.complex(normal(d, 3), normal(d, 3)),
+                "meshgrid, cartesian product, combinations": lambda d: (
+                    torch.meshgrid(
+                        torch.arange(3, device=d), torch.arange(2, device=d), indexing="ij"
+                    ),
+                    torch.cartesian_prod(torch.arange(2, device=d), torch.arange(3, device=d)),
+                    torch.combinations(torch.arange(4, device=d)),
+                ),
+                "vander": lambda d: torch.vander(normal(d, 4)),
+                "one hot": lambda d: torch.nn.functional.one_hot(
+                    torch.tensor([0, 2, 1], device=d), 4
+                ),
+                "tensors of no elements": lambda d: (
+                    torch.zeros(0, 3, device=d).sum(),
+                    torch.zeros(0, 3, device=d).sum(dim=0),
+                    torch.cat([torch.zeros(0, device=d), torch.ones(2, device=d)]),
+                    torch.zeros(2, 0, device=d) @ torch.zeros(0, 3, device=d),
+                ),
+            }
+        )
+    ],
+    "views": [
+        *same(
+            {
+                "slice, step, ellipsis, None": lambda d: normal(d, 4, 6)[1:, ::2, None] * 1,
+                "view and reshape": lambda d: normal(d, 4, 6).view(2, -1).reshape(6, 4, 1),
+                "view as another type": lambda d: torch.arange(
+                    4, dtype=torch.float32, device=d
+                ).view(torch.int32),
+                "transpose, permute, movedim": lambda d: (
+                    normal(d, 2, 3, 4).transpose(0, 2),
+                    normal(d, 2, 3, 4).permute(2, 0, 1),
+                    normal(d, 2, 3, 4).movedim(0, -1),
+                    normal(d, 2, 3).T,
+                    normal(d, 2, 3, 4).mT,
+                ),
+                "squeeze, unsqueeze, flatten, unflatten": lambda d: (
+                    normal(d, 1, 3, 1).squeeze(),
+                    normal(d, 3).unsqueeze(1),
+                    normal(d, 2, 3, 4).flatten(1),
+                    normal(d, 6).unflatten(0, (2, 3)),
+                ),
+                "expand and broadcast_to": lambda d: (
+                    normal(d, 3, 1).expand(3, 4).sum(0),
+                    torch.broadcast_to(normal(d, 3), (2, 3)) + 1,
+                    torch.broadcast_tensors(normal(d, 3, 1), normal(d, 1, 2)),
+                ),
+                "narrow, select, chunk, split, unbind": lambda d: (
+                    normal(d, 6).narrow(0, 1, 3),
+                    normal(d, 6, 2).select(0, 1),
+                    normal(d, 7).chunk(3),
+                    normal(d, 7).split([2, 5]),
+                    normal(d, 3, 2).unbind(0),
+                    torch.tensor_split(normal(d, 7), 3),
+                    torch.hsplit(normal(d, 4, 4), 2),
+                ),
+                "diagonal and its writing": lambda d: (
+                    normal(d, 3, 4).diagonal(),
+                    torch.zeros(3, 3, device=d).fill_diagonal_(2),
+                    torch.diag_embed(normal(d, 3)),
+                    torch.diag(normal(d, 3)),
+                    torch.block_diag(normal(d, 2, 2), normal(d, 1, 3)),
+                ),
+                "as_strided": _overlapping_windows,
+                "unfold a dimension": lambda d: normal(d, 10).unfold(0, 4, 2).sum(1),
+                "real and imaginary part": lambda d: (
+                    torch.view_as_real(normal(d, 3, dtype=torch.complex64)),
+                    normal(d, 3, dtype=torch.complex64).real,
+                    torch.view_as_complex(normal(d, 3, 2)),
+                ),
+                "contiguous and channels last": lambda d: (
+                    normal(d, 3, 4).t().contiguous(),
+                    normal(d, 2, 3, 4, 4).contiguous(memory_format=torch.channels_last).stride(),
+                    normal(d, 2, 3, 4, 4).to(memory_format=torch.channels_last) + 1,
+                ),
+                "shape changed in place": _change_shape_in_place,
+                "strides and offsets": lambda d: (
+                    normal(d, 4, 6)[1:, ::2].stride(),
+                    normal(d, 4, 6)[1:, ::2].storage_offset(),
+                    normal(d, 4, 6).t().is_contiguous(),
+                ),
+                "a chain of writes through views": _write_through_chained_views,
+            }
+        ),
+        Gives(
+            "strides after a copy",
+            lambda: (
+                torch.ones(1).expand(4).to("cuda").stride(),
+                torch.ones(3, 4, device="cuda")[:, ::2].cpu().stride(),
+                torch.ones(3, 4, device="cuda").t().cpu().stride(),
+                torch.ones(2, 3, 4, 4).to("cuda", memory_format=torch.channels_last).stride(),
+            ),
+            ((1,), (2, 1), (1, 4), (48, 1, 12, 3)),
+        ),
+    ],
+    "assignment": [
+        *same(
+            {
+                "slices": _assign_slices,
+                "masks": _assign_by_mask,
+                "indices": _assign_by_index,
+                "accumulated at indices": _accumulate_by_index,
+                "index_add, index_copy, index_fill": lambda d: (
+                    torch.zeros(4, 2, device=d).index_add_(
+                        0, torch.tensor([0, 0, 3], device=d), torch.ones(3, 2, device=d)
+                    ),
+                    torch.zeros(4, device=d).index_copy_(
+                        0, torch.tensor([1, 2], device=d), torch.ones(2, device=d)
+                    ),
+                    torch.zeros(4, device=d).index_fill_(0, torch.tensor([1], device=d), 3),
+                ),
+                "masked_scatter": lambda d: torch.zeros(4, device=d).masked_scatter_(
+                    torch.tensor([True, False, True, False], device=d), torch.arange(2.0, device=d)
+                ),
+                "operators in place": lambda d: (
+                    normal(d, 4).add_(1).mul_(2).sub_(0.5).div_(3).clamp_(-1, 1).neg_().abs_()
+                ),
+                "augmented assignment": lambda d: normal(d, 4).__iadd__(1).__imul__(3),
+                "copy_ from another type": lambda d: torch.zeros(3, device=d).copy_(
+                    torch.tensor([1, 2, 3])
+                ),
+                "out=": lambda d: torch.add(
+                    normal(d, 3), normal(d, 3), out=torch.empty(3, device=d)
+                ),
+                "out= that must grow": lambda d: torch.mul(
+                    normal(d, 3), 2, out=torch.empty(0, device=d)
+                ),
+                "resize_": lambda d: (normal(d, 6).resize_(2, 2), normal(d, 2).resize_(8).shape),
+                "set_": lambda d: torch.zeros(2, device=d).set_(torch.ones(3, device=d)),
+                "by host indices of several lengths": _index_by_host_tensors_of_several_lengths,
+                "by lists and arrays": lambda d: (
+                    normal(d, 4, 5)[[0, 2]],
+                    normal(d, 4, 5)[[0, 2], [1, 4]],
+                    normal(d, 4, 5)[np.array([3, 1])],
+                    normal(d, 4, 5)[:, [True, False, True, False, True]],
+                ),
+            }
+        )
+    ],
+    "rearranging": [
+        *same(
+            {
+                "cat, stack, hstack, vstack, dstack": lambda d: [
+                    f((normal(d, 2, 3), normal(d, 2, 3)))
+                    for f in (torch.cat, torch.stack, torch.hstack, torch.vstack, torch.dstack)
+                ],
+                "cat of different types": lambda d: torch.cat(
+                    [normal(d, 2), torch.arange(3, device=d)]
+                ),
+                "roll, flip, rot90": lambda d: (
+                    normal(d, 3, 4).roll(1, 0),
+                    normal(d, 3, 4).roll((1, 2), (0, 1)),
+                    normal(d, 3, 4).flip(0, 1),
+                    normal(d, 3, 4).rot90(),
+                    torch.fliplr(normal(d, 3, 4)),
+                ),
+                "tril, triu": lambda d: (normal(d, 4, 4).tril(), normal(d, 4, 4).triu(1)),
+                "repeat, tile, repeat_interleave": lambda d: (
+                    normal(d, 2, 3).repeat(2, 2),
+                    normal(d, 3).tile(2),
+                    normal(d, 3).repeat_interleave(2),
+                    normal(d, 3).repeat_interleave(torch.tensor([1, 0, 2], device=d)),
+                ),
+                "take, take_along_dim": lambda d: (
+                    normal(d, 3, 4).take(torch.tensor([0, 11, 5], device=d)),
+                    torch.take_along_dim(normal(d, 3, 4), integers(d, 3, 1, 4), dim=0),
+                ),
+                "pad: constant, reflect, replicate, circular": lambda d: [
+                    torch.nn.functional.pad(normal(d, 1, 2, 4, 4), (1, 2, 1, 1), mode=mode)
+                    for mode in ("constant", "reflect", "replicate", "circular")
+                ],
+                "unfold and fold": lambda d: torch.nn.functional.fold(
+                    torch.nn.functional.unfold(normal(d, 1, 2, 4, 4), 2, stride=2),
+                    (4, 4),
+                    2,
+                    stride=2,
+                ),
+                "pixel shuffle and unshuffle": lambda d: (
+                    torch.nn.functional.pixel_shuffle(normal(d, 1, 8, 2, 2), 2),
+                    torch.nn.functional.pixel_unshuffle(normal(d, 1, 2, 4, 4), 2),
+                    torch.nn.functional.channel_shuffle(normal(d, 1, 4, 2, 2), 2),
+                ),
+                "tensors of different lengths": lambda d: torch.nn.utils.rnn.pad_sequence(
+                    [normal(d, 2), normal(d, 4)], batch_first=True
+                ),
+            }
+        )
+    ],
+}

@@ -1,0 +1,683 @@
+"""What the device did: exact on the virtual GPU, and from the profiler by a fake of it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.gpus import gpu as gpu_named
+from gpulab.profiling import (
+    ActivityRecord,
+    HostCall,
+    Records,
+    _cupti,
+    _kineto,
+    capture,
+    leaves_no_trace,
+    short_name,
+    usable,
+)
+from gpulab.timing import saturated
+from gpulab.timing._profiler import per_call, read_calls
+from gpulab.virtual import Gaps, VirtualGpu
+from gpulab.virtual.simulator.graphs import GRAPH_GAPS
+from gpulab.virtual.simulator.host import HostCosts
+from tests.support import fake_profiler
+from tests.support.fake_profiler import STREAM, THREAD, Event, FakeGpu
+
+HOST, GAPS = HostCosts(), Gaps()
+KERNEL_NS = 10_000
+TICK_S = 32e-9
+FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
+N_CYCLES = KERNEL_NS * gpu_named("H200").boost_clock_mhz // 1000
+INSTEAD = 'or measure without records: method="calibrated"'
+
+
+def kernel() -> None:
+    """Enqueue a kernel of exactly 10 µs."""
+    torch.cuda._sleep(N_CYCLES)
+
+
+@pytest.fixture
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    """Put a fake GPU with a fake profiler behind torch."""
+    return fake_profiler.install(monkeypatch)
+
+
+def record(start_ns: int, end_ns: int, kind: str = "kernel", stream: int = 0) -> ActivityRecord:
+    """Make a record of which only kind, times and stream matter."""
+    return ActivityRecord(kind, "work", start_ns, end_ns, stream)
+
+
+def records(*found: ActivityRecord) -> Records:
+    """Make the records of one call."""
+    return Records(found, (), "virtual", "NVIDIA H200")
+
+
+def test_busy_counts_overlaps_once_and_pauses_not_at_all() -> None:
+    """Two streams at once, one inside the other, and a pause: 3 + 2 µs of a span of 9."""
+    found = records(
+        record(1_000, 3_000),
+        record(2_000, 4_000, stream=1),
+        record(2_500, 2_600, kind="memset"),
+        record(8_000, 10_000, kind="memcpy"),
+    )
+    assert found.busy_s == pytest.approx(5e-6, abs=1e-15)
+    assert found.span_s == pytest.approx(9e-6, abs=1e-15)
+    assert (found.n_records, found.n_kernels) == (4, 2)
+    assert found.records[0].duration_ns == 2_000
+
+
+def test_nothing_takes_no_time() -> None:
+    """Work that launches nothing is busy for no time, over no span."""
+    assert (records().busy_s, records().span_s, records().n_records) == (0.0, 0.0, 0)
+    assert not records().dropped
+
+
+def test_virtual_records_are_the_models_own(h200: VirtualGpu) -> None:
+    """One kernel: its launch, its way to the device and its duration, to the nanosecond."""
+    start_ns = h200.machine.host.now_ns
+    found = capture(kernel)
+    launched_ns = start_ns + HOST.sleep_launch_ns
+    began_ns = launched_ns + HOST.launch_latency_ns
+    ended_ns = began_ns + KERNEL_NS
+    assert found == Records(
+        (
+            ActivityRecord(
+                kind="kernel",
+                name="sleep",
+                start_ns=began_ns,
+                end_ns=ended_ns,
+                stream=0,
+                device=0,
+                launch_start_ns=start_ns,
+                launch_end_ns=launched_ns,
+                size_bytes=None,
+                correlation=1,
+            ),
+        ),
+        (
+            HostCall("launch", "cudaLaunchKernel", start_ns, launched_ns, 0, 1),
+            HostCall("wait", "cudaDeviceSynchronize", launched_ns, ended_ns + HOST.wake_ns, 0, 2),
+        ),
+        "virtual",
+        "NVIDIA H200",
+    )
+
+
+@pytest.mark.usefixtures("h200")
+def test_virtual_calls_have_cudas_names() -> None:
+    """Copies, events, waits and graphs are called what CUDA calls them."""
+    x = torch.zeros(1024, device="cuda")
+    pinned = torch.zeros(1024).pin_memory()
+    event, side, graph = torch.cuda.Event(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        x.add_(1)
+
+    def work() -> None:
+        x.copy_(pinned, non_blocking=True)
+        event.record()
+        side.wait_event(event)
+        side.synchronize()
+        event.synchronize()
+        graph.replay()
+
+    found = capture(work)
+    assert [(call.kind, call.name) for call in found.calls] == [
+        ("launch", "cudaMemcpyAsync"),
+        ("other", "cudaEventRecord"),
+        ("other", "cudaStreamWaitEvent"),
+        ("wait", "cudaStreamSynchronize"),
+        ("wait", "cudaEventSynchronize"),
+        ("launch", "cudaGraphLaunch"),
+        ("wait", "cudaDeviceSynchronize"),
+    ]
+    assert [(item.kind, item.correlation) for item in found.records] == [
+        ("memcpy", 1),
+        ("kernel", 6),
+        ("kernel", 6),
+    ]
+    graph_call = found.calls[5]
+    assert {(item.launch_start_ns, item.launch_end_ns) for item in found.records[1:]} == {
+        (graph_call.start_ns, graph_call.end_ns)
+    }
+
+
+@pytest.mark.usefixtures("h200")
+def test_per_call_counts_the_work_alone() -> None:
+    """What `before` launches is not in it, nor the sleep that keeps the host ahead."""
+
+    def before() -> None:
+        torch.zeros(1 << 20, device="cuda")
+
+    def work() -> None:
+        kernel()
+        kernel()
+
+    calls = per_call(work, n_samples=5, before=before)
+    assert len(calls) == 5
+    for call in calls:
+        assert [item.name for item in call.records] == ["sleep", "sleep"]
+        assert [item.name for item in call.calls] == ["cudaLaunchKernel"] * 2
+        assert call.busy_s == pytest.approx(2 * KERNEL_NS * 1e-9, abs=1e-15)
+        span_ns = 2 * KERNEL_NS + GAPS.work_to_work_ns
+        assert call.span_s == pytest.approx(span_ns * 1e-9, abs=1e-15)
+        assert not call.dropped
+    starts_ns = [call.records[0].start_ns for call in calls]
+    assert starts_ns == sorted(set(starts_ns))
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_call_that_outran_its_sleep_is_not_among_them() -> None:
+    """The first sleep is too short for 300 launches: the spans hold the pauses of later calls."""
+
+    def work() -> None:
+        for _ in range(300):  # each shorter than its launch
+            torch.cuda._sleep(N_CYCLES // 10)
+
+    span_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns
+    spans_s = [call.span_s for call in per_call(work, n_samples=3)]
+    assert spans_s == pytest.approx([span_ns * 1e-9] * 3, abs=1e-15)
+
+
+@pytest.mark.usefixtures("h200")
+def test_per_call_splits_graphs() -> None:
+    """Each replay has the records of its own nodes, with the pause of a graph between them."""
+    x, graph = torch.zeros(1024, device="cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        x.add_(1)
+    for call in per_call(graph.replay, n_samples=3):
+        first, second = call.records
+        assert second.start_ns - first.end_ns == GRAPH_GAPS.work_to_work_ns
+        assert [item.name for item in call.calls] == ["cudaGraphLaunch"]
+
+
+@pytest.mark.usefixtures("h200")
+def test_work_that_waits_is_not_kept_waiting() -> None:
+    """Three calls that outlast every sleep are thrown away; no other sleeps for long before."""
+    x = torch.zeros(1024, device="cuda")
+    calls = per_call(x.cpu, n_samples=6)
+    waited_ns = [call.calls[-1].end_ns - call.calls[0].start_ns for call in calls]
+    assert waited_ns == [waited_ns[0]] * 6
+    assert waited_ns[0] < 20_000
+
+
+@pytest.mark.usefixtures("h200")
+def test_side_streams_are_told_apart() -> None:
+    """Work on a side stream is counted, with the stream's number; it overlaps once."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        kernel()
+        with torch.cuda.stream(side):
+            kernel()
+
+    (call,) = per_call(work, n_samples=1)
+    assert {item.stream for item in call.records} == {0, side.stream_id}
+    assert KERNEL_NS <= round(call.busy_s * 1e9) < 2 * KERNEL_NS
+
+
+def test_devices_are_told_apart() -> None:
+    """A kernel on each of two virtual GPUs: both are in the records, each with its index."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False):
+
+        def work() -> None:
+            with torch.cuda.device(1):
+                kernel()
+                torch.cuda.synchronize()
+            kernel()
+
+        assert [item.device for item in capture(work).records] == [1, 0]
+
+
+def test_the_virtual_host_is_left_as_it_was(h200: VirtualGpu) -> None:
+    """Also after work that raises, and after records taken inside of records."""
+    before = dict(vars(h200.machine.host))
+
+    def inner() -> None:
+        assert capture(kernel).n_records == 1
+
+    assert capture(inner).n_records == 1
+
+    def fails() -> None:
+        raise ValueError("at the first call")
+
+    for take in (lambda: capture(fails), lambda: per_call(fails, n_samples=2)):
+        with pytest.raises(ValueError, match="at the first call"):
+            take()
+    assert vars(h200.machine.host).keys() == before.keys()
+
+
+def test_the_profilers_records_are_read(fake: FakeGpu) -> None:
+    """Kernels, copies and fills, each with the call that launched it; nothing thrown away."""
+
+    def work() -> None:
+        fake.launch("void at::native::add(int)")
+        fake.launch("Memcpy HtoD (Pinned -> Device)", 7_000)
+        fake.launch("Memset (Device)", 1_000)
+        fake.add(Event("CPU", "Activity Buffer Request", fake.now_ns, 2_500_000, 0, 0))
+        fake.call("cudaEventRecordWithFlags")
+
+    found = capture(work)
+    assert [(item.kind, item.name, item.duration_ns) for item in found.records] == [
+        ("kernel", "void at::native::add(int)", 5_000),
+        ("memcpy", "Memcpy HtoD (Pinned -> Device)", 7_000),
+        ("memset", "Memset (Device)", 1_000),
+    ]
+    assert [(call.kind, call.name) for call in found.calls] == [
+        ("launch", "cudaLaunchKernel"),
+        ("launch", "cudaMemcpyAsync"),
+        ("launch", "cudaMemsetAsync"),
+        ("other", "cudaEventRecordWithFlags"),
+        ("wait", "cudaDeviceSynchronize"),
+    ]
+    for item, call in zip(found.records, found.calls, strict=False):
+        assert (item.correlation, item.launch_start_ns) == (call.correlation, call.start_ns)
+        assert item.launch_end_ns == call.end_ns
+        assert (item.stream, item.device, item.size_bytes, call.thread) == (
+            STREAM,
+            0,
+            None,
+            THREAD,
+        )
+    assert (found.source, found.device_name, found.n_missing) == ("measured", "NVIDIA H200", 0)
+    assert not fake.is_open
+
+
+def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
+    """Neither what `before` launches nor the sleeps nor the events of ours are counted."""
+    calls = per_call(lambda: fake.launch("work"), n_samples=4, before=lambda: fake.launch("flush"))
+    assert [[item.name for item in call.records] for call in calls] == [["work"]] * 4
+    assert [[item.name for item in call.calls] for call in calls] == [["cudaLaunchKernel"]] * 4
+    assert [call.busy_s for call in calls] == pytest.approx([5e-6] * 4, abs=1e-15)
+
+
+def test_marks_of_programs_are_no_work(fake: FakeGpu) -> None:
+    """Annotations, which the profiler shows on the device too, are not counted."""
+
+    def work() -> None:
+        fake.launch("work")
+        fake.add(Event("CUDA", "my range", fake.now_ns, 9_000, STREAM, 8, annotation=True))
+        fake.add(Event("CUDA", "Optimizer.step#SGD", fake.now_ns, 9_000, STREAM, fake.number))
+
+    assert [item.name for item in capture(work).records] == ["work"]
+
+
+def test_a_lost_record_is_counted(fake: FakeGpu) -> None:
+    """The third call's launch has no record: that call lacks one, the others none."""
+    # Eight launches are thrown away. The first call has two sleeps ahead and twelve behind, and
+    # the others follow with one sleep for all of them and one for each.
+    fake.lose = {8 + 15 + 5}
+    calls = per_call(lambda: fake.launch("work"), n_samples=4)
+    assert [call.n_missing for call in calls] == [0, 0, 1, 0]
+    assert [call.dropped for call in calls] == [False, False, True, False]
+
+
+def test_a_record_lost_of_the_only_call_is_counted(fake: FakeGpu) -> None:
+    """There is nothing to compare with, but a launch without a record is one too few."""
+    fake.lose = {8 + 1}
+
+    def work() -> None:
+        fake.launch()
+        fake.launch()
+
+    assert capture(work).n_missing == 1
+
+
+def test_host_functions_need_no_record(fake: FakeGpu) -> None:
+    """A callback of the host's is launched too, and is no work of the device."""
+
+    def work() -> None:
+        fake.launch()
+        fake.call("cudaLaunchHostFunc")
+
+    found = capture(work)
+    assert (found.n_records, found.n_missing) == (1, 0)
+    assert found.calls[1].kind == "other"
+
+
+def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
+    """Of several replays of the same graph the one with fewer records lacks the difference."""
+    sizes = iter([3, 1, 3])
+    calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
+    assert [call.n_records for call in calls] == [3, 1, 3]
+    assert [call.n_missing for call in calls] == [0, 2, 0]
+
+
+def test_other_launches_may_have_another_number_of_records(fake: FakeGpu) -> None:
+    """A call that launches something else is not called incomplete for it."""
+    names = iter(["cudaGraphLaunch", "cudaLaunchKernel"])
+    sizes = iter([3, 1])
+    calls = per_call(lambda: fake.launch(called=next(names), n=next(sizes)), n_samples=2)
+    assert [call.n_records for call in calls] == [3, 1]
+    assert [call.n_missing for call in calls] == [0, 0]
+
+
+def test_a_record_whose_launch_was_not_seen_goes_to_the_call_before(fake: FakeGpu) -> None:
+    """Numbers grow from call to call, so the work it belongs to is known all the same."""
+
+    def work() -> None:
+        fake.launch("first")
+        fake.launch("second")
+
+    fake.hide = {8 + 16 + 4}  # the last launch of the second call, sleeps counted
+    calls = per_call(work, n_samples=3)
+    assert [[item.name for item in call.records] for call in calls] == [["first", "second"]] * 3
+    assert [len(call.calls) for call in calls] == [2, 1, 2]
+    assert calls[1].records[1].launch_start_ns is None
+    assert calls[1].records[1].launch_end_ns is None
+
+
+def test_the_host_is_kept_ahead_by_a_sleep(fake: FakeGpu) -> None:
+    """A long sleep a batch while that helps; three failures of single calls end it."""
+
+    def n_long(n_thrown_away: int = 8) -> int:
+        return sum(n_cycles >= 100_000 for n_cycles in fake.sleeps[n_thrown_away:])
+
+    per_call(fake.launch, n_samples=5)
+    assert n_long() == 2  # the first call alone tells how long the host takes
+    fake.sleeps.clear()
+    fake.is_done = True
+    per_call(fake.launch, n_samples=5)
+    assert n_long() == 1 + 2 + 2  # a call, five and two of them, and twice a call again
+
+
+def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
+    """The profiler is stopped without its own wait, which would raise again."""
+
+    def fails() -> None:
+        fake.launch()
+        raise ValueError("at the first call")
+
+    with pytest.raises(ValueError, match="at the first call"):
+        per_call(fails, n_samples=3)
+    assert not fake.is_open
+    assert fake.events[-1].name() == "kernel"
+    assert capture(fake.launch).n_records == 1
+
+
+def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind an error of the work's, but nothing is asked of a context that is broken."""
+    detached: list[bool] = []
+    monkeypatch.setattr(_kineto, "detach", lambda: detached.append(fake.is_open))
+    capture(fake.launch)
+    assert detached == [False]
+    with pytest.raises(ZeroDivisionError):
+        capture(lambda: 1 // 0)
+    assert detached == [False, False]
+
+    def breaks() -> None:
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(torch.AcceleratorError):
+        capture(breaks)
+    assert detached == [False, False]
+
+
+def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
+    """The same as without records, for each call: the virtual GPU's profiler takes no time."""
+    del h200
+    calls = read_calls(kernel, n_samples=7)
+    assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
+    readings_s = [reading_s for _, reading_s in calls]
+    assert readings_s == pytest.approx(saturated(kernel, n_samples=7), abs=TICK_S)
+    assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
+
+
+def test_records_leave_no_trace_where_cupti_can_go(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where nobody can take it out, nor where there is none."""
+    del fake
+    monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
+    assert leaves_no_trace()
+    monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: False)
+    assert not leaves_no_trace()
+    monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
+    monkeypatch.setattr(torch.profiler, "supported_activities", set)
+    assert not leaves_no_trace()
+    with gpulab.virtual_gpu("H200", first_use=False):
+        assert leaves_no_trace()
+
+
+def test_a_session_that_a_program_prepares_is_left_alone(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule in its warm-up cannot be seen, so that whoever has made one may be in it."""
+    del fake
+    monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
+    assert leaves_no_trace()
+    waiting = torch.profiler.schedule(wait=9, warmup=1, active=1)
+    with torch.profiler.profile(schedule=waiting):
+        assert not leaves_no_trace()
+    assert leaves_no_trace()
+
+
+def test_a_session_that_does_not_begin_says_why(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a schedule is in its warm-up: torch's own error, and what to do."""
+
+    class Refusing:
+        def __init__(self, **_options: object) -> None: ...
+
+        def __enter__(self) -> None:
+            raise RuntimeError("Can't disable Kineto profiler\nwhen it's not running")
+
+    monkeypatch.setattr(torch.autograd.profiler, "profile", Refusing)
+    with pytest.raises(ProfilerBusyError) as error:
+        capture(fake.launch)
+    assert str(error.value) == (
+        "torch.profiler begins no session (Can't disable Kineto profiler); where a schedule has "
+        f"one in its warm-up, leave its `with` block, {INSTEAD}"
+    )
+
+
+def test_a_session_ends_when_its_first_launches_fail(
+    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device that refuses even the launches that are thrown away leaves no session behind."""
+
+    def refuse(_n_cycles: int) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "_sleep", refuse)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        capture(fake.launch)
+    assert not fake.is_open
+
+
+@pytest.mark.usefixtures("fake")
+def test_another_session_of_torch_is_refused() -> None:
+    """A second session would end the first without a word, so it is not begun."""
+    torch.autograd.profiler._run_on_profiler_start()
+    try:
+        with pytest.raises(ProfilerBusyError) as error:
+            capture(kernel)
+    finally:
+        torch.autograd.profiler._run_on_profiler_stop()
+    assert str(error.value) == (
+        "a session of torch.profiler is open, and there can be only one; leave its `with` "
+        f"block, or call its stop(), {INSTEAD}"
+    )
+
+
+SAYS = "WARNING:2026-01-31 10:00:00 1:1 init.cpp:116] function failed with error"
+HELD = (
+    "another tool holds CUPTI, which serves one at a time "
+    "(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED); restart Python without Nsight Systems, "
+    f"Nsight Compute or what else profiles this process, {INSTEAD}"
+)
+FORBIDDEN = (
+    "the driver gives records to administrators only (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES); have "
+    "it loaded with NVreg_RestrictProfilingToAdminUsers=0, start a container with "
+    f"--cap-add=SYS_ADMIN, {INSTEAD}"
+)
+SILENT = (
+    "the driver gave no record of any kernel (CUPTI does not say why); in a container, start it "
+    f"with --cap-add=SYS_ADMIN, {INSTEAD}"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        (f"{SAYS} CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)", ProfilerBusyError, HELD),
+        (f"{SAYS} CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)", ProfilerUnavailableError, FORBIDDEN),
+        ("", ProfilerUnavailableError, SILENT),
+    ],
+)
+def test_a_driver_without_records_says_why(
+    fake: FakeGpu, said: str, kind: type[Exception], message: str
+) -> None:
+    """What the profiler writes to stderr, once in a process, decides between the cures."""
+    fake.is_blind = True
+    with _cupti.heard(_kineto._complaints):
+        os.write(2, f"{said}\n".encode())
+    for _ in range(2):
+        with pytest.raises(kind) as error:
+            capture(fake.launch)
+        assert str(error.value) == message
+    assert usable() == message
+    assert not fake.is_open
+
+
+def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is tried with a build that cannot."""
+    monkeypatch.setattr(torch.profiler, "supported_activities", set)
+    assert usable() == (
+        f"torch {torch.__version__} was built without CUPTI, which keeps the records; "
+        'measure without records: method="calibrated"'
+    )
+    assert not fake.sleeps
+
+
+def test_records_are_usable_where_they_are(fake: FakeGpu) -> None:
+    """No reason against it, on a fake of the profiler and on the virtual GPU."""
+    assert usable() is None
+    assert fake.sleeps
+    with gpulab.virtual_gpu("H200"):
+        assert usable() is None
+
+
+def test_the_profilers_talk_is_kept_from_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    """Its two lines a session vanish, a complaint is kept, and the words of others go through."""
+    lines: list[str] = []
+    with _cupti.heard(lines):
+        os.write(2, b"USDT:2026-01-31 10:00:00 1:1 Handler.cpp:52] profiler_start\n")
+        os.write(2, b"WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed\n")
+        os.write(2, b"[W131 10:00:00.1 profiler_kineto.cpp:942] no session\nmine\n")
+    os.write(2, b"after\n")
+    assert capfd.readouterr().err == "mine\nafter\n"
+    assert lines == ["WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed"]
+
+
+def test_a_program_without_stderr_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be caught there, and nothing need be."""
+
+    def closed(_number: int) -> int:
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(os, "dup", closed)
+    lines: list[str] = []
+    with _cupti.heard(lines):
+        pass
+    assert lines == []
+
+
+FILL = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+    "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (FILL, "vectorized_elementwise_kernel<4, FillFunctor<float>, array<…"),
+        ("at::cuda::(anonymous namespace)::spin_kernel(long)", "spin_kernel"),
+        ("void f<g(int)>(int)", "f<g(int)>"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+        ("nvjet_sm90_hsh_64x48", "nvjet_sm90_hsh_64x48"),
+    ],
+)
+def test_names_are_shortened(name: str, short: str) -> None:
+    """Namespaces and arguments go, template arguments stay as far as there is room."""
+    assert short_name(name) == short
+    assert len(short) <= 60
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
+def test_a_real_gpu_gives_the_same_answers() -> None:
+    """Kernels, copies and graphs on hardware, with nothing of `before` and nothing missing."""
+    x, graph = torch.ones(1 << 16, device="cuda"), torch.cuda.CUDAGraph()
+    pinned = torch.empty(1 << 16).pin_memory()
+    with torch.cuda.graph(graph):
+        x.mul_(1)
+        x.mul_(1)
+
+    def work() -> None:
+        x.add_(1)
+        pinned.copy_(x, non_blocking=True)
+        graph.replay()
+
+    calls = per_call(work, n_samples=5, before=lambda: torch.zeros(1 << 24, device="cuda"))
+    for call in calls:
+        assert [item.kind for item in call.records] == ["kernel", "memcpy", "kernel", "kernel"]
+        assert 0 < call.busy_s < call.span_s < 1e-3
+        assert not call.dropped
+    # With its events kept, as torch 2.11 warns otherwise.
+    with torch.profiler.profile(acc_events=True), pytest.raises(ProfilerBusyError):
+        capture(work)
+    assert usable() is None
+    assert leaves_no_trace()
+
+
+@pytest.mark.usefixtures("fake")
+def test_pytorch_leaves_cupti_to_us_in_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at the setting where a session begins and where it ends; the work sees none."""
+    monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
+    seen: list[str | None] = []
+
+    class Looking(torch.autograd.profiler.profile):
+        """Notes the setting as PyTorch would find it."""
+
+        def __enter__(self) -> None:  # type: ignore[override] # as the fake has it
+            seen.append(os.environ.get("TEARDOWN_CUPTI"))
+            super().__enter__()
+
+        def __exit__(self, *error: object) -> None:
+            seen.append(os.environ.get("TEARDOWN_CUPTI"))
+            super().__exit__(*error)  # type: ignore[arg-type] # as the fake has it
+
+    monkeypatch.setattr(torch.autograd.profiler, "profile", Looking)
+    capture(lambda: seen.append(os.environ.get("TEARDOWN_CUPTI")))
+    assert seen == ["0", None, "0"]
+
+
+@pytest.mark.usefixtures("h200")
+def test_before_goes_ahead_of_each_recorded_call() -> None:
+    """Also of those that are not kept: records on a cold cache need a flush for each."""
+    called: list[str] = []
+
+    def work() -> None:
+        called.append("work")
+        kernel()
+
+    per_call(work, n_samples=3, before=lambda: called.append("before"))
+    assert called == ["before", "work"] * (len(called) // 2)
+    assert len(called) >= 2 * 3

@@ -1,0 +1,439 @@
+"""Predictions and roofs: the refined model is the virtual GPU's own, to the nanosecond."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import gpus, recordings, roofline
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.gpus import Roof, _datasheets
+from gpulab.roofline._kernel_model import _private, _traced
+from gpulab.sweeps import Point, Task
+from gpulab.virtual import VirtualGpu, virtual_gpu
+from gpulab.workloads import WORKLOADS, workload
+
+H200 = "NVIDIA H200"
+MATMUL = Task("matmul", 4096, "float16")
+
+
+@pytest.fixture
+def virtual() -> Iterator[VirtualGpu]:
+    """Enter a warm virtual H200 whose tensors carry no values."""
+    with virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        yield gpu
+
+
+def span_ns(name: str, size: int, dtype: str, cache: str) -> int:
+    """Return what the records of the GPU in use say of a workload."""
+    work = workload(name).make(size, dtype)
+    found = gpulab.measure(work, method="profiler-span", cache=cache, n_samples=3, progress=False)
+    return round(found.median_s * 1e9)
+
+
+def predicted_ns(name: str, size: int, dtype: str, cache: str) -> int:
+    """Return the refined prediction for the GPU in use."""
+    return round(roofline.predict(name, size, dtype, cache=cache).duration_s * 1e9)
+
+
+def point(task: Task, median_s: float, **given: object) -> Point:
+    """Return a point of a virtual H200."""
+    fields = {"source": "virtual", "device_name": H200, "n_samples": 1, **given}
+    return Point(task, median_s=median_s, low_s=median_s, high_s=median_s, **fields)  # type: ignore[arg-type] # of several types
+
+
+# Predictions.
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.usefixtures("virtual")
+def test_the_refined_model_is_that_of_the_virtual_gpu(name: str) -> None:
+    """Hot, it says to the nanosecond what the virtual GPU's records say, pauses included."""
+    size = workload(name).sizes[1]
+    assert predicted_ns(name, size, "float32", "hot") == span_ns(name, size, "float32", "hot")
+
+
+@pytest.mark.parametrize("name", ["matmul", "linear", "add", "sum", "sort", "attention"])
+@pytest.mark.usefixtures("virtual")
+def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
+    """Cold, it is less by the writing back of the flush's own 8 kB of sums, if by anything."""
+    size = workload(name).sizes[3]
+    found = span_ns(name, size, "float32", "cold")
+    assert 0 <= found - predicted_ns(name, size, "float32", "cold") <= 31
+
+
+@pytest.mark.usefixtures("virtual")
+def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
+    """Neither its time, nor its memory, nor its random numbers."""
+    _traced.cache_clear()
+    torch.manual_seed(1)
+    before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
+    roofline.predict("dropout", 4096)
+    after = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
+    assert before == after
+
+
+def test_no_gpu_need_be_in_use_to_predict_for_one_by_name() -> None:
+    """Short name and driver's name give the same, and the basis says what it rests on."""
+    found = roofline.predict("matmul", 4096, "float16", "A100")
+    assert found == roofline.predict(
+        "matmul", 4096, "float16", _datasheets.gpu("A100").driver_name
+    )
+    assert found.device_name == "NVIDIA A100-SXM4-80GB"
+    assert found.basis == "the virtual GPU's model, extrapolated from its data sheet"
+
+
+def test_the_plain_model_is_the_textbook() -> None:
+    """It is FLOPs over the peak or bytes over the bandwidth of the data sheet."""
+    found = roofline.predict("matmul", 4096, "float16", "A100", model="plain")
+    assert found.compute_s == found.duration_s == 2 * 4096**3 / 312e12
+    assert found.memory_s == 3 * 4096**2 * 2 / 2.039e12
+    assert (found.bound, found.launch_s) == ("compute", 0)
+    assert found.intensity == pytest.approx(4096 / 3, rel=1e-15)
+    assert found.basis.startswith("data sheet: NVIDIA A100")
+
+
+def test_work_without_arithmetic_is_bound_by_memory() -> None:
+    """A copy has no intensity, and its least time is that of its bytes."""
+    found = roofline.predict("copy", 1 << 20, "float16", "H200", model="plain")
+    assert (found.bound, found.intensity, found.compute_s) == ("memory", 0, 0)
+    assert found.duration_s == 4 * 2**20 / 4.8e12
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "cache", "bound"),
+    [
+        ("matmul", 4096, "cold", "compute"),
+        ("add", 1 << 26, "cold", "memory"),
+        ("add", 1 << 20, "hot", "L2"),
+        ("add", 1 << 10, "hot", "launch"),
+    ],
+)
+def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, bound: str) -> None:
+    """The four limits each have a workload that meets them, and the parts add up."""
+    found = roofline.predict(name, size, "float32", "H200", cache=cache)
+    assert found.bound == bound
+    together = found.launch_s + max(found.compute_s, found.memory_s)
+    assert together == pytest.approx(found.duration_s, abs=2e-9)
+
+
+def test_what_is_hidden_is_told_too() -> None:
+    """A large product hides its bytes behind its arithmetic, and an addition the reverse."""
+    product = roofline.predict("matmul", 4096, "float32", "H200")
+    addition = roofline.predict("add", 1 << 26, "float32", "H200")
+    assert 0 < product.memory_s < product.compute_s / 10
+    assert 0 <= addition.compute_s < addition.memory_s / 10
+
+
+def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
+    """What notes the kernels is taken off again, so that nothing is kept alive."""
+    _traced.cache_clear()
+    roofline.predict("add", 4096, "float32", "H200")
+    assert "launch" not in vars(_private("H200").machine)
+
+
+@pytest.fixture
+def _tf32() -> Iterator[None]:
+    """Put the switch back, which monkeypatch cannot: the module answers for it by itself."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.mark.usefixtures("_tf32")
+def test_tf32_is_told_by_the_switches() -> None:
+    """Products compute in TF32 where torch may, and both models know at once."""
+    single = roofline.predict("matmul", 4096, "float32", "H200")
+    torch.backends.cuda.matmul.allow_tf32 = True
+    rounded = roofline.predict("matmul", 4096, "float32", "H200")
+    assert (single.arithmetic, rounded.arithmetic) == ("float32", "tf32")
+    assert rounded.duration_s < single.duration_s / 4
+    plain = roofline.predict("matmul", 4096, "float32", "H200", model="plain")
+    assert plain.duration_s == 2 * 4096**3 / _datasheets.gpu("H200").peak_flops_per_s["tf32"]
+    assert roofline.arithmetic_of(workload("matmul"), 64, "float16") == "float16"
+
+
+def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
+    """Whoever has measured roofs predicts with them, of any GPU."""
+    roof = Roof("measured", {"float16": 100e12}, 1e12, detail="by hand")
+    found = roofline.predict("matmul", 1024, "float16", roof, model="plain")
+    assert found.duration_s == 2 * 1024**3 / 100e12
+    assert (found.basis, found.device_name) == ("measured: by hand", "")
+    bare = roofline.predict("copy", 1000, "float32", replace(roof, detail=""), model="plain")
+    assert (bare.basis, bare.duration_s) == ("measured", 8000 / 1e12)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": "rough"}, "unknown model 'rough'; Known: plain, refined"),
+        ({"cache": "warm"}, "unknown cache state 'warm'; Known: cold, hot"),
+        ({"gpu": "H2OO"}, "unknown GPU 'H2OO'; did you mean 'H200'? Known: "),
+    ],
+)
+def test_unknown_names_are_refused(given: dict[str, str], message: str) -> None:
+    """A model, a cache state or a GPU that does not exist is refused by name."""
+    with pytest.raises(UnknownNameError) as error:
+        roofline.predict("add", 64, **{"gpu": "H200", **given})  # type: ignore[arg-type] # all are texts
+    assert str(error.value).startswith(message)
+
+
+def test_the_refined_model_wants_a_gpu() -> None:
+    """A roof does not say what a GPU is like, so it is refused."""
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.predict("add", 64, gpu=Roof("measured", {"float32": 1e12}, 1e12))
+    assert str(error.value) == (
+        "gpu is a roof (measured) and model='refined'; the refined model needs to know the GPU: "
+        'give its name, or take model="plain"'
+    )
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    """A size beyond the memory of the GPU is named, and the next prediction is right again."""
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.predict("add", 1 << 33, "float32", "T4")
+    assert str(error.value) == (
+        "add of size=8589934592 in float32 does not fit into the 16 GB of the Tesla T4; "
+        "take a smaller size"
+    )
+    assert roofline.predict("add", 1 << 10, "float32", "T4").duration_s < 1e-5
+
+
+@pytest.mark.usefixtures("virtual")
+def test_a_gpu_in_use_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then there are measured roofs only, and both the error and the ceilings say so."""
+    for module in (gpus, _datasheets):
+        monkeypatch.setattr(module, "by_driver_name", lambda _name: None)
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.predict("add", 64)
+    assert str(error.value) == (
+        "NVIDIA H200 is not in the table of GPUs: there is no data sheet to compare with, only "
+        "roofs that are measured on it; predict with those: "
+        'predict(..., gpu=measure_ceilings().measured, model="plain")'
+    )
+    found = roofline.measure_ceilings(max_time_s=0.01)
+    assert [roof.basis for roof in found.roofs] == ["measured"]
+    assert str(found).splitlines()[1] == _datasheets.why_unknown(H200)
+
+
+# Ceilings.
+
+
+@pytest.mark.usefixtures("virtual")
+def test_the_three_roofs_are_kept_apart() -> None:
+    """Measured ones lie below the data sheet's, and clocks at their highest give the same."""
+    found = roofline.measure_ceilings(max_time_s=0.01)
+    assert (found.device_name, found.source) == (H200, "virtual")
+    sheet, live, measured = found.data_sheet, found.live, found.measured
+    assert sheet is not None
+    assert live is not None
+    assert measured is not None
+    assert dict(live.peak_flops_per_s) == dict(sheet.peak_flops_per_s)
+    for name, peak in sheet.peak_flops_per_s.items():
+        assert 0.6 * peak < measured.peak(name) < peak
+    assert 0.7 < measured.bandwidth_bytes_per_s / sheet.bandwidth_bytes_per_s < 1
+    assert measured.l2_bytes_per_s is not None
+    assert measured.l2_bytes_per_s > measured.bandwidth_bytes_per_s
+    assert measured.floor_s is not None
+    assert 0.5e-6 < measured.floor_s < 3e-6
+    assert measured.detail == "products of 4096 and 8192, copy of 1024 MiB"
+
+
+@pytest.mark.usefixtures("virtual", "_tf32")
+def test_measuring_puts_the_switch_for_tf32_back() -> None:
+    """Products are timed with and without it, and afterwards it is as before."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    roofline.measure_ceilings(max_time_s=0.01)
+    assert torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
+    """Clocks and measurements are of the GPU in use, so there are none."""
+    found = roofline.ceilings("T4")
+    assert [roof.basis for roof in found.roofs] == ["data sheet"]
+    assert (found.live, found.measured, found.source) == (None, None, "")
+    assert str(found).startswith("Ceilings of Tesla T4\ndata sheet: float16 65.0 TFLOP/s, ")
+
+
+def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
+    """A GPU whose clock is locked at half of its boost has half of the peaks."""
+    regime = virtual.machine.gpu.device.regime
+    regime.lock(virtual.machine.host.now_ns, 990)
+    live = roofline.ceilings().live
+    assert live is not None
+    assert live.peak("float32") == _datasheets.gpu("H200").peak_flops_per_s["float32"] / 2
+    assert live.detail == "990 of 1980 MHz, memory 3201 of 3201 MHz"
+
+
+def test_roofs_survive_a_recording() -> None:
+    """Rows of ceilings become the same ceilings again; what nobody measured stays unknown."""
+    roofs = (
+        Roof("data sheet", {"float16": 989e12}, 4.8e12, detail="a document"),
+        Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand"),
+    )
+    rows = tuple(roofline.Ceilings(H200, "measured", roofs).to_rows())
+    assert rows[0] == {
+        "roof": "data sheet",
+        "quantity": "float16",
+        "value": 989e12,
+        "unit": "FLOP/s",
+        "detail": "a document",
+    }
+    recording = recordings.Recording("mine", {"gpu": H200}, (), {"ceilings": rows})
+    assert roofline.ceilings_of(recording) == roofline.Ceilings(H200, "recorded", roofs)
+    of_model = recordings.Recording(
+        "mine", {"gpu": H200, "source": "virtual"}, (), {"ceilings": rows}
+    )
+    assert roofline.ceilings_of(of_model).source == "virtual"
+
+
+def test_roofs_of_one_kind_are_not_mixed() -> None:
+    """Two measured roofs, or one of an unknown kind, are refused."""
+    roof = Roof("measured", {}, 1e12)
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.Ceilings(H200, "measured", (roof, roof))
+    assert str(error.value) == (
+        "roofs of measured, measured; there is one each of data sheet, live clocks, measured"
+    )
+
+
+def test_ceilings_as_text_and_as_a_table() -> None:
+    """Every figure is in both, with its unit."""
+    roof = Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand")
+    found = roofline.Ceilings(H200, "measured", (roof,))
+    assert str(found) == (
+        "Ceilings of NVIDIA H200, measured\n"
+        "measured: float16 788 TFLOP/s, memory 4.30 TB/s, L2 8.00 TB/s, floor 1.20 µs (by hand)"
+    )
+    table = found.to_frame()
+    assert table["quantity"].tolist() == ["float16", "memory", "L2", "floor"]
+    assert table["unit"].tolist() == ["FLOP/s", "B/s", "B/s", "s"]
+    assert set(table["device_name"]) == {H200}
+
+
+# Predicted against measured.
+
+
+def test_a_ratio_is_measured_over_predicted() -> None:
+    """A point that took three times the plain prediction has the ratio 3."""
+    plain = roofline.predict("matmul", 4096, "float16", "H200", model="plain")
+    refined = roofline.predict("matmul", 4096, "float16", "H200")
+    (row,) = roofline.table([point(MATMUL, 3 * plain.duration_s)]).to_dict("records")
+    assert row["plain_ratio"] == 3
+    assert row["refined_ratio"] == 3 * plain.duration_s / refined.duration_s
+    assert row["flops_per_s"] == pytest.approx(plain.flops / plain.duration_s / 3, rel=1e-15)
+    assert (row["bound"], row["plain_bound"], row["plain_basis"]) == (
+        "compute",
+        "compute",
+        "data sheet",
+    )
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        point(Task("add", 64, on="cpu"), 1e-3),
+        point(Task("add", 64, transfers="in"), 1e-3),
+        point(Task("add", 64, method="synchronized"), 1e-3),
+        point(Task("add", 64), 0.0),
+        Point(Task("add", 64), error="out of memory"),
+    ],
+)
+def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
+    """Only the time on the GPU, without copies and without an error, has a prediction."""
+    table = roofline.table([left_out, point(MATMUL, 1e-3)])
+    assert table["workload"].tolist() == ["matmul"]
+
+
+def test_a_recording_is_a_list_of_points() -> None:
+    """Whatever has points can be given as it is."""
+    recording = recordings.Recording("mine", {"gpu": H200}, (point(MATMUL, 1e-3),))
+    assert roofline.table(recording).equals(roofline.table([point(MATMUL, 1e-3)]))
+
+
+def test_a_point_of_an_unknown_gpu_has_no_refined_prediction() -> None:
+    """Without ceilings it has none at all; with a measured roof it has the plain one."""
+    unknown = point(MATMUL, 1e-3, source="measured", device_name="NVIDIA Nonesuch")
+    (row,) = roofline.table([unknown]).to_dict("records")
+    assert math.isnan(row["plain_s"])
+    assert math.isnan(row["refined_ratio"])
+    roofs = (Roof("measured", {"float16": 100e12}, 1e12),)
+    ceilings = roofline.Ceilings("NVIDIA Nonesuch", "measured", roofs)
+    (row,) = roofline.table([unknown], ceilings=ceilings).to_dict("records")
+    assert row["plain_s"] == 2 * 4096**3 / 100e12
+    assert math.isnan(row["refined_s"])
+    assert (row["bound"], row["plain_basis"]) == ("compute", "measured")
+    assert roofline.errors(roofline.table([unknown], ceilings=ceilings))["model"].tolist() == [
+        "plain"
+    ]
+
+
+def test_errors_are_those_of_the_prediction() -> None:
+    """A measurement of twice the prediction is a prediction that is 50 % too low."""
+    plain_s = roofline.predict("matmul", 4096, "float16", "H200", model="plain").duration_s
+    table = roofline.table([point(MATMUL, factor * plain_s) for factor in (1, 2, 4)])
+    plain = roofline.errors(table).to_dict("records")[0]
+    assert plain == {
+        "model": "plain",
+        "n": 3,
+        "median": 0.5,
+        "p90": pytest.approx(0.7, rel=1e-12),
+        "median_signed": -0.5,
+    }
+    by_workload = roofline.errors(table, by="workload")
+    assert by_workload["workload"].tolist() == ["matmul", "matmul"]
+
+
+def test_errors_by_an_unknown_column_are_refused() -> None:
+    """The message names the columns that there are."""
+    with pytest.raises(InvalidOptionError, match=r"^by='shape'; the table has workload, size, "):
+        roofline.errors(roofline.table([]), by="shape")
+
+
+def test_a_prediction_says_itself() -> None:
+    """In one line: the work, the time, the GPU, the model and what limits it."""
+    said = roofline.predict("softmax", 1024, "float32", "H200", model="plain")
+    assert str(said) == (
+        "softmax n=1024 float32: 6.99 µs predicted for NVIDIA H200 (plain model, cold cache), "
+        "bound by memory"
+    )
+    limits = Roof("data sheet", {"float32": 1e12}, 1e9)
+    assert str(roofline.predict("add", 64, "float32", limits, model="plain")) == (
+        "add n=64 float32: 768 ns predicted for a GPU of these limits (plain model, cold cache), "
+        "bound by memory"
+    )
+
+
+# What is drawn together.
+
+
+def test_a_chart_takes_one_type_of_data() -> None:
+    """Points of other types are left out, and where none is left the types are named."""
+    ceilings = roofline.Ceilings(H200, "virtual", roofline.ceilings("H200").roofs)
+    points = [point(MATMUL, 1e-3), point(Task("conv3x3", 16), 1e-3), point(Task("add", 64), 1e-6)]
+    chart = roofline.chart(points, ceilings)
+    assert chart.to_frame()["workload"].tolist() == ["conv3x3", "add"]
+    assert chart.arithmetics == ("tf32", "float32")
+    assert (chart.source, chart.device_name) == ("virtual", H200)
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.chart(points[:1], ceilings)
+    assert str(error.value) == "no point of float32 can be compared; there are float16"
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.chart([], ceilings)
+    assert str(error.value) == (
+        "no point can be compared: they must be measured on a GPU, without transfers"
+    )
+
+
+def test_points_and_roofs_of_different_gpus_are_not_drawn_together() -> None:
+    """A point is drawn below the roofs of its own GPU, or not at all."""
+    ceilings = roofline.Ceilings("NVIDIA L4", "virtual", roofline.ceilings("L4").roofs)
+    with pytest.raises(InvalidOptionError) as error:
+        roofline.chart([point(MATMUL, 1e-3)], ceilings, dtype="float16")
+    assert str(error.value) == (
+        "the points are virtual on NVIDIA H200 and the ceilings virtual on NVIDIA L4; take both "
+        "from one GPU"
+    )

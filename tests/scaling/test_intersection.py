@@ -1,0 +1,95 @@
+"""Where curves cross: exact places on straight lines, and every reason why there is none."""
+
+import math
+
+import numpy as np
+import pytest
+
+from gpulab.scaling import Crossing
+from gpulab.scaling._intersection import locate, size_text
+
+SIZES = (64, 128, 256, 512)
+
+
+def found(*ratio: float, reach: float = 0.1) -> Crossing:
+    """Locate the crossing of logarithms of the ratio GPU over CPU, with even intervals."""
+    values = np.array(ratio)
+    return locate(SIZES[: len(ratio)], values, np.full((2, len(ratio)), reach))
+
+
+def test_the_crossing_is_interpolated() -> None:
+    """Halfway between two sizes in both logarithms, and so are the ends of its interval."""
+    crossing = found(3.0, 1.0, -1.0, -3.0, reach=0.5)
+    assert crossing.kind == "once"
+    assert crossing.size == pytest.approx(128 * math.sqrt(2))
+    assert crossing.low == pytest.approx(128 * 2**0.25)
+    assert crossing.high == pytest.approx(128 * 2**0.75)
+    assert str(crossing) == "n = 181 [152, 215]"
+
+
+def test_the_interval_takes_the_reach_of_each_side() -> None:
+    """Down it is the lower reach that counts, up the upper one."""
+    reach = np.array([[0.0, 0.0], [0.5, 0.5]])
+    crossing = locate((64, 128), np.array([1.0, -1.0]), reach)
+    assert crossing.low == pytest.approx(crossing.size)
+    assert crossing.high == pytest.approx(64 * 2**0.75)
+
+
+def test_a_crossing_at_a_size_is_that_size() -> None:
+    """Equal times count as the GPU's turn."""
+    assert found(2.0, 0.0, -2.0).size == pytest.approx(128)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        ((-1, -2, -3), "no crossing: the GPU is faster at every size measured (from 2^6)"),
+        ((3, 2, 1, 2), "no crossing: never below 2^9"),
+        ((1, -1, 1, -1), "crosses more than once: at n = 90.5, 181, 362"),
+        ((-1, -1, 1), "the other way round: the GPU is faster below n = 181 [175, 187] only"),
+        (
+            (0.05, -0.05, 0.02),
+            "not decided from 2^6 to 2^8: the intervals overlap everywhere",
+        ),
+        ((0.05,), "not decided from 2^6 to 2^6: the intervals overlap everywhere"),
+        ((1,), "no crossing: never below 2^6"),
+    ],
+)
+def test_no_crossing_has_its_reason(ratio: tuple[float, ...], text: str) -> None:
+    """The text says which of the two is faster, and up to or from which size that was seen."""
+    crossing = found(*ratio)
+    assert str(crossing) == crossing.reason == text
+
+
+def test_noise_does_not_cross() -> None:
+    """Where the intervals overlap, going to and fro is no crossing, and widens the interval."""
+    crossing = found(2.0, 0.05, -0.05, -2.0)
+    assert crossing.kind == "once"
+    assert 64 < (crossing.low or 0) < 128
+    assert 256 < (crossing.high or 0) < 512
+    flicker = found(2.0, -0.05, 0.05, -2.0)
+    assert flicker.kind == "once"
+    assert flicker.size == pytest.approx(128 * math.sqrt(2), rel=0.01)
+
+
+def test_an_end_that_is_not_decided_leaves_the_interval_open() -> None:
+    """The estimate crosses, but how far out the crossing may lie is not known."""
+    early, late = found(0.05, -1, -2), found(2, 1, -0.05)
+    assert (early.low, late.high) == (0.0, math.inf)
+    assert str(early) == "n = 66.1 [below 2^6, 69.1]".replace("69.1", size_text(early.high or 0))
+    assert str(late).endswith(", above 2^8]")
+
+
+def test_an_end_that_is_not_decided_but_leans_the_same_way_changes_nothing() -> None:
+    """At undecided ends the estimate must have gone over to count as a crossing."""
+    assert found(-0.05, -1, -2).kind == "always"
+    assert found(2, 1, 0.05).kind == "never"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(64, "2^6"), (2**26, "2^26"), (32, "32"), (212.4, "212"), (123_456, "123,000"), (65, "65")],
+)
+def test_sizes_are_short(size: float, text: str) -> None:
+    """Powers of two from 64 on are written as such, others with three digits."""
+    assert size_text(size) == text

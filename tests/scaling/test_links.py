@@ -1,0 +1,70 @@
+"""Copies over another link: bytes, launches and the rate of the link, exact to the nanosecond."""
+
+import pytest
+
+from gpulab.errors import InvalidOptionError
+from gpulab.scaling import LINKS
+from gpulab.scaling._links import copies_s, find_link, link_of, payload
+from gpulab.workloads import names, workload
+
+PCIE_5 = LINKS["PCIe 5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gb_per_s"), [("PCIe 3", 15.754), ("PCIe 4", 31.508), ("PCIe 5", 63.015)]
+)
+def test_pcie_rates_are_lanes_times_transfers(name: str, gb_per_s: float) -> None:
+    """16 lanes at 8, 16 and 32 GT/s, 128 bits of 130 being data."""
+    assert LINKS[name].bytes_per_s / 1e9 == pytest.approx(gb_per_s, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["pcie 5", "PCIe5", "PCIE-5", "pcie_5"])
+def test_links_are_found_in_any_spelling(name: str) -> None:
+    """Case, spaces, dashes and dots do not matter."""
+    assert find_link(name) is PCIE_5
+
+
+def test_every_link_has_a_reference() -> None:
+    """A rate without a document behind it could be anything."""
+    assert all(len(link.reference) > 20 for link in LINKS.values())
+
+
+def test_the_link_of_a_gpu_is_its_data_sheets() -> None:
+    """An unknown GPU has none that we know of."""
+    assert link_of("NVIDIA H200").bytes_per_s == pytest.approx(63e9, rel=0.01)
+    with pytest.raises(InvalidOptionError, match="the link of 'Mystery' is not known"):
+        link_of("Mystery")
+
+
+def test_a_copy_takes_its_bytes_at_the_share_that_is_reached() -> None:
+    """1.7 us before the first byte, and 0.88 of the rate."""
+    assert PCIE_5.copy_s(0) == pytest.approx(1.7e-6)
+    assert PCIE_5.copy_s(10**9) == pytest.approx(1.7e-6 + 1e9 / (0.88 * PCIE_5.bytes_per_s))
+
+
+def test_small_copies_cost_their_launches() -> None:
+    """Two inputs: 5 us each; the last one's 1.7 us hide behind the launch of the work."""
+    assert copies_s("add", 1, "float32", "in", PCIE_5) == pytest.approx(10e-6)
+    assert copies_s("add", 1, "float32", "out", PCIE_5) == pytest.approx(5e-6 + 1.7e-6, rel=1e-4)
+    assert copies_s("add", 1, "float32", "both", PCIE_5) == pytest.approx(16.7e-6, rel=1e-4)
+    assert copies_s("add", 1, "float32", "none", PCIE_5) == 0.0
+
+
+def test_large_copies_cost_their_bytes() -> None:
+    """Their launches hide: one to start with, less the work's own, which hides as well."""
+    size = 2**24
+    alone_s = PCIE_5.copy_s(4 * size)
+    assert copies_s("add", size, "float32", "in", PCIE_5) == pytest.approx(2 * alone_s)
+    assert copies_s("add", size, "float32", "both", PCIE_5) == pytest.approx(3 * alone_s)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_payload_is_what_the_tensors_hold(name: str) -> None:
+    """Bytes of inputs and results are those of tensors on the CPU."""
+    offered = workload(name)
+    size = min(offered.sizes[0], 64)
+    inputs = offered.setup(size, "float32", "cpu")
+    result = offered.problem(size).work(inputs)()
+    results = [result] if hasattr(result, "nbytes") else list(result)
+    expected = tuple(t.nbytes for t in inputs), tuple(t.nbytes for t in results)
+    assert payload(name, size, "float32") == expected

@@ -1,0 +1,34 @@
+"""A notebook's display, in place of IPython's: it keeps what it is given to show."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpulab import widgets
+
+
+@dataclass
+class Shown:
+    """Everything that was displayed, each with its updates."""
+
+    outputs: list[list[Any]] = field(default_factory=list)
+
+    def display(
+        self, item: object, *, display_id: bool = False, raw: bool = False
+    ) -> SimpleNamespace | None:
+        """Stand in for ``IPython.display.display``."""
+        assert raw == isinstance(item, dict)
+        output = [item]
+        self.outputs.append(output)
+        return SimpleNamespace(update=lambda new, **_: output.append(new)) if display_id else None
+
+
+def shown_in(patch: pytest.MonkeyPatch, *, watched: bool, kernel: object = True) -> Shown:
+    """Make the process look like a kernel, whose cell a front end shows or nobody."""
+    shell, shown = SimpleNamespace(kernel=kernel), Shown()
+    patch.setattr("IPython.get_ipython", lambda: shell)
+    patch.setattr("IPython.display.display", shown.display)
+    patch.setattr(widgets, "is_watched", lambda: watched)
+    return shown

@@ -1,0 +1,538 @@
+"""Recording a machine: what is planned, what is kept, what is left out and why."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from gpulab import device, recordings, survey
+from gpulab.cli import record as command
+from gpulab.clocks import _read
+from gpulab.errors import (
+    ClocksUnavailableError,
+    InvalidOptionError,
+    RecordingError,
+    UnknownNameError,
+)
+from gpulab.survey import (
+    SurveySection,
+    _clocks,
+    _first_use,
+    _plan,
+    _record,
+    _sections,
+    _streams,
+    _transfers,
+    plan,
+    record,
+)
+from gpulab.survey._plan import LONGEST_CPU_S
+from gpulab.sweeps import Point, Task
+
+Taken = list[str]
+
+
+@pytest.fixture(autouse=True)
+def _on_a_virtual_gpu() -> None:
+    """Take the virtual H200."""
+    device.use("H200")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return where to record to."""
+    return tmp_path / "mine.jsonl"
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
+    """Let every part have one row and every point take 1 µs; return what was taken, in order."""
+    done: Taken = []
+
+    def take(task: Task, _effort: object) -> Point:
+        done.append(task.key)
+        return Point(task, median_s=1e-6, low_s=1e-6, high_s=1e-6, n_samples=10)
+
+    def rows_of(name: str) -> Callable[..., Iterator[dict[str, Any]]]:
+        def rows(*, quick: bool) -> Iterator[dict[str, Any]]:
+            done.append(name)
+            yield {"quick": quick}
+
+        return rows
+
+    parts = tuple(
+        SurveySection(part.name, part.summary, rows_of(part.name), part.estimate_s)
+        for part in _plan._PARTS
+    )
+    monkeypatch.setattr(_plan, "_PARTS", parts)
+    monkeypatch.setattr(_record, "measure_point", take)
+    return done
+
+
+def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None:
+    """Let the n-th point from now on fail in this way, once."""
+    take, left = _record.measure_point, [n]
+
+    def failing(task: Task, effort: object) -> Point:
+        left[0] -= 1
+        if left[0] == 0:
+            raise error
+        return take(task, effort)
+
+    monkeypatch.setattr(_record, "measure_point", failing)
+
+
+def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
+    """All workloads hot and cold in all types, the CPU, waits, transfers and all sections."""
+    found = record(out, progress=False)
+    frame = found.frame()
+    assert tuple(found.sections) == (*survey.SECTIONS[:5], "left_out")
+    gpu = frame[(frame["on"] == "gpu") & (frame["method"] == "calibrated")]
+    per_kind = gpu.groupby(["workload", "dtype", "cache"])["size"].nunique()
+    assert len(per_kind) == 2 * sum(len(work.dtypes) for work in _plan.WORKLOADS.values())
+    assert per_kind.min() == 4
+    assert per_kind.max() == 7
+    waited = frame[frame["method"] == "synchronized"]
+    assert set(waited["transfers"]) == {"none", "in", "out", "both"}
+    assert waited["workload"].nunique() == frame[frame["on"] == "cpu"]["workload"].nunique() == 29
+    assert taken[:5] == list(survey.SECTIONS[:5])
+    assert len(taken) == len(set(taken)) == len(frame) + 5
+
+
+def test_the_plan_fits_an_h200(taken: Taken) -> None:
+    """A full recording is planned for less than six minutes, and says so first."""
+    planned = plan()
+    assert planned.estimate_s < 360
+    assert str(planned).splitlines()[:2] == [
+        f"Recording virtual NVIDIA H200: about {planned.estimate_s:.0f} s, and 600 s at most",
+        "  first_use: what is paid once, in fresh processes, 16 s",
+    ]
+    assert not taken
+    assert "the time will probably end" not in str(planned)
+
+
+def test_a_short_time_names_what_will_be_missing() -> None:
+    """The least valuable comes last, and is named before the first measurement."""
+    last = str(plan(minutes=1)).splitlines()[-1]
+    assert last.startswith("  the time will probably end before these: ")
+    assert last.endswith("66 of one thread of the CPU, 90 of sizes in between, 580 of other types")
+
+
+def test_sections_may_be_chosen(out: Path, taken: Taken) -> None:
+    """Only what was asked for is measured."""
+    record(out, sections=["clocks"], progress=False)
+    assert taken == ["clocks"]
+
+
+def test_the_same_call_goes_on(out: Path, taken: Taken) -> None:
+    """What is there is not measured again, and other sections are added."""
+    record(out, sections=["clocks"], quick=True, progress=False)
+    n_quick = len(record(out, quick=True, progress=False).points)
+    assert sorted(taken) == sorted(set(taken))
+    again = record(out, quick=True, progress=False)
+    assert len(taken) == n_quick + 5
+    assert len(again.points) == n_quick
+    assert f"  {n_quick + 5} points and sections are in the file already" in str(
+        plan(out, quick=True)
+    )
+
+
+def test_what_failed_is_tried_again(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory may be free the next time."""
+    take = _record.measure_point
+    monkeypatch.setattr(
+        _record, "measure_point", lambda task, _effort: Point(task, error="out of memory")
+    )
+    first = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert not any(point.ok for point in first.points)
+    monkeypatch.setattr(_record, "measure_point", take)
+    second = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert [point.task for point in second.points] == [point.task for point in first.points]
+    assert all(point.ok for point in second.points)
+    assert len(taken) == len(second.points)
+
+
+def test_an_interrupt_keeps_what_there_is(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends it with a whole file, which the same call completes."""
+    after(monkeypatch, 4, KeyboardInterrupt())
+    found = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert [point.task.key for point in found.points] == taken
+    assert len(taken) == 3
+    reasons = found.section("left_out")["reason"]
+    assert list(reasons) == ["the recording was interrupted"] * 15
+    whole = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert len(whole.points) == 18
+    assert whole.section("left_out").empty
+
+
+def test_what_is_missing_stays_known(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run over other sections forgets nothing, and one that finds the time takes it off."""
+    after(monkeypatch, 4, KeyboardInterrupt())
+    record(out, sections=["catalogue"], quick=True, progress=False)
+    left = record(out, sections=["clocks"], quick=True, progress=False).section("left_out")
+    assert len(left) == 15
+    assert "clocks" in taken
+    assert (
+        record(out, sections=["catalogue"], quick=True, progress=False).section("left_out").empty
+    )
+
+
+def test_a_crash_keeps_what_there_is(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even an error of our own leaves a file that can be loaded and gone on with."""
+    after(monkeypatch, 4, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        record(out, sections=["catalogue"], quick=True, progress=False)
+    assert len(recordings.load(out).points) == len(taken) == 3
+    assert len(record(out, sections=["catalogue"], quick=True, progress=False).points) == 18
+
+
+def test_a_line_cut_off_by_a_crash_is_taken_again(out: Path, taken: Taken) -> None:
+    """A process that was killed leaves no checksum and half a line."""
+    record(out, sections=["catalogue"], quick=True, progress=False)
+    header, *points = out.read_text("utf-8").splitlines()
+    stale = {"what": taken[0], "reason": "of a run before"}
+    left_out = json.dumps({"section": "left_out", "rows": [stale]})
+    out.write_text("\n".join([header, left_out, *points[:4], points[5][:30]]), "utf-8")
+    found = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert len(found.points) == 18
+    assert len(taken) == 18 + 14
+    assert found.section("left_out").empty
+
+
+def test_the_time_is_kept(out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would end too late is left out and said; what still fits is taken."""
+    now_s = [0.0]
+    take = _record.measure_point
+
+    def slow(task: Task, effort: object) -> Point:
+        now_s[0] += 10
+        return take(task, effort)
+
+    monkeypatch.setattr(_record, "measure_point", slow)
+    monkeypatch.setattr(_record.time, "monotonic", lambda: now_s[0])
+    found = record(out, minutes=1, sections=["catalogue"], quick=True, progress=False)
+    assert len(taken) == 6
+    assert list(found.section("left_out")["reason"]) == ["the time was over"] * 12
+
+
+def test_a_section_that_cannot_be_had_is_left_out(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clocks that nobody may read cost the clocks and nothing else."""
+
+    def rows(*, quick: bool) -> list[dict[str, Any]]:
+        raise ClocksUnavailableError(f"NVML is missing, quick={quick}\nand so on")
+
+    parts = [
+        SurveySection(part.name, "", rows, 1.0) if part.name == "clocks" else part
+        for part in _plan._PARTS
+    ]
+    monkeypatch.setattr(_plan, "_PARTS", parts)
+    found = record(out, sections=["clocks", "streams"], progress=False)
+    assert taken == ["streams"]
+    assert found.section("left_out").to_dict("records") == [
+        {"what": "clocks", "reason": "NVML is missing, quick=False"}
+    ]
+
+
+def test_a_gpu_that_failed_ends_it(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an error of CUDA each further point would repeat it, so none is tried."""
+    take = _record.measure_point
+
+    def failing(task: Task, effort: object) -> Point:
+        if len(taken) < 3:
+            return take(task, effort)
+
+        def synchronize() -> None:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA ...")
+
+        monkeypatch.setattr(_record.torch.cuda, "synchronize", synchronize)
+        return Point(task, error="CUDA error")
+
+    monkeypatch.setattr(_record, "measure_point", failing)
+    found = record(out, sections=["catalogue"], quick=True, progress=False)
+    assert len(found.points) == 3
+    assert (
+        list(found.section("left_out")["reason"])
+        == ["the GPU failed: CUDA error: an illegal memory access was encountered"] * 15
+    )
+
+
+def test_sizes_that_take_the_cpu_too_long_are_left_out(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a call takes is foretold by the smaller size, within reason."""
+    take = _record.measure_point
+
+    def slow(task: Task, effort: object) -> Point:
+        take(task, effort)
+        second = _plan._cpu_call_s(task) * 3
+        return Point(task, median_s=second, low_s=second, high_s=second, n_samples=1)
+
+    monkeypatch.setattr(_record, "measure_point", slow)
+    found = record(out, sections=["cpu"], quick=True, progress=False)
+    assert [task for task in taken if task.startswith("matmul")] == [
+        "matmul/4/float32/cpu/hot/wall/none",
+        "matmul/16/float32/cpu/hot/wall/none",
+        "matmul/64/float32/cpu/hot/wall/none",
+        "matmul/1024/float32/cpu/hot/wall/none",
+    ]
+    left = found.section("left_out")
+    assert left["what"][0] == "matmul/8192/float32/cpu/hot/wall/none"
+    assert set(left["reason"]) == {"one call takes too long"}
+
+
+def test_a_fixed_cost_does_not_grow() -> None:
+    """A machine that is slow to start its threads is not taken for one that computes slowly."""
+    small = Point(Task("matmul", 64, on="cpu"), median_s=0.016, n_samples=1)
+    foretold_s = _plan.scaled_s(Task("matmul", 512, on="cpu"), small)
+    assert foretold_s < LONGEST_CPU_S
+    quick = Point(Task("matmul", 64, on="cpu"), median_s=1e-6, n_samples=1)
+    assert _plan.scaled_s(Task("matmul", 128, on="cpu"), quick) == pytest.approx(8e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"minutes": 0}, InvalidOptionError, "minutes=0; it must be more than 0"),
+        (
+            {"sections": ["clock"]},
+            UnknownNameError,
+            (
+                "unknown section 'clock'; did you mean 'clocks'? Known: catalogue, ceilings, "
+                "clocks, cpu, crossover, first_use, streams, transfers"
+            ),
+        ),
+    ],
+)
+def test_bad_options_are_refused(
+    out: Path, options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    """Before anything is measured or written."""
+    with pytest.raises(kind) as error:
+        record(out, **options)
+    assert str(error.value) == message
+    assert not out.exists()
+
+
+def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
+    """A file that is no recording, or that was edited, is refused and stays as it is."""
+    out.write_text("notes\n", "utf-8")
+    with pytest.raises(RecordingError, match="is not a recording"):
+        record(out)
+    assert out.read_text("utf-8") == "notes\n"
+    out.unlink()
+    record(out, sections=["clocks"], progress=False)
+    edited = out.read_text("utf-8").replace("H200", "H900")
+    out.write_text(edited, "utf-8")
+    with pytest.raises(RecordingError, match="does not fit its checksum"):
+        record(out)
+    assert out.read_text("utf-8") == edited
+    assert taken == ["clocks"]
+
+
+def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
+    """Times of two GPUs are not mixed, and the file stays whole."""
+    record(out, sections=["clocks"], progress=False)
+    device.use("A100")
+    with pytest.raises(InvalidOptionError, match="was taken with gpu='NVIDIA H200'"):
+        record(out, progress=False)
+    assert list(recordings.load(out).sections) == ["clocks", "left_out"]
+    assert taken == ["clocks"]
+
+
+def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
+    """Lines cannot be added to it."""
+    path = tmp_path / "mine.jsonl.gz"
+    with pytest.raises(RecordingError) as error:
+        record(path)
+    assert str(error.value) == (
+        f"{path} would be a compressed file, to which nothing can be added while recording; "
+        "record to a name that ends in .jsonl, and pack it: gpulab.recordings.save(...)"
+    )
+    assert not taken
+
+
+def test_points_are_really_taken(out: Path) -> None:
+    """On the virtual GPU and on this CPU, with what the catalogue offers."""
+    found = record(out, sections=["catalogue", "crossover"], quick=True, progress=False)
+    assert found.is_virtual
+    assert len(found.points) == 46
+    assert all(point.ok and point.source == "virtual" for point in found.points)
+    table = recordings.compare(found, out)
+    assert list(table["ratio"]) == [1.0] * 46
+
+
+def test_copies_are_read_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pinned copy comes back at once and has a time of its own; a pageable one waits."""
+    monkeypatch.setattr(_transfers, "_SIZES", (4 << 20,))
+    with device.active():
+        rows = {(row["direction"], row["memory"]): row for row in _transfers.rows(quick=False)}
+    assert list(rows) == [
+        ("in", "pinned"),
+        ("out", "pinned"),
+        ("in", "pageable"),
+        ("out", "pageable"),
+        ("both", "pinned"),
+    ]
+    pinned, pageable = rows["in", "pinned"], rows["in", "pageable"]
+    assert pinned["returns_s"] < pinned["device_s"] < pinned["total_s"] < pageable["returns_s"]
+    assert rows["both", "pinned"]["total_s"] < 1.5 * pinned["total_s"]
+    assert pageable["device_s"] is None
+    assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
+
+
+def test_programs_show_what_overlaps() -> None:
+    """Copy and compute overlap in two streams; two buffers save time."""
+
+    def total_s(program: str, n: int) -> dict[str, float]:
+        variants = itertools.islice(_streams.PROGRAMS[program](1), n)
+        return {name: _sections.reading(work, "synchronized").median_s for name, work in variants}
+
+    with device.active():
+        copy, batches = total_s("copy and compute", 4), total_s("batches", 2)
+    alone_s = copy["copy alone"] + copy["compute alone"]
+    assert copy["two streams"] < 0.7 * alone_s < 0.95 * alone_s < copy["one stream"]
+    assert batches["two buffers, pinned"] < 0.9 * batches["one stream, pinned"]
+
+
+def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each variant has its row."""
+
+    def waited(work: Callable[[], object]) -> dict[str, float]:
+        work()
+        return {"total_s": 1.0}
+
+    monkeypatch.setattr(_streams, "waited", waited)
+    with device.active():
+        rows = list(_streams.rows(quick=True))
+    assert len(rows) == len({(row["program"], row["variant"]) for row in rows}) == 19
+    assert {row["program"] for row in rows} == set(_streams.PROGRAMS)
+
+
+def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
+    """What one waits for is more than the time in which the call returns."""
+    with device.active():
+        ones = torch.ones(1 << 20, device="cuda")
+        row = _sections.waited(lambda: ones.add_(1))
+    assert 0 < row["returns_s"] < row["low_s"] <= row["total_s"] <= row["high_s"]
+    assert row["n_samples"] >= 10
+
+
+def test_clocks_fall_under_load_and_rise_after() -> None:
+    """The rows are a story in time: load by load, each with the time after it."""
+    with device.active():
+        rows = list(_clocks.rows(quick=False))
+    product = [row for row in rows if row["load"] == "product"]
+    assert [row["time_s"] for row in product] == sorted(row["time_s"] for row in product)
+    assert min(row["sm_mhz"] for row in product) < 1500
+    assert product[-1]["sm_mhz"] == 1980
+    assert product[-1]["time_s"] > product[-1]["load_s"] + 1
+    assert {row["load"] for row in rows} == {"product", "product of zeros", "copy"}
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON knows no nan."""
+    powers_w = itertools.cycle([None, 400.0])
+    monkeypatch.setitem(_read._CALLS, "power_w", lambda _gpu: next(powers_w))
+    with device.active():
+        rows = list(_clocks.rows(quick=True))
+    assert {row["power_w"] for row in rows} == {None, 400.0}
+
+
+def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The context is made there, and the second time costs next to nothing."""
+    monkeypatch.setattr(_first_use, "SEQUENCES", (("context", "allocation"),))
+    context, allocation = _first_use.rows(quick=False)
+    assert (context["process"], context["position"], context["step"]) == (0, 0, "context")
+    assert context["first_s"] == pytest.approx(0.334, abs=0.001)
+    assert context["again_s"] < 1e-4
+    assert allocation["first_s"] > allocation["again_s"] > allocation["cached_s"]
+
+
+def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the last line that it wrote."""
+    monkeypatch.setattr(_first_use, "SEQUENCES", (("nothing",),))
+    with pytest.raises(RecordingError) as error:
+        list(_first_use.rows(quick=False))
+    assert str(error.value) == "a fresh process failed and said: KeyError: 'nothing'"
+
+
+def test_a_process_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for without end."""
+    monkeypatch.setattr(_first_use, "_TIMEOUT_S", 0.01)
+    with pytest.raises(RecordingError) as error:
+        list(_first_use.rows(quick=True))
+    assert str(error.value) == "a fresh process did not end within 0.01 s"
+
+
+STEPS = ("kernel", "product", "half product", "convolution")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_first_use_can_be_had(step: str) -> None:
+    """First and second time of each step; here the first has been paid before, or not."""
+    with device.active():
+        row = _first_use._STEPS[step]()
+    assert row["first_s"] >= row["again_s"] > 0
+
+
+def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that keeps its samples at Ctrl-C must not swallow it."""
+
+    class Interrupted:
+        stopped_by = "interrupt"
+
+    monkeypatch.setattr(_sections, "measure", lambda *_given, **_options: Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        _sections.reading(lambda: None, "naive")
+
+
+def test_the_plan_is_printed_first(
+    out: Path, taken: Taken, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With an estimate, unless nobody wants to see progress."""
+    planned = str(plan(sections=["clocks"]))
+    record(out, sections=["clocks"])
+    assert capsys.readouterr().out == f"{planned}\n"
+    record(out, sections=["streams"], progress=False)
+    assert capsys.readouterr().out == ""
+    assert taken == ["clocks", "streams"]
+
+
+def test_the_command_records(out: Path, taken: Taken) -> None:
+    """The plan comes first, then what was recorded, and what is missing."""
+    done = CliRunner().invoke(command, ["--out", str(out), "--quick", "--gpu", "H200"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Recording virtual NVIDIA H200: about ")
+    assert f"{out}: virtual NVIDIA H200 and " in done.output
+    assert "left out: 2: one call takes too long" in done.output
+    assert len(recordings.load(out).points) == len(taken) - 5
+
+
+def test_the_command_only_plans(out: Path, taken: Taken) -> None:
+    """Nothing is measured or written."""
+    chosen = ["--plan", "--sections", "clocks, cpu", "--minutes", "2", "--gpu", "H200"]
+    done = CliRunner().invoke(command, ["--out", str(out), *chosen])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[0].endswith("and 120 s at most")
+    assert "  clocks: clock, power and heat over time, 11 s" in done.output
+    assert "transfers" not in done.output
+    assert not taken
+    assert not out.exists()

@@ -1,0 +1,161 @@
+"""Tasks and points: what they refuse, how they are told apart, saved and tabulated."""
+
+import json
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from gpulab.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
+from gpulab.sweeps import Point, Task, frame_of
+
+TASK = Task("add", 4096)
+POINT = Point(TASK, median_s=2e-5, low_s=1e-5, high_s=3e-5, n_samples=11, findings=("a", "b"))
+FAILED = Point(Task("add", 64, on="cpu", n_threads=2), error="out of memory")
+
+
+def test_every_field_is_in_the_key() -> None:
+    """Two tasks that differ in one field have two keys."""
+    others = [
+        Task("exp", 4096),
+        Task("add", 64),
+        Task("add", 4096, "float16"),
+        Task("add", 4096, on="cpu"),
+        Task("add", 4096, on="cpu", n_threads=1),
+        Task("add", 4096, cache="hot"),
+        Task("add", 4096, method="events"),
+        Task("add", 4096, transfers="in"),
+    ]
+    assert len({task.key for task in [TASK, *others]}) == 9
+
+
+def test_cpu_has_one_cache_and_one_method() -> None:
+    """The GPU's defaults do not make a second task of the same work on the CPU."""
+    given = Task("add", 64, on="cpu", cache="cold", method="events")
+    assert given == Task("add", 64, on="cpu")
+    assert (given.cache, given.method) == ("hot", "wall")
+
+
+def test_replacing_keeps_a_task_settled() -> None:
+    """A task that is turned from the GPU to the CPU has the CPU's key."""
+    assert replace(TASK, on="cpu").key == "add/4096/float32/cpu/hot/wall/none"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"on": "gpus"}, "unknown side 'gpus'; did you mean 'gpu'? Known: cpu, gpu"),
+        (
+            {"cache": "warm"},
+            "unknown cache state 'warm'; Known: cold, hot",
+        ),
+        (
+            {"transfers": "inn"},
+            "unknown kind of transfers 'inn'; did you mean 'in'? Known: both, in, none, out",
+        ),
+    ],
+)
+def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None:
+    """A misspelt side, cache or transfer is told with the nearest."""
+    with pytest.raises(UnknownNameError) as error:
+        Task("add", 64, **fields)  # type: ignore[arg-type]  # they are all texts
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (lambda: Task("add", 0), "size=0 of add; it must be at least 1"),
+        (
+            lambda: Task("add", 1, on="cpu", n_threads=0),
+            "n_threads=0 of add; it must be at least 1",
+        ),
+        (
+            lambda: Task("add", 1, n_threads=2),
+            "n_threads=2 of add on the GPU; threads are the CPU's: leave it out, or take on='cpu'",
+        ),
+        (
+            lambda: Task("add", 1, on="cpu", transfers="in"),
+            (
+                "transfers='in' of add on the CPU, whose data are there already; leave it out, or "
+                "take on='gpu'"
+            ),
+        ),
+        (
+            lambda: Point(TASK, median_s=math.nan, n_samples=1),
+            (
+                "median_s=nan of add/4096/float32/gpu/cold/calibrated/none; it must be a finite "
+                "number of seconds, 0 or more"
+            ),
+        ),
+        (
+            lambda: Point(TASK),
+            (
+                "n_samples=0 of add/4096/float32/gpu/cold/calibrated/none without an error; a "
+                "point has samples, or says why it has none"
+            ),
+        ),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(task: object, message: str) -> None:
+    """Each refusal names the value and what to do."""
+    with pytest.raises(InvalidOptionError) as error:
+        task()  # type: ignore[operator]  # a lambda of the table
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("point", [POINT, FAILED], ids=["found", "failed"])
+def test_points_survive_saving(point: Point) -> None:
+    """JSON and pickle give the same point back, its task included."""
+    assert Point.from_json(point.to_json()) == point
+    assert pickle.loads(pickle.dumps(point)) == point
+
+
+def test_a_damaged_point_is_refused() -> None:
+    """A field of another type inside the task is named."""
+    row = json.loads(POINT.to_json())
+    row["task"]["size"] = "many"
+    with pytest.raises(SchemaVersionError) as error:
+        Point.from_dict(row)
+    assert str(error.value) == (
+        "the saved data are not a whole 'gpulab.point/1' record; save them again: "
+        "task.size='many' is not of type int"
+    )
+
+
+def test_frame_has_a_row_for_each_point() -> None:
+    """Fields of the task are columns, and an error leaves the times missing."""
+    table = frame_of([POINT, FAILED])
+    assert list(table.columns) == [
+        *["workload", "size", "dtype", "on", "cache", "method", "transfers", "n_threads"],
+        *["median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz"],
+        *["findings", "error"],
+    ]
+    assert table["median_s"].isna().tolist() == [False, True]
+    assert table["n_threads"].tolist()[1] == 2
+    assert table["findings"].tolist() == ["a,b", ""]
+    assert table["error"].tolist() == ["", "out of memory"]
+
+
+def test_frame_of_nothing_has_the_columns() -> None:
+    """An empty sweep makes an empty table, not an error."""
+    assert list(frame_of([]).columns) == list(frame_of([POINT]).columns)
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        (TASK, "add n=4,096 float32 on the GPU: cold, calibrated"),
+        (
+            replace(TASK, transfers="both"),
+            "add n=4,096 float32 on the GPU: cold, calibrated, transfers both",
+        ),
+        (Task("add", 1, on="cpu"), "add n=1 float32 on the CPU: threads as torch is set"),
+        (Task("add", 1, on="cpu", n_threads=1), "add n=1 float32 on the CPU: 1 thread"),
+        (Task("add", 1, on="cpu", n_threads=4), "add n=1 float32 on the CPU: 4 threads"),
+    ],
+)
+def test_title_says_what_is_measured(task: Task, text: str) -> None:
+    """A task reads as one line."""
+    assert str(task) == text

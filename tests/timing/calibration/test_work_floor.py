@@ -1,0 +1,522 @@
+"""The floor of some work from its own records: by made-up records, and on the virtual GPU."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.clocks import Reading
+from gpulab.device import _device
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.profiling import ActivityRecord, Records
+from gpulab.timing import Floor, calibration, compare, measure, saturated
+from gpulab.timing._measure import later_floor
+from gpulab.timing._options import make_options
+from gpulab.timing._sampling import Run
+from gpulab.timing.calibration import _device_floor, _work_floor
+from gpulab.virtual import Gaps
+from gpulab.work import nothing
+
+GAPS = Gaps()
+FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
+TICK_S = 32e-9
+CYCLES_PER_US = gpulab.gpus.gpu("H200").boost_clock_mhz
+US = 1e-6
+
+Call = tuple[Records, float]
+
+
+pytestmark = pytest.mark.usefixtures("no_floor_known")
+
+
+@pytest.fixture
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+@pytest.fixture
+def recording(h200: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 # it is entered first
+    """Let the virtual GPU's records count as a driver's that leave no trace."""
+    monkeypatch.setattr(calibration, "can_record", lambda: True)
+
+
+def sleep_us(duration_us: int) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(duration_us * CYCLES_PER_US)
+
+
+def call(read_us: float, *lasts_us: float, pause_us: float = 1.0, n_missing: int = 0) -> Call:
+    """Return a call of kernels with a pause between them, and what events read of it."""
+    records, at_ns = [], 0
+    for last_us in lasts_us:
+        records.append(ActivityRecord("kernel", "work", at_ns, at_ns + round(last_us * 1000), 7))
+        at_ns += round((last_us + pause_us) * 1000)
+    return Records(tuple(records), (), "measured", "NVIDIA H200", n_missing), read_us * US
+
+
+@pytest.mark.usefixtures("h200")
+def test_one_kernel_is_what_its_record_says() -> None:
+    """Whatever events read in the session: 5 µs without it, less 2 µs, are 3."""
+    found = calibration.work_floor([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+    assert (found.method, found.device_name, found.n_samples) == ("work", "NVIDIA H200", 12)
+    drift_s = 0.005 * 5.0 * US
+    aside_s = (drift_s**2 + (0.15 * US) ** 2) ** 0.5
+    assert found.high_s - found.value_s == pytest.approx(aside_s, rel=1e-6)
+    assert found.value_s - found.low_s == pytest.approx(aside_s, rel=1e-6)
+
+
+@pytest.mark.usefixtures("h200")
+def test_records_that_vary_widen_the_interval() -> None:
+    """By half the width of the interval of their median, as an independent error."""
+    calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
+    found = calibration.work_floor(calls, [5.0 * US] * 10)
+    assert found.value_s == pytest.approx(5.0 * US - 2.55 * US, abs=1e-12)
+    assert found.high_s - found.value_s > 0.3 * US
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
+    """5 µs longer there: the floor is what events read more than the record there, not -2."""
+    found = calibration.work_floor([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
+    """Stretched pauses are in readings and spans of the session alike."""
+    found = calibration.work_floor([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+    assert found.high_s - found.value_s > 0.5 * US
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(("read_us", "floor_ns"), [(1.0, -1120), (400.0, 397880)])
+def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) -> None:
+    """As where the work runs on a stream that the events did not bracket."""
+    with pytest.raises(ProfilerUnavailableError) as error:
+        calibration.work_floor([call(read_us, 0.5, 0.5)] * 12, [read_us * US] * 10)
+    assert str(error.value) == (
+        f"the records leave {floor_ns} ns for the floor, so they are of something else than what "
+        'the events read; measure without them: floor="device"'
+    )
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[Call]]) -> None:
+    """Put some calls, or an error, in the place of the driver's records."""
+    monkeypatch.setattr(_work_floor, "read_calls", lambda *_, **__: answer())
+
+
+@pytest.mark.usefixtures("h200")
+def test_lost_records_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls without all of theirs, or without any, are left out; six are needed."""
+    whole, lost, empty = call(5.0, 2.0), call(5.0, 2.0, n_missing=1), call(5.0)
+    recorded(monkeypatch, lambda: [whole] * 6 + [lost] * 3 + [empty] * 3)
+    assert calibration.record_calls(lambda: None) == [whole] * 6
+    recorded(monkeypatch, lambda: [whole] * 5 + [lost] * 7)
+    with pytest.raises(ProfilerUnavailableError) as error:
+        calibration.record_calls(lambda: None)
+    assert str(error.value) == (
+        "the profiler kept the records of 5 of 12 calls, which is too few; measure without them: "
+        'floor="device"'
+    )
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose a GPU that passes for a real one, whose records leave no trace."""
+    monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    _device._session.device = _device.Device("NVIDIA H200", "measured", "a test made it")
+
+
+@pytest.mark.usefixtures("real")
+def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For as long as the process lives; one that is busy is."""
+
+    def busy() -> list[Call]:
+        raise ProfilerBusyError("a session is open")
+
+    def refused() -> list[Call]:
+        raise ProfilerUnavailableError("forbidden")
+
+    assert calibration.can_record()
+    recorded(monkeypatch, busy)
+    with pytest.raises(ProfilerBusyError):
+        calibration.record_calls(lambda: None)
+    assert calibration.can_record()
+    recorded(monkeypatch, refused)
+    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
+        calibration.record_calls(lambda: None)
+    assert not calibration.can_record()
+    _device_floor.forget_floors()
+    assert calibration.can_record()
+    monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: False)
+    assert not calibration.can_record()
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_virtual_gpu_needs_no_records() -> None:
+    """Its floor is known to the nanosecond."""
+    assert not calibration.can_record()
+    assert measure(lambda: sleep_us(20)).floor_error_s == 0.0
+
+
+@pytest.mark.usefixtures("h200")
+def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
+    """Within half a tick of its events, from the same code that reads a driver's records."""
+    readings_s = saturated(lambda: sleep_us(20), n_samples=10)
+    found = calibration.work_floor(calibration.record_calls(lambda: sleep_us(20)), readings_s)
+    assert found.value_s == pytest.approx(FLOOR_S, abs=TICK_S)
+
+
+@pytest.mark.usefixtures("recording")
+def test_measure_takes_off_the_floor_of_the_work() -> None:
+    """A dozen more calls with records, and as many samples behind them; the record's time."""
+    numbers: list[int] = []
+
+    def work() -> None:
+        numbers.append(len(numbers))
+        sleep_us(20)
+
+    found = measure(work)
+    assert found.median_s == pytest.approx(20 * US, abs=1e-12)
+    assert found.floor_error_s == pytest.approx(
+        (0.15**2 + (0.005 * 22.6) ** 2) ** 0.5 * US, rel=0.01
+    )
+    assert (found.n_samples, found.stopped_by) == (10 + 12, "precision")
+    assert len(numbers) == found.n_warmup + 22 + 12
+
+
+@pytest.mark.usefixtures("recording")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"floor": "device"},
+        {"n_samples": 10},
+        {"inner_loops": 2, "cache": "hot"},
+        {"method": "graph"},
+        {"method": "saturated"},
+    ],
+)
+def test_measure_leaves_the_profiler_alone(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    """Where it was told to, and where the number of calls or another method was asked for."""
+    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    found = measure(lambda: sleep_us(20), **options)  # type: ignore[arg-type] # options of measure
+    assert found.floor_error_s == 0.0
+
+
+@pytest.mark.usefixtures("recording")
+def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than a millisecond the floor is nothing."""
+    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    assert measure(lambda: sleep_us(1_001)).floor_s == pytest.approx(FLOOR_S)
+
+
+@pytest.mark.usefixtures("recording")
+@pytest.mark.parametrize("error", [ProfilerBusyError("busy"), ProfilerUnavailableError("none")])
+def test_the_floor_of_the_device_stands_in(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Where the profiler gives nothing, no sample is lost and nothing is raised."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(calibration, "record_calls", refuse)
+    found = measure(lambda: sleep_us(20))
+    assert (found.floor_s, found.floor_error_s) == (pytest.approx(FLOOR_S, abs=1e-15), 0.0)
+    assert (found.n_samples, found.stopped_by) == (10, "precision")
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
+    """With the floor of the device."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 12 + 10 + 3:
+            raise KeyboardInterrupt
+        sleep_us(20)
+
+    found = measure(work)
+    assert (found.n_samples, found.stopped_by) == (10, "interrupt")
+    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
+    """They hang on the error, which says when it came."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        sleep_us(20 // (n_calls != 12 + 10 + 3))
+
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work)
+    assert error.value.__notes__ == [
+        (
+            "gpulab: raised while the driver recorded calls; the 10 samples before are kept in "
+            "its attribute `partial`"
+        )
+    ]
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.n_samples, partial.stopped_by) == (10, "error")
+    assert partial.median_s == pytest.approx(20 * US, abs=TICK_S)
+
+
+@pytest.mark.usefixtures("recording")
+def test_both_sides_of_a_comparison_have_their_own() -> None:
+    """As many samples as before, in pairs."""
+    found = compare(lambda: sleep_us(20), lambda: sleep_us(40))
+    assert (found.first.n_samples, found.second.n_samples) == (20, 20)
+    assert found.first.median_s == pytest.approx(20 * US, abs=1e-12)
+    assert found.second.median_s == pytest.approx(40 * US, abs=1e-12)
+    assert found.second.floor_error_s > found.first.floor_error_s > 0
+    other = compare(lambda: sleep_us(20), lambda: sleep_us(40), floor="device")
+    assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
+    """As work that is empty."""
+    found = measure(lambda: None)
+    assert (found.median_s, found.floor_method) == (0.0, "records")
+    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
+    """Its records last longer than what the events read, which did not bracket them."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            sleep_us(100)
+
+    found = measure(work)
+    assert (found.floor_method, found.floor_s) == ("records", pytest.approx(FLOOR_S, abs=1e-15))
+    assert "side-stream" in [finding.code for finding in found.findings]
+
+
+def aside_us(found: Floor) -> float:
+    """Return how far the ends of the interval lie from the value, which must be in its middle."""
+    assert found.high_s - found.value_s == pytest.approx(found.value_s - found.low_s)
+    return (found.high_s - found.value_s) / US
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(
+    ("more_us", "floor_us"), [(1.4, 3.0), (1.6, 4.6), (-1.4, 3.0), (-1.6, 1.4)]
+)
+def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
+    """Up to 1.5 µs between session and no session the record counts, and beyond it does not."""
+    found = calibration.work_floor([call(5.12 + more_us, 2.0)] * 12, [5.0 * US] * 10)
+    assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+def test_half_the_interval_of_the_records_is_an_error() -> None:
+    """Of twelve the third and the tenth bracket the median: 0.35 µs to either side."""
+    calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
+    found = calibration.work_floor(calls, [5.0 * US] * 10)
+    assert aside_us(found) == pytest.approx((0.35**2 + 0.15**2 + 0.025**2) ** 0.5)
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
+    """It is those that count there, not the spans, which go up and down with the readings."""
+    steady = calibration.work_floor(
+        [call(9.12 + 0.1 * n, 2.0, 3.0 + 0.1 * n) for n in range(12)], [7.5 * US] * 10
+    )
+    assert aside_us(steady) == pytest.approx((0.5**2 + 0.0375**2) ** 0.5)
+    varying = calibration.work_floor(
+        [call(9.12 + 0.1 * n, 2.0, 3.0) for n in range(12)], [7.5 * US] * 10
+    )
+    assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
+
+
+@pytest.mark.usefixtures("h200")
+def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
+    """The records alone would say 3.5 µs, as half of the spans hold a pause."""
+    calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
+    found = calibration.work_floor(calls, [7.5 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(
+    ("floor_us", "is_one"), [(0.4, False), (0.6, True), (8.9, True), (9.1, False)]
+)
+def test_a_floor_lies_between_half_a_microsecond_and_nine(
+    floor_us: float,
+    is_one: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """Outside of it the records are of something else, if only by little."""
+    calls, readings_s = [call(20.12 + floor_us, 20.0)] * 12, [(20.0 + floor_us) * US] * 10
+    if is_one:
+        found = calibration.work_floor(calls, readings_s)
+        assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
+    else:
+        with pytest.raises(ProfilerUnavailableError, match="something else"):
+            calibration.work_floor(calls, readings_s)
+
+
+@pytest.mark.usefixtures("real")
+def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first gave no records the second is asked all the same."""
+
+    def refused() -> list[Call]:
+        raise ProfilerUnavailableError("forbidden")
+
+    recorded(monkeypatch, refused)
+    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
+        calibration.record_calls(lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert calibration.can_record()
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert not calibration.can_record()
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
+    """A floor behind a flushed cache is another one than behind a hot one."""
+    called: list[str] = []
+
+    def work() -> None:
+        called.append("work")
+        sleep_us(20)
+
+    found = measure(work, setup=lambda: called.append("setup"))
+    assert called.count("setup") == found.n_samples + 12
+    assert called[found.n_warmup :] == ["setup", "work"] * (found.n_samples + 12)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, str]]:
+    """Note each question for a floor of the device, with what went ahead; answers grow."""
+    questions: list[tuple[object, str]] = []
+
+    def answer(before: object, of: str) -> Floor:
+        questions.append((before, of))
+        value_s = (1.0 + 0.5 * len(questions)) * US
+        return Floor(value_s, value_s, value_s, "timer", "NVIDIA H200", 20)
+
+    monkeypatch.setattr(calibration, "floor", lambda *, of="launches": answer("nothing", of))
+    monkeypatch.setattr(
+        calibration, "device_floor", lambda before, *, of="launches": answer(before, of)
+    )
+    return questions
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(("method", "of"), [("calibrated", "launches"), ("graph", "graph")])
+def test_the_floor_of_the_device_is_read_before_and_behind(
+    asked: list[tuple[object, str]], method: str, of: str
+) -> None:
+    """Behind what goes ahead of each sample, of the method's kind; the mean is taken off."""
+    setup = lambda: None  # noqa: E731 # as short as it is
+    found = measure(lambda: sleep_us(20), method=method, cache="hot", setup=setup, n_samples=10)
+    assert asked == [(setup, of), (setup, of)]
+    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
+    assert found.floor_method == "timer"
+
+
+@pytest.mark.usefixtures("recording")
+def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, str]]) -> None:
+    """One that stands in is at hand, as a rule from before, and there it ends."""
+    found = measure(lambda: sleep_us(20))
+    assert asked == [("nothing", "launches")]
+    assert found.floor_method == "work"
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_stands_in_is_brought_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
+) -> None:
+    """Where the records fail the floor is read once more, behind what goes ahead."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ProfilerUnavailableError("none")
+
+    monkeypatch.setattr(calibration, "record_calls", refuse)
+    setup = lambda: None  # noqa: E731 # as short as it is
+    found = measure(lambda: sleep_us(20), cache="hot", setup=setup)
+    assert asked == [("nothing", "launches"), (setup, "launches")]
+    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who pressed Ctrl-C wants no dozen calls with records behind it."""
+    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 + 30:
+            raise KeyboardInterrupt
+        sleep_us(20 + 20 * (n_calls % 2))
+
+    found = measure(work, n_warmup=3)
+    assert (found.stopped_by, found.floor_method) == ("interrupt", "records")
+    assert n_calls == 3 + 30
+
+
+@pytest.mark.usefixtures("recording")
+def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
+    """The limit is on what is read, floor and all."""
+    assert measure(lambda: sleep_us(990)).floor_method == "work"
+
+
+@pytest.mark.usefixtures("recording")
+def test_a_side_that_stands_in_has_no_floor() -> None:
+    """Where one side waits inside its call, events time it; the other keeps its own floor."""
+    x = torch.ones(4, device="cuda")
+    found = compare(lambda: x.sum().item(), lambda: sleep_us(40))
+    assert (found.first.method, found.first.floor_method) == ("events", "")
+    assert (found.second.method, found.second.floor_method) == ("calibrated", "work")
+
+
+@pytest.mark.usefixtures("recording")
+def test_samples_behind_the_records_have_the_last_clock() -> None:
+    """It was read just before them, and asking the driver anew takes time."""
+    plan = make_options(
+        lambda: sleep_us(20),
+        method="calibrated",
+        cache="hot",
+        flush="read",
+        floor="work",
+        setup=None,
+        inputs=None,
+        n_samples=None,
+        n_warmup=None,
+        inner_loops=1,
+        precision=0.01,
+        max_time_s=1.0,
+    )
+    run = Run()
+    run.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
+    run.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
+    found = later_floor(plan, _device_floor.floor(), run, nothing, lambda n: [22.6 * US] * n)
+    assert found is not None
+    assert found.method == "work"
+    assert run.batch_sizes == [8, 2, 12]
+    assert run.readings[2] == Reading(0.1, sm_mhz=1440)
+
+
+@pytest.mark.usefixtures("h200")
+def test_how_the_floor_was_found_is_told() -> None:
+    """Of a virtual GPU by its model, and nothing where no floor was taken off."""
+    assert measure(lambda: sleep_us(20)).floor_method == "records"
+    assert measure(lambda: sleep_us(20), method="events").floor_method == ""

@@ -1,0 +1,241 @@
+"""The flush, on the virtual GPU: cold after it, clean after the one that reads, and cheap."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import FlushMemoryError, UnknownNameError
+from gpulab.timing import FLUSHES, _cache_flush, flusher, forget_flushes
+from gpulab.virtual import Kind, VirtualGpu
+
+MIB = 1024**2
+L2_BYTES = 60 * MIB
+BUFFER_BYTES = 2 * L2_BYTES
+TICK_NS = 32  # in which event times come
+SUMS_BYTES = 4 * BUFFER_BYTES // 65_536
+
+
+@pytest.fixture
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+def kernels_of(virtual: VirtualGpu) -> list[tuple[str, int]]:
+    """Return name and duration of each kernel that the GPU has run."""
+    torch.cuda.synchronize()
+    return [
+        (task.name, (task.end_ns or 0) - (task.start_ns or 0))
+        for task in virtual.machine.gpus[0].device.records()
+        if task.kind is Kind.KERNEL
+    ]
+
+
+def linear() -> Callable[[], torch.Tensor]:
+    """Return a linear layer on one row, whose weights of 32 MiB are all that it reads."""
+    row = torch.empty(1, 4096, dtype=torch.float16, device="cuda")
+    weights = torch.empty(4096, 4096, dtype=torch.float16, device="cuda")
+    out = torch.empty(1, 4096, dtype=torch.float16, device="cuda")
+    return lambda: torch.mm(row, weights, out=out)
+
+
+def small_sum() -> Callable[[], torch.Tensor]:
+    """Return a sum over rows of 8 MiB together."""
+    rows = torch.empty(2048, 1024, device="cuda")
+    out = torch.empty(2048, device="cuda")
+    return lambda: torch.sum(rows, dim=1, out=out)
+
+
+def last_ns(virtual: VirtualGpu, *steps: Callable[[], object]) -> int:
+    """Run the steps in a row and return how long the kernel of the last one took."""
+    for step in steps:
+        step()
+    return kernels_of(virtual)[-1][1]
+
+
+def between_events_ns(work: Callable[[], object]) -> int:
+    """Return the time between two events round the work, with the host far ahead."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(1_000_000)
+    start.record()
+    work()
+    end.record()
+    torch.cuda.synchronize()
+    return round(start.elapsed_time(end) * 1e6)
+
+
+@pytest.mark.parametrize("kind", sorted(FLUSHES))
+def test_a_flush_makes_the_next_kernel_cold(h200: VirtualGpu, kind: str) -> None:
+    """It takes as long as the first time, when nothing was in the cache."""
+    work, empty = small_sum(), flusher(kind)
+    first_ns = last_ns(h200, flusher("read"), work)
+    hot_ns = last_ns(h200, work)
+    assert hot_ns < first_ns <= last_ns(h200, empty, work)
+
+
+def test_a_kernel_waits_for_what_a_write_flush_left(h200: VirtualGpu) -> None:
+    """A linear layer on one row takes a fifth longer than after a read flush, as on an H200."""
+    work = linear()
+    clean_ns, dirty_ns = (last_ns(h200, flusher(kind), work) for kind in ("read", "write"))
+    assert 1.15 * clean_ns < dirty_ns < 1.3 * clean_ns
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("kind", sorted(FLUSHES))
+def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
+    """The flush is outside of the pair, and what it does to the cache inside."""
+    work, empty = small_sum(), flusher(kind)
+    work()
+    hot_ns = between_events_ns(work)
+    empty()
+    assert between_events_ns(work) > hot_ns + TICK_NS
+    assert abs(between_events_ns(work) - hot_ns) <= TICK_NS
+
+
+def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
+    """Each call adds one kernel, and no memory beside the buffer and its sums."""
+    empty = flusher()
+    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
+    n_before = len(kernels_of(h200))
+    n_allocations = torch.cuda.memory_stats()["allocation.all.allocated"]
+    for _ in range(3):
+        empty()
+    assert [name for name, _ in kernels_of(h200)[n_before:]] == ["sum"] * 3
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == n_allocations
+
+
+def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
+    """After it the cache holds no results: not of the timed work, not of the flush."""
+    written = torch.empty(8 * MIB, device="cuda")
+    cache = h200.machine.gpus[0].device.cache
+    written.zero_()
+    torch.cuda.synchronize()
+    assert cache._dirty_bytes > L2_BYTES // 3
+    flusher("read")()
+    torch.cuda.synchronize()
+    assert cache._dirty_bytes == SUMS_BYTES
+    flusher("write")()
+    torch.cuda.synchronize()
+    assert cache._dirty_bytes > L2_BYTES // 3
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_buffer_is_made_once() -> None:
+    """Both kinds and all later calls share it."""
+    for kind in ("read", "write", "read"):
+        flusher(kind)
+    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
+
+
+@pytest.mark.usefixtures("h200")
+def test_making_the_buffer_is_over_before_the_flush() -> None:
+    """Nothing of it is left in the queue to fall into a timed part."""
+    flusher()
+    assert torch.cuda.current_stream().query()
+
+
+@pytest.mark.usefixtures("h200")
+def test_forgotten_buffers_are_freed() -> None:
+    """As soon as no flusher uses them any more; the next one makes a new buffer."""
+    empty = flusher()
+    forget_flushes()
+    empty()
+    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
+    del empty
+    assert torch.cuda.memory_allocated() == 0
+    flusher()
+    assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
+
+
+def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
+    """A GPU that nobody holds any more is not kept by what was flushed on it."""
+    for name in ("H200", "A100"):
+        with gpulab.virtual_gpu(name, first_use=False):
+            l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+            flusher()()
+            assert torch.cuda.memory_allocated() >= 2 * l2_bytes
+    gc.collect()
+    assert len(_cache_flush._buffers) == 0
+
+
+def test_each_device_has_its_own_buffer() -> None:
+    """That of the device which is current when the flusher is made."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False):
+        flusher()
+        with torch.cuda.device(1):
+            flusher()
+        sizes = [torch.cuda.memory_allocated(device) for device in range(2)]
+        assert sizes == [BUFFER_BYTES + SUMS_BYTES] * 2
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_flush_goes_to_the_stream_that_is_current_when_it_is_called() -> None:
+    """The default stream stays empty while a side stream is flushed."""
+    empty = flusher()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        empty()
+    assert not side.query()
+    assert torch.cuda.default_stream().query()
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("kind", sorted(FLUSHES))
+def test_a_flush_can_be_captured(kind: str) -> None:
+    """A graph replays it."""
+    work, empty, graph = small_sum(), flusher(kind), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        empty()
+    work()
+    hot_ns = between_events_ns(work)
+    graph.replay()
+    assert between_events_ns(work) > hot_ns + TICK_NS
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_flush_is_no_part_of_a_gradient() -> None:
+    """Neither kind leaves a trace in the user's graph of derivatives or in inference mode."""
+    with torch.inference_mode():
+        empty = flusher()
+    empty()
+    with torch.inference_mode():
+        flusher("write")()
+    empty()
+
+
+@pytest.mark.usefixtures("h200")
+def test_an_unknown_kind_is_refused() -> None:
+    """The message names the nearest."""
+    with pytest.raises(UnknownNameError) as caught:
+        flusher("reed")
+    assert str(caught.value) == "unknown flush 'reed'; did you mean 'read'? Known: read, write"
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_full_gpu_is_named_with_what_to_do() -> None:
+    """The size that was wanted is in the message, and nothing is kept."""
+    free_bytes, _ = torch.cuda.mem_get_info()
+    full = torch.empty(free_bytes - 64 * MIB, dtype=torch.uint8, device="cuda")
+    with pytest.raises(FlushMemoryError) as caught:
+        flusher()
+    assert str(caught.value) == (
+        "no room on cuda:0 for the 120 MiB that empty its cache; "
+        "free tensors and call torch.cuda.empty_cache(), or measure hot"
+    )
+    del full
+    flusher()()
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_gpu_that_does_not_tell_its_cache_is_given_a_large_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The buffer is then twice 128 MiB."""
+    properties = type("Properties", (), {"L2_cache_size": 0})
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    flusher()
+    assert torch.cuda.memory_allocated() == 256 * MIB + 4 * 4096

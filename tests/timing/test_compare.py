@@ -1,0 +1,166 @@
+"""Two pieces of work in turns: the ratio, its interval, and when no difference is seen."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.gpus import gpu
+from gpulab.measurement import Measurement
+from gpulab.timing import Comparison, compare, versus
+from tests.support.conditions import HERE
+
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+ONE = Measurement((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "events", "measured", HERE, label="one")
+
+
+def kernel(duration_us: float) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(round(duration_us * CYCLES_PER_US))
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def test_ratio_is_that_of_the_kernels() -> None:
+    """Three times the cycles take three times as long, and the verdict names both."""
+    found = compare(lambda: kernel(100), lambda: kernel(300), labels=("short", "long"))
+    assert found.ratio == pytest.approx(3, abs=1e-3)
+    assert found.differs
+    assert found.verdict().startswith("long takes longer: long / short = 3.000 [")
+    assert (found.first.n_samples, found.first.stopped_by) == (20, "precision")
+    assert found.first.method == "calibrated"
+
+
+def test_no_difference_is_an_answer() -> None:
+    """The same work twice is not called different."""
+    found = compare(lambda: kernel(100), lambda: kernel(100))
+    assert not found.differs
+    assert found.verdict() == "no difference seen: second / first = 1.000 [1.000, 1.000]"
+
+
+def test_less_is_less() -> None:
+    """The direction of the verdict follows the interval."""
+    assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
+
+
+def test_drift_falls_on_both_alike() -> None:
+    """While every kernel grows by half, the ratio of equal work stays one."""
+    n_calls = 0
+
+    def growing() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        kernel(100 + n_calls / 4)
+
+    found = compare(growing, growing, n_warmup=0, n_samples=100)
+    assert found.first.samples_s[-1] > 1.4 * found.first.samples_s[0]
+    assert found.ratio == pytest.approx(1, abs=0.02)
+
+
+def test_samples_are_taken_in_turns_that_swap() -> None:
+    """A b b a, five at a time: neither is always the one that comes second."""
+    calls = []
+
+    def noting(name: str) -> None:
+        calls.append(name)
+        kernel(10)
+
+    compare(lambda: noting("a"), lambda: noting("b"), n_warmup=0, n_samples=10)
+    assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
+
+
+def test_number_of_pairs_is_a_choice() -> None:
+    """It need not be a multiple of a turn."""
+    found = compare(lambda: kernel(10), lambda: kernel(10), n_warmup=0, n_samples=7)
+    assert (found.first.n_samples, found.second.n_samples) == (7, 7)
+    assert found.second.stopped_by == "n_samples"
+
+
+def test_time_limit() -> None:
+    """Two lengths in turn have no precise ratio."""
+    n_calls = 0
+
+    def uneven() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        kernel(1_000 if n_calls % 2 else 1_500)
+
+    found = compare(lambda: kernel(1_000), uneven, n_warmup=0, max_time_s=0.2, precision=1e-4)
+    assert found.first.stopped_by == "max_time"
+    assert found.first.n_samples == found.second.n_samples
+
+
+def test_interrupt_keeps_whole_pairs() -> None:
+    """What only one of the two had is dropped; both stay as long as each other."""
+    n_calls = 0
+
+    def interrupted() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls > 12:
+            raise KeyboardInterrupt
+        kernel(10)
+
+    found = compare(lambda: kernel(10), interrupted, n_warmup=0, n_samples=50)
+    assert (found.first.n_samples, found.second.n_samples) == (10, 10)
+    assert found.first.stopped_by == "interrupt"
+
+
+def test_interrupt_before_the_first_pair_is_raised() -> None:
+    """There is nothing to keep."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(lambda: kernel(10), interrupted, n_warmup=0)
+
+
+def test_wrong_use_is_refused() -> None:
+    """As by ``measure``, with the same words."""
+    with pytest.raises(NotCallableError, match="work is of type int and cannot be called"):
+        compare(lambda: None, 3)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(UnknownNameError, match="unknown option 'methd'; did you mean 'method'"):
+        compare(lambda: None, lambda: None, methd="events")  # type: ignore[arg-type]  # as above
+
+
+def test_pairs_must_match() -> None:
+    """Records of different lengths have no pairs."""
+    with pytest.raises(InvalidOptionError) as error:
+        Comparison(ONE, replace(ONE, samples_s=(1.0,)))
+    assert str(error.value) == (
+        "first has 6 samples and second 1; they are compared in pairs and must have as many"
+    )
+
+
+def test_comparison_is_saved_whole() -> None:
+    """Text leads back to an equal record; its table has the rows of both."""
+    found = Comparison(ONE, replace(ONE, label="two"))
+    assert Comparison.from_json(found.to_json()) == found
+    assert list(found.to_frame()["label"].unique()) == ["one", "two"]
+    assert found._repr_html_().startswith("<p>no difference seen: two / one = 1.000")
+
+
+def test_pairs_in_which_the_first_reads_zero_are_left_out() -> None:
+    """They have no ratio."""
+    found = Comparison(replace(ONE, samples_s=(0.0, 2.0)), replace(ONE, samples_s=(1.0, 6.0)))
+    assert found.ratio == 3
+
+
+def test_ratio_to_an_earlier_measurement() -> None:
+    """The interval is the widest that both allow, and it is said that clocks may differ."""
+    now = replace(ONE, samples_s=tuple(10 * sample_s for sample_s in ONE.samples_s))
+    assert versus(ONE, now, "base") == (
+        "it differs: 10.000 [1.667, 60.000] times base, which was taken at another time"
+    )
+    assert versus(ONE, ONE, "base").startswith("no difference seen: 1.000 [")
+    nothing = replace(ONE, samples_s=(0.0,) * 6)
+    assert versus(nothing, ONE, "base") == "base reads zero, so there is no ratio to it"

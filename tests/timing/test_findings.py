@@ -1,0 +1,272 @@
+"""Each doubt is provoked by samples, and stays away where there is no reason for it."""
+
+import pytest
+
+from gpulab.measurement import Finding
+from gpulab.timing import CHECKS, EVENT_RESOLUTION_S, Facts, examine
+
+STEADY_S = (1e-3,) * 30
+
+
+def found(**facts: object) -> Finding:
+    """Return the only finding about these facts."""
+    (finding,) = examine(Facts(**{"samples_s": STEADY_S, "method": "events"} | facts))
+    return finding
+
+
+def test_steady_samples_of_enough_work_leave_no_doubt() -> None:
+    """Thirty equal samples of a millisecond, well above the host's pace, are left alone."""
+    facts = Facts(STEADY_S, "events", synchronizes=False, host_s=20e-6)
+    assert examine(facts) == ()
+
+
+def test_work_that_synchronizes() -> None:
+    """The message says what was seen, with both of its causes; the advice names the culprits."""
+    assert found(synchronizes=True, method="synchronized") == Finding(
+        "synchronizes-inside",
+        "the call returned only when all that was queued before it was done: the work waits for "
+        "the GPU inside, or launches more than the queue holds",
+        "take .item(), .cpu(), print and synchronize out of it, unless you time that wait",
+    )
+
+
+def test_naive_reads_the_launch() -> None:
+    """A naive reading is called what it is, also where nobody looked whether the work waits."""
+    assert found(method="naive") == Finding(
+        "naive-launch-only",
+        "the naive method waits for nothing: it reads the launch, not the work of the GPU",
+        'use the default method for the time on the GPU, "synchronized" for launch, work and wait',
+    )
+
+
+def test_naive_reading_of_work_that_synchronizes_is_more_than_the_launch() -> None:
+    """Where the work waits itself, only that is said."""
+    assert found(method="naive", synchronizes=True).code == "synchronizes-inside"
+
+
+def test_reading_at_the_pace_of_the_host() -> None:
+    """An events reading up to 1.2 times the host's time may be the host's pace."""
+    assert found(samples_s=(12e-6,) * 10, host_s=10e-6) == Finding(
+        "launch-bound",
+        "a call and its event keep the host for 10.0 µs, about as long as the reading: "
+        "the GPU may have waited for Python",
+        'use method="calibrated", with the host ahead; or a CUDA graph round many calls',
+    )
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"samples_s": (12.1e-6,) * 10, "host_s": 10e-6},
+        {"samples_s": (12e-6,) * 10, "host_s": None},
+        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "synchronized", "clock": "host"},
+        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "profiler", "clock": "records"},
+        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "graph"},
+    ],
+)
+def test_launch_bound_is_said_of_nothing_else(facts: dict[str, object]) -> None:
+    """A longer reading, an unknown host time or a host clock is no reason to say it."""
+    assert examine(Facts(**{"method": "events"} | facts)) == ()
+
+
+def test_host_pace_is_not_judged_where_the_work_waits() -> None:
+    """The host time of work that waits holds the GPU's time, so it says nothing."""
+    assert found(host_s=1e-3, synchronizes=True).code == "synchronizes-inside"
+
+
+@pytest.mark.parametrize(("n_samples", "given"), [(1, "1 sample"), (5, "5 samples")])
+def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
+    """Five samples hold the median with 93.75 % at most; six with 96.9 %."""
+    assert found(samples_s=(1e-3,) * n_samples) == Finding(
+        "too-few-samples",
+        f"{given} cannot give a 95 % interval of the median; the range of the samples is shown",
+        "take at least 6: raise n_samples or max_time_s",
+    )
+    assert examine(Facts((1e-3,) * 6, "events")) == ()
+
+
+def test_interval_below_the_resolution_of_events() -> None:
+    """Events less than 0.5 µs apart are told, with both numbers."""
+    assert found(samples_s=(0.1e-6,) * 10, inner_loops=4) == Finding(
+        "below-resolution",
+        "the events are 400 ns apart, and they resolve 500 ns",
+        "raise inner_loops until the interval is many times longer",
+    )
+
+
+def test_inner_loops_lift_the_interval_above_the_resolution() -> None:
+    """What counts is the interval, not its share per call; the limit itself is enough."""
+    assert examine(Facts((EVENT_RESOLUTION_S / 8,) * 10, "events", inner_loops=8)) == ()
+
+
+def test_resolution_of_events_is_no_matter_of_the_host_clock() -> None:
+    """A short synchronized reading is not below the resolution of events."""
+    assert examine(Facts((0.1e-6,) * 10, "synchronized", clock="host")) == ()
+
+
+@pytest.mark.parametrize(
+    ("last_s", "told"),
+    [
+        (1.15e-3, "the samples rose by 15% from the first third to the last"),
+        (0.9e-3, "the samples fell by 10% from the first third to the last"),
+    ],
+)
+def test_samples_that_drift(last_s: float, told: str) -> None:
+    """Thirds whose medians' intervals lie apart by 5 % or more are a drift, either way."""
+    assert found(samples_s=(1e-3,) * 6 + ((1e-3 + last_s) / 2,) * 6 + (last_s,) * 6) == Finding(
+        "drifting",
+        told,
+        "warm up longer (n_warmup) and look at the clocks; the median mixes two regimes",
+    )
+
+
+@pytest.mark.parametrize(
+    "samples_s",
+    [
+        (1e-3,) * 12 + (1.04e-3,) * 6,
+        (1e-3,) * 12 + (1.15e-3,) * 5,
+        (1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1.2e-3) + (1.1e-3,) * 12,
+    ],
+)
+def test_noise_is_not_drift(samples_s: tuple[float, ...]) -> None:
+    """Less than 5 %, fewer than 18 samples or intervals that overlap are no drift."""
+    assert "drifting" not in [finding.code for finding in examine(Facts(samples_s, "events"))]
+
+
+def test_gravest_finding_comes_first() -> None:
+    """Findings keep the order of the checks, whichever of them speak."""
+    facts = Facts((0.1e-6,), "events", synchronizes=True)
+    codes = [finding.code for finding in examine(facts)]
+    assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
+    assert len(CHECKS) == 16
+
+
+def test_reading_that_no_gpu_can_reach() -> None:
+    """Five per cent below the data sheet's limit is told, with the limit and what it is of."""
+    assert found(least_s=(1.06e-3, "64.0 GB from and to memory")) == Finding(
+        "faster-than-roofline",
+        "the reading is 1.00 ms, and 64.0 GB from and to memory take at least 1.06 ms: "
+        "not all of the work was timed, or the counts are wrong",
+        "check that the result is right and that the work runs on the current stream; compare "
+        'with method="profiler"',
+    )
+    assert examine(Facts(STEADY_S, "events", least_s=(1.04e-3, "1e+12 operations"))) == ()
+
+
+def test_work_on_a_side_stream() -> None:
+    """The device went on when the stream was done."""
+    assert found(side_s=0.4e-3) == Finding(
+        "side-stream",
+        "the device was busy for 400 µs more when the current stream was done: the work uses "
+        "another stream, and the reading does not hold all of it",
+        "join it: torch.cuda.current_stream().wait_stream(side) at the end of the work; or use "
+        'method="profiler" or "synchronized"',
+    )
+
+
+def test_method_that_stood_in_is_named() -> None:
+    """Work that waits is read by plain events, and the record says so."""
+    message = found(synchronizes=True, asked_method="calibrated").message
+    assert message.endswith("; events stood in for calibrated")
+
+
+def test_starved_samples() -> None:
+    """A host that no sleep could put ahead is told, unless the reason is known already."""
+    assert found(n_starved=3) == Finding(
+        "starved",
+        "in 3 of 30 samples the device was ahead of the host, however long it slept: the work "
+        "launches more than the queue holds, or waits",
+        'time a part of it, or capture it: method="graph"',
+    )
+    assert found(n_starved=3, synchronizes=True).code == "synchronizes-inside"
+
+
+def test_gpu_that_is_done_before_the_host_has_launched() -> None:
+    """With the host ahead the reading is the GPU's own, and the program is what is slow."""
+    facts = {"samples_s": (2e-6,) * 10, "host_s": 10e-6, "method": "calibrated"}
+    assert found(**facts) == Finding(
+        "launch-bound",
+        "the GPU is done sooner than Python has launched the next call (10.0 µs): in a loop "
+        "this work runs at the pace of the host",
+        "larger inputs, fused kernels or a CUDA graph make that pace matter less",
+    )
+
+
+def test_reading_served_by_the_cache() -> None:
+    """A cold call that takes more than 5 % longer says that the hot one was the cache's."""
+    assert found(cold_s=1.2e-3) == Finding(
+        "cache-hot",
+        "the inputs were in the cache from the call before: with a cold cache a call takes "
+        "1.20 ms instead of 1.00 ms",
+        'use cache="cold" for work that finds its inputs in memory, as most programs do',
+    )
+    assert examine(Facts(STEADY_S, "events", cold_s=1.05e-3)) == ()
+    assert examine(Facts(STEADY_S, "events", cold_s=1.2e-3, cache="cold")) == ()
+
+
+def test_flush_by_writing() -> None:
+    """Its cost to the timed kernel is told where it was used."""
+    assert found(cache="cold", flush="write").code == "write-flush"
+    assert examine(Facts(STEADY_S, "events", cache="hot", flush="write")) == ()
+
+
+def test_clock_that_moved() -> None:
+    """More than 3 % is told, with the samples that were taken elsewhere."""
+    assert found(clocks_mhz=(1900, 1980), n_flagged=4) == Finding(
+        "clock-changed",
+        "the clock was between 1900 and 1980 MHz; 4 of 30 samples lie in another regime than most",
+        "warm up longer (n_warmup) until it has settled, and compare only at equal clocks",
+    )
+    assert examine(Facts(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
+
+
+@pytest.mark.parametrize(
+    ("clocks_mhz", "told"),
+    [
+        ((1410, 1980), "power cap held the clock at 1410 MHz, down from 1980 MHz"),
+        ((1410, 1410), "power cap held the clock at 1410 MHz"),
+    ],
+)
+def test_clock_that_was_held_down(clocks_mhz: tuple[int, int], told: str) -> None:
+    """The reason is the driver's; a clock that stayed low is told as well."""
+    finding = found(clocks_mhz=clocks_mhz, throttle_reasons=("power cap",))
+    assert (finding.code, finding.message) == ("throttled", told)
+
+
+@pytest.mark.parametrize(("n_times", "told"), [(1, "memory once while"), (3, "memory 3 times")])
+def test_memory_asked_for_while_timing(n_times: int, told: str) -> None:
+    """A cudaMalloc inside a sample stops host and device."""
+    finding = found(n_allocations=n_times)
+    assert finding.code == "allocator-grew"
+    assert told in finding.message
+
+
+def test_records_that_are_missing() -> None:
+    """The samples without whole records are counted."""
+    finding = found(method="profiler", clock="records", n_dropped=2)
+    assert finding.code == "profiler-dropped-records"
+    assert finding.message.startswith("records are missing in 2 of 30 samples")
+
+
+def test_result_of_zeros() -> None:
+    """Power depends on the data, and zeros are the cheapest."""
+    assert found(is_zero=True).code == "zero-result"
+
+
+def test_work_that_enqueues_nothing() -> None:
+    """No more than the floor was read."""
+    finding = found(samples_s=(0.0,) * 10, floor_s=3e-6, host_s=1e-6, method="calibrated")
+    assert finding == Finding(
+        "below-resolution",
+        "the events read no more than their floor: the work put nothing into the current stream",
+        "check that it runs on the GPU, in this thread and on the current stream",
+    )
+
+
+def test_samples_in_two_clusters() -> None:
+    """One median hides that the work ran in two ways; a level that moved once is a drift."""
+    mixed_s = (1.0e-3, 1.3e-3, 1.0e-3) * 10
+    assert found(samples_s=mixed_s).message == (
+        "the samples lie in 2 clusters, round 1.00 ms, 1.30 ms: the work ran in more than one way"
+    )
+    assert found(samples_s=(1.0e-3,) * 15 + (1.3e-3,) * 15).code == "drifting"

@@ -1,0 +1,259 @@
+"""Each doubt is provoked by work that deserves it, on the virtual GPU."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import workloads
+from gpulab.gpus import gpu
+from gpulab.measurement import Finding, Measurement
+from gpulab.timing import _profiler, measure
+
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+
+
+def sleep_us(duration_us: float) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(round(duration_us * CYCLES_PER_US))
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def finding(measurement: Measurement, code: str) -> Finding:
+    """Return the finding of this code; it must be there."""
+    return {found.code: found for found in measurement.findings}[code]
+
+
+def codes(measurement: Measurement) -> list[str]:
+    """Return the codes of all findings."""
+    return [found.code for found in measurement.findings]
+
+
+def test_sleeping_kernels_raise_no_doubt() -> None:
+    """The work that the others are compared with."""
+    assert codes(measure(lambda: sleep_us(100))) == []
+
+
+def test_work_on_a_side_stream() -> None:
+    """The events bracket nothing of it, and the device is busy afterwards."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            sleep_us(400)
+
+    assert "busy for 399 µs" in finding(measure(work), "side-stream").message
+
+
+def test_side_stream_that_is_joined() -> None:
+    """What begins and ends with the current stream is in the reading."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            sleep_us(400)
+        torch.cuda.current_stream().wait_stream(side)
+
+    measurement = measure(work, cache="hot")
+    assert codes(measurement) == []
+    assert measurement.median_s > 400e-6
+
+
+def test_work_that_overfills_the_queue_without_a_warm_up() -> None:
+    """Nobody looked whether it waits, and still no sample is called the GPU's own."""
+
+    def many() -> None:
+        for _ in range(1_500):
+            sleep_us(1)
+
+    measurement = measure(many, n_warmup=0, n_samples=6)
+    assert finding(measurement, "starved").message.startswith("in 6 of 6 samples")
+
+
+def test_small_work_is_bound_to_the_pace_of_the_host() -> None:
+    """The GPU is done before Python has launched the next call."""
+    a = torch.ones(64, 64, device="cuda")
+    assert codes(measure(lambda: a + a)) == ["launch-bound"]
+
+
+def test_hot_inputs() -> None:
+    """Eight megabytes in the cache are read in less time than from memory."""
+    a = torch.ones(1 << 21, device="cuda")
+    measurement = measure(lambda: a + a, cache="hot")
+    assert "with a cold cache a call takes" in finding(measurement, "cache-hot").message
+    cold = measure(lambda: a + a)
+    assert "cache-hot" not in codes(cold)
+    assert cold.median_s > 1.2 * measurement.median_s
+
+
+def test_flush_that_writes() -> None:
+    """It costs the work time, and is named."""
+    a = torch.ones(1 << 22, device="cuda")
+    clean, dirty = (measure(lambda: a + a, flush=flush) for flush in ("read", "write"))
+    assert dirty.median_s > 1.05 * clean.median_s
+    assert "write-flush" in codes(dirty)
+    assert "write-flush" not in codes(clean)
+
+
+def test_clock_that_falls() -> None:
+    """A long run of large products meets the power limit."""
+    a = torch.empty(8192, 8192, device="cuda", dtype=torch.float16)
+    measurement = measure(lambda: a @ a, cache="hot", n_samples=300, n_warmup=0)
+    message = finding(measurement, "throttled").message
+    assert "power cap held the clock at 14" in message
+    assert message.endswith("; 1 of 300 samples lie in another regime than most")
+    assert measurement.conditions.regime == "settled"
+    assert measurement.conditions.throttle_reasons == ("power cap",)
+    assert measurement.flagged == (0,)
+
+
+def test_memory_that_grows() -> None:
+    """Results that are kept alive make the allocator ask the driver again and again."""
+    kept = []
+    measurement = measure(lambda: kept.append(torch.empty(1 << 23, device="cuda")), n_samples=5)
+    assert "5 times while samples were taken" in finding(measurement, "allocator-grew").message
+
+
+def test_zeros() -> None:
+    """A product of zeros is zero, and its power is not that of real data."""
+    a = torch.zeros(64, 64, device="cuda")
+    assert "zero-result" in codes(measure(lambda: a @ a))
+    assert "zero-result" not in codes(measure(lambda: a + 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [({"flops": 1e12}, "1e+12 floating-point operations"), ({"size_bytes": 1e9}, "954 MiB")],
+)
+def test_reading_below_the_data_sheet(options: dict[str, float], limit: str) -> None:
+    """A microsecond is not enough for a tera-FLOP or a gigabyte."""
+    a = torch.ones(64, 64, device="cuda")
+    measurement = measure(lambda: a + a, **options)  # type: ignore[arg-type]  # both are floats
+    assert limit in finding(measurement, "faster-than-roofline").message
+
+
+def test_right_counts_raise_no_doubt() -> None:
+    """A large product with the FLOPs and bytes of the catalogue is possible."""
+    listed = workloads.workload("matmul")
+    work = listed.make(2048, "float16", "cuda")
+    measurement = measure(work, flops=listed.flops(2048), size_bytes=listed.bytes(2048, "float16"))
+    assert "faster-than-roofline" not in codes(measurement)
+
+
+def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
+    """They may come from there."""
+    a = torch.ones(64, 64, device="cuda")
+    assert "faster-than-roofline" not in codes(measure(lambda: a + a, size_bytes=3e7))
+
+
+def test_work_that_runs_in_two_ways() -> None:
+    """Two lengths in turn are two clusters."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        sleep_us(100 + 30 * (n_calls % 2))
+
+    measurement = measure(work, n_samples=40, n_warmup=2)
+    assert "2 clusters, round 100 µs, 130 µs" in finding(measurement, "bimodal").message
+
+
+def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profiler that loses records is told from one that does not."""
+    per_call = _profiler.per_call
+
+    def losing(*args: object, **options: object) -> object:
+        calls = per_call(*args, **options)  # type: ignore[arg-type]  # handed on as they came
+        return [replace(calls[0], n_missing=1), *calls[1:]]
+
+    assert codes(measure(lambda: sleep_us(100), method="profiler", n_samples=10)) == []
+    monkeypatch.setattr(_profiler, "per_call", losing)
+    measurement = measure(lambda: sleep_us(100), method="profiler", n_samples=10)
+    message = finding(measurement, "profiler-dropped-records").message
+    assert message.startswith("records are missing in 1 of 10 samples")
+
+
+def test_work_that_enqueues_nothing() -> None:
+    """Nothing takes no time, and is not called a fast kernel."""
+    measurement = measure(lambda: None)
+    assert measurement.median_s == 0
+    assert codes(measurement) == ["below-resolution"]
+
+
+def test_graph_that_is_captured_inside() -> None:
+    """Capturing waits for the device; the work is measured all the same."""
+    a = torch.ones(64, device="cuda")
+
+    def work() -> None:
+        made = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(made):
+            a.add_(1)
+        made.replay()
+
+    assert "synchronizes-inside" in codes(measure(work, n_samples=3, n_warmup=2))
+
+
+def test_work_that_runs_out_of_memory() -> None:
+    """PyTorch's error arrives, with the samples until then."""
+    kept = []
+
+    def work() -> None:
+        kept.append(torch.empty(4 << 30, dtype=torch.uint8, device="cuda"))
+        sleep_us(100 + 100 * (len(kept) % 2))  # so that ten samples are not precise enough
+
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        measure(work, method="events", n_warmup=1)
+    assert error.value.partial.stopped_by == "error"  # type: ignore[attr-defined]  # put there
+
+
+@pytest.mark.parametrize("flush", ["read", "write"])
+def test_flush_keeps_the_users_stream(flush: str) -> None:
+    """A flush goes to the stream that is current, like the work."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        measure(lambda: sleep_us(10), flush=flush)
+        assert torch.cuda.current_stream() == side
+
+
+def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
+    """An input that the work changes is restored each time."""
+    a = torch.zeros(4, device="cuda")
+    seen = []
+
+    def setup() -> None:
+        sleep_us(500)
+        a.fill_(1)
+
+    def work() -> None:
+        seen.append(a + 1)
+        a.add_(1)
+        sleep_us(100)
+
+    measurement = measure(work, setup=setup, cache="hot", n_samples=4, n_warmup=0)
+    assert measurement.median_s < 150e-6
+    assert [values.tolist() for values in seen] == [[2.0] * 4] * 4
+
+
+def test_what_the_setup_touches_is_cold_again() -> None:
+    """The cache is flushed behind the setup, not ahead of it."""
+    a = torch.ones(1 << 20, device="cuda")
+    plain = measure(lambda: a + a)
+    touched = measure(lambda: a + a, setup=lambda: a.mul_(1))
+    assert touched.median_s == pytest.approx(plain.median_s, abs=32e-9)
+
+
+def test_inputs_are_given_in_turn() -> None:
+    """Each call gets the next tuple, and the first again after the last."""
+    given = []
+    measure(given.append, inputs=[("a",), ("b",), ("c",)], n_warmup=0, n_samples=7)
+    assert "".join(given) == "abcabca"

@@ -1,0 +1,157 @@
+"""Whatever the work did, the process is handed back as it was found."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import StreamLeftOpenError
+from gpulab.timing import left_as_found, watched
+from gpulab.virtual import VirtualGpu
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False, count=2) as virtual:
+        yield virtual
+
+
+@pytest.mark.parametrize("leave", [None, ValueError, KeyboardInterrupt])
+def test_state_is_put_back_on_every_way_out(leave: type[BaseException] | None) -> None:
+    """Stream, gradients and collector are as before, at the end, after an error or Ctrl-C."""
+    side, other = torch.cuda.Stream(), torch.cuda.Stream()
+
+    def mess() -> None:
+        with left_as_found():
+            assert not gc.isenabled()
+            torch.cuda.set_stream(other)
+            torch.set_grad_enabled(False)
+            torch.cuda._sleep(1_000_000)
+            if leave is not None:
+                raise leave
+
+    with torch.cuda.stream(side):
+        if leave is None:
+            mess()
+        else:
+            with pytest.raises(leave):
+                mess()
+        assert torch.cuda.current_stream() == side
+    assert torch.is_grad_enabled()
+    assert gc.isenabled()
+    assert other.query()
+
+
+def test_error_of_the_work_is_not_hidden_by_a_dead_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every wait raises, the first error is still the one that arrives."""
+
+    def dead() -> None:
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", dead)
+    with pytest.raises(ValueError, match=r"^of the work$"), left_as_found():
+        raise ValueError("of the work")
+    assert gc.isenabled()
+
+
+def test_note_says_when_the_work_raised() -> None:
+    """The exception is the user's own; one note says when it came and that nothing is left."""
+    mine = ZeroDivisionError("mine")
+    with pytest.raises(ZeroDivisionError) as error, watched("in call 3"):
+        raise mine
+    assert error.value is mine
+    assert error.value.__notes__ == ["gpulab: raised in call 3; nothing was measured"]
+
+
+def test_note_on_an_error_of_cuda_warns_of_the_delay() -> None:
+    """The failing kernel may be an earlier one, and a second note says how to find it."""
+    with pytest.raises(torch.AcceleratorError) as error, watched("in call 3"):
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    assert error.value.__notes__ == [
+        "gpulab: raised in call 3; nothing was measured",
+        (
+            "gpulab: CUDA errors are asynchronous, so the kernel that failed may be an earlier "
+            "one; CUDA_LAUNCH_BLOCKING=1 in the environment finds it"
+        ),
+    ]
+
+
+def test_interrupt_carries_no_note() -> None:
+    """Ctrl-C is not an error of the work."""
+    with pytest.raises(KeyboardInterrupt) as error, watched("in call 3"):
+        raise KeyboardInterrupt
+    assert not hasattr(error.value, "__notes__")
+
+
+def test_stream_left_open_is_refused() -> None:
+    """Another current stream at the end is told, with the way to write it."""
+    with left_as_found(), pytest.raises(StreamLeftOpenError) as error, watched("in call 3"):
+        torch.cuda.set_stream(torch.cuda.Stream())
+    assert str(error.value) == (
+        "the work returned with another current stream than it was given; write "
+        "`with torch.cuda.stream(s):` in it, which puts the first one back"
+    )
+
+
+def test_stream_of_a_context_is_put_back_in_time() -> None:
+    """Work that uses a side stream in a ``with`` block is fine."""
+    with watched("in call 3"), torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda._sleep(1_000)
+
+
+def test_device_left_open() -> None:
+    """Work that leaves another device current is refused by its number."""
+    torch.cuda.set_device(0)
+    with pytest.raises(StreamLeftOpenError) as error, watched("in call 3"):
+        torch.cuda.set_device(1)
+    assert str(error.value) == (
+        "the work returned with cuda:1 as the current device, and was given cuda:0; write "
+        "`with torch.cuda.device(...):` in it, which puts the first one back"
+    )
+    torch.cuda.set_device(0)
+
+
+def test_device_is_put_back() -> None:
+    """The current stream is that of its device."""
+    with left_as_found():
+        torch.cuda.set_device(1)
+    assert torch.cuda.current_device() == 0
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_determinism_is_put_back_only_where_it_was_changed(
+    monkeypatch: pytest.MonkeyPatch,
+    changed: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """The call that does so imports PyTorch's compiler, for which a first answer waited 5 s."""
+    calls: list[tuple[bool, bool]] = []
+    choose = torch.use_deterministic_algorithms
+
+    def noted(mode: bool, *, warn_only: bool = False) -> None:  # noqa: FBT001 # as torch has it
+        calls.append((mode, warn_only))
+        choose(mode, warn_only=warn_only)
+
+    with left_as_found():
+        if changed:
+            choose(mode=True, warn_only=True)
+        monkeypatch.setattr(torch, "use_deterministic_algorithms", noted)
+    assert calls == [(False, False)] * changed
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize("only_warned", [False, True])
+def test_what_determinism_does_about_others_is_put_back(
+    only_warned: bool,  # noqa: FBT001 # a parameter of the test
+) -> None:
+    """Whether it warns or raises is a setting of its own, which work may change alone."""
+    try:
+        torch.use_deterministic_algorithms(mode=True, warn_only=only_warned)
+        with left_as_found():
+            torch.use_deterministic_algorithms(mode=True, warn_only=not only_warned)
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() == only_warned
+    finally:
+        torch.use_deterministic_algorithms(mode=False)

@@ -1,0 +1,149 @@
+"""The ladder: each rung beside the records, and what a rung that cannot be climbed says."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.plots import draw_ladder
+from gpulab.timing import N_RUNGS, Ladder, Rung, ladder, run_ladder
+
+RUNGS = [
+    "naive",
+    "synchronized",
+    "events",
+    "+ warm-up",
+    "+ cache flush",
+    "+ sleep",
+    "calibrated",
+    "calibrated, hot",
+    "graph",
+    "graph, cold",
+    "driver's records, hot",
+    "driver's records, cold",
+]
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[None]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+@pytest.fixture(scope="module")
+def addition() -> Ladder:
+    """Climb the ladder of an addition once for all that only look at it."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        a = torch.ones(1 << 20, device="cuda")
+        return ladder(lambda: a + a, label="addition")
+
+
+def by_name(climbed: Ladder) -> dict[str, Rung]:
+    """Return the rungs by their names."""
+    return {rung.name: rung for rung in climbed.rungs}
+
+
+def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
+    """From the naive stopwatch to the referee."""
+    assert [rung.name for rung in addition.rungs] == RUNGS
+    records = [rung.record for rung in addition.rungs if rung.record is not None]
+    assert len(records) == len(RUNGS)
+    assert [record.n_warmup > 0 for record in records] == [False] * 3 + [True] * 9
+
+
+def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
+    """On the virtual GPU within half a tick of the events; those below do not."""
+    rungs = by_name(addition)
+    for name in ("calibrated", "calibrated, hot"):
+        record, referee_s = rungs[name].record, rungs[name].referee_s
+        assert record is not None
+        assert record.median_s == pytest.approx(referee_s, abs=16e-9)
+    assert abs(rungs["events"].error or 0) > 0.2
+    assert abs(rungs["+ sleep"].error or 0) > 0.2
+
+
+def test_each_rung_is_judged_by_records_of_its_own_cache(addition: Ladder) -> None:
+    """Hot rungs by hot records, cold ones by cold."""
+    rungs = by_name(addition)
+    hot_s, cold_s = (rungs[f"driver's records, {cache}"].referee_s for cache in ("hot", "cold"))
+    assert hot_s is not None
+    assert cold_s is not None
+    assert hot_s < cold_s
+    assert rungs["+ warm-up"].referee_s == hot_s
+    assert rungs["+ cache flush"].referee_s == cold_s
+
+
+def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
+    """The text is a table with heads and the source; the frame has seconds and the source."""
+    head, *rows, source = str(addition).splitlines()
+    assert source == "(virtual NVIDIA H200)"
+    assert head.split("  ")[0] == "rung"
+    assert [row.split("  ")[0] for row in rows] == RUNGS
+    frame = addition.to_frame()
+    assert list(frame["rung"]) == RUNGS
+    assert set(frame["source"]) == {"virtual"}
+    assert frame["median_s"].gt(0).all()
+    assert addition._repr_html_().count("<tr>") == len(RUNGS) + 1
+
+
+def test_ladder_is_saved_whole(addition: Ladder) -> None:
+    """Text leads back to an equal record, measurements included."""
+    assert Ladder.from_json(addition.to_json()) == addition
+
+
+def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
+    """Title with the source, an axis with its unit, and a description."""
+    html = draw_ladder(addition)._repr_html_()
+    assert "addition by every method" in html
+    assert "virtual NVIDIA H200" in html
+    assert "time per call (µs)" in html
+
+
+def test_rung_that_cannot_be_climbed_says_why() -> None:
+    """A graph holds no wait: that rung stays empty, and the others stand."""
+    x = torch.ones(4, device="cuda")
+    climbed = ladder(lambda: x.sum().item(), max_time_s=0.1)
+    rung = by_name(climbed)["graph"]
+    assert rung.record is None
+    assert rung.error is None
+    assert rung.obstacle.startswith("the work cannot be captured into a CUDA graph")
+    assert "not timed" in str(climbed)
+    assert by_name(climbed)["naive"].record is not None
+
+
+def test_error_of_the_work_is_raised() -> None:
+    """A ladder of work that fails is no ladder."""
+
+    def broken() -> None:
+        raise ValueError("third")
+
+    with pytest.raises(ValueError, match="third"):
+        ladder(broken)
+
+
+def test_wrong_use_is_refused() -> None:
+    """As by ``measure``."""
+    with pytest.raises(NotCallableError, match="work is of type int"):
+        ladder(3)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(UnknownNameError, match="unknown option 'lable'; did you mean 'label'"):
+        ladder(lambda: None, lable="x")  # type: ignore[arg-type]  # as above
+
+
+def test_figure_of_nothing_is_refused() -> None:
+    """A ladder without a timed rung has nothing to draw."""
+    empty = Ladder((Rung("naive", "", obstacle="no"),), "virtual", "NVIDIA H200")
+    with pytest.raises(InvalidOptionError) as error:
+        draw_ladder(empty)
+    assert str(error.value) == "no rung was timed; there is nothing to draw"
+
+
+def test_a_ladder_grows_by_a_rung_a_time() -> None:
+    """Every rung is judged as soon as it is there, and the last ladder is the whole."""
+    a = torch.ones(1 << 20, device="cuda")
+    grown = list(run_ladder(lambda: a + a, max_time_s=0.01))
+    assert [len(climbed.rungs) for climbed in grown] == list(range(1, N_RUNGS + 1))
+    assert all(rung.referee_s is not None for climbed in grown for rung in climbed.rungs)
+    assert [rung.name for rung in grown[-1].rungs][-1] == "driver's records, cold"

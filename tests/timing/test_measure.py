@@ -1,0 +1,649 @@
+"""``measure`` stops when it should, keeps what it has, and refuses what it cannot use."""
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+import gpulab.device
+from gpulab.errors import (
+    GpulabError,
+    InvalidOptionError,
+    NotCallableError,
+    StreamLeftOpenError,
+    UnknownNameError,
+)
+from gpulab.gpus import gpu
+from gpulab.measurement import Measurement
+from gpulab.progress import Bar
+from gpulab.timing import METHODS, Floor, _measure, _sampling, calibration, measure
+from gpulab.timing.calibration import _device_floor
+from gpulab.units import format_time
+from gpulab.virtual import Gaps, VirtualGpu
+from gpulab.virtual.simulator.host import HostCosts
+
+HOST = HostCosts()
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+
+
+def sleep_us(duration_us: int) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(duration_us * CYCLES_PER_US)
+
+
+def kernel() -> None:
+    """Enqueue a kernel of 100 µs."""
+    sleep_us(100)
+
+
+def codes(measurement: Measurement) -> list[str]:
+    """Return the codes of the findings."""
+    return [finding.code for finding in measurement.findings]
+
+
+class Work:
+    """Work that remembers its calls; the length of each kernel is a function of its number."""
+
+    def __init__(self, duration_us: Callable[[int], int] = lambda _: 100) -> None:
+        self.n_calls = 0
+        self.duration_us = duration_us
+
+    def __call__(self) -> None:
+        """Enqueue the next kernel."""
+        self.n_calls += 1
+        sleep_us(self.duration_us(self.n_calls))
+
+
+@pytest.fixture
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+pytestmark = pytest.mark.usefixtures("h200")
+
+
+def test_record_of_a_measurement() -> None:
+    """It tells the method, the source, the device, the label, the counts and why it stopped."""
+    measurement = measure(
+        kernel, method="naive", n_samples=7, n_warmup=2, inner_loops=3, label="a kernel"
+    )
+    launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns / 3
+    assert measurement.samples_s == pytest.approx((launch_ns * 1e-9,) * 7, abs=1e-9)
+    assert measurement.method == "naive"
+    assert measurement.source == "virtual"
+    assert measurement.conditions.device_name == "NVIDIA H200"
+    assert measurement.conditions.cache == "hot"
+    assert measurement.label == "a kernel"
+    assert (measurement.inner_loops, measurement.n_warmup) == (3, 2)
+    assert measurement.stopped_by == "n_samples"
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
+@pytest.mark.parametrize("n_warmup", [0, 1, 2, 5])
+def test_number_of_calls(method: str, n_warmup: int) -> None:
+    """The work is called as often as was asked, neither for a probe nor for an estimate more."""
+    work = Work()
+    measure(work, method=method, n_samples=4, n_warmup=n_warmup, inner_loops=3)
+    assert work.n_calls == n_warmup + 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "cache"),
+    [
+        ({}, "cold"),
+        ({"cache": "hot"}, "hot"),
+        ({"inner_loops": 3}, "hot"),
+        ({"method": "events"}, "hot"),
+        ({"method": "events", "cache": "cold"}, "cold"),
+        ({"method": "graph"}, "hot"),
+        ({"method": "profiler"}, "cold"),
+    ],
+)
+def test_cache_is_the_methods_unless_asked_for(options: dict[str, Any], cache: str) -> None:
+    """Only the first of several calls could be cold, so they are hot."""
+    assert measure(kernel, n_samples=1, n_warmup=0, **options).conditions.cache == cache
+
+
+def test_several_calls_of_a_sample_cannot_be_cold() -> None:
+    """The message says what to do."""
+    with pytest.raises(InvalidOptionError) as error:
+        measure(kernel, cache="cold", inner_loops=3)
+    assert str(error.value) == (
+        "cache='cold' with inner_loops=3; only the first of the calls in a sample would be cold; "
+        "use inner_loops=1, or cache='hot'"
+    )
+
+
+def test_empty_inputs_are_refused() -> None:
+    """There is nothing to call the work with."""
+    with pytest.raises(InvalidOptionError) as error:
+        measure(kernel, inputs=[])
+    assert str(error.value) == (
+        "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
+    )
+
+
+def test_calls_of_a_sample_share_the_floor() -> None:
+    """Of four calls each holds a quarter of it, which is what is taken off."""
+    measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)
+    gaps_s = 3 / 4 * Gaps().work_to_work_ns * 1e-9
+    assert measurement.median_s == pytest.approx(100e-6 + gaps_s, abs=8e-9)
+
+
+def test_graph_is_captured_once() -> None:
+    """Ten samples of three calls are captured, and replayed for as many samples as it takes."""
+    work = Work()
+    assert measure(work, method="graph", n_samples=14, n_warmup=0, inner_loops=3).n_samples == 14
+    assert work.n_calls == 10 * 3
+
+
+def test_single_shot_is_one_call() -> None:
+    """Without warm-up and with one sample the work runs once, for what can run only once."""
+    work = Work()
+    measurement = measure(work, n_samples=1, n_warmup=0)
+    assert work.n_calls == 1
+    assert measurement.n_warmup == 0
+    assert codes(measurement) == ["too-few-samples"]
+
+
+def test_default_is_warm_calibrated_events_until_precise() -> None:
+    """A steady kernel needs ten samples, and reads itself within half a tick of the events."""
+    measurement = measure(Work(lambda n: 5_000 if n < 4 else 100))
+    assert (measurement.method, measurement.stopped_by) == ("calibrated", "precision")
+    assert measurement.n_samples == 10
+    assert measurement.median_s == pytest.approx(100e-6, abs=16e-9)
+    assert measurement.floor_s == pytest.approx(2.6e-6)
+    assert measurement.conditions.cache == "cold"
+    assert measurement.n_warmup >= 10
+    assert measurement.findings == ()
+
+
+def test_samples_are_taken_until_the_interval_is_narrow() -> None:
+    """A half width of 1.5 % after ten samples is not enough: the rarer length must drop out."""
+    measurement = measure(Work(lambda n: 1_030 if n % 3 == 0 else 1_000), n_warmup=0)
+    low_s, high_s = measurement.interval_s
+    assert measurement.stopped_by == "precision"
+    assert measurement.n_samples > 10
+    assert (high_s - low_s) / 2 <= 0.01 * measurement.median_s
+
+
+def test_precision_is_half_the_width() -> None:
+    """An interval from -0.75 % to +0.75 % round the median is within 1 %."""
+    measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
+    low_s, high_s = measurement.interval_s
+    assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
+    assert high_s - low_s > 0.01 * measurement.median_s
+
+
+def test_one_tick_of_the_events_is_precise_enough() -> None:
+    """No more samples make an interval of 32 ns narrower, whatever was asked for."""
+    measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
+    low_s, high_s = measurement.interval_s
+    assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
+    assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
+
+
+def test_precision_is_a_choice() -> None:
+    """A wider interval is reached with the first ten samples."""
+    work = Work(lambda n: 110 if n % 3 == 0 else 100)
+    assert measure(work, n_warmup=0, precision=0.1).n_samples == 10
+
+
+def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
+    """Two lengths in turn never narrow the interval; the limit is met within one look."""
+    start_s = h200.now_s
+    measurement = measure(
+        Work(lambda n: 100 + 100 * (n % 2)), method="synchronized", n_warmup=0, max_time_s=0.05
+    )
+    assert measurement.stopped_by == "max_time"
+    assert 0.05 <= h200.now_s - start_s < 0.08
+
+
+def test_slow_work_is_not_sampled_ten_times() -> None:
+    """The limit holds also before ten samples; half a second of work is sampled twice."""
+    measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
+    assert measurement.stopped_by == "max_time"
+    assert measurement.n_samples == 2
+    assert codes(measurement) == ["too-few-samples"]
+
+
+def test_asked_for_samples_are_taken_whatever_the_time() -> None:
+    """``n_samples`` is neither shortened by the time nor by the precision."""
+    measurement = measure(Work(lambda _: 50_000), n_samples=12, n_warmup=1, max_time_s=0.1)
+    assert (measurement.n_samples, measurement.stopped_by) == (12, "n_samples")
+
+
+def interrupt_at(n_calls: int, *, length_us: int = 50_000) -> Work:
+    """Return work of this length that is interrupted in its so-many-th call."""
+
+    def duration_us(n: int) -> int:
+        if n == n_calls:
+            raise KeyboardInterrupt
+        return length_us
+
+    return Work(duration_us)
+
+
+def test_interrupt_keeps_the_samples() -> None:
+    """Ctrl-C in the sixth call keeps the samples of the calls looked at before."""
+    measurement = measure(interrupt_at(6), method="synchronized", n_warmup=0, n_samples=50)
+    assert measurement.stopped_by == "interrupt"
+    assert measurement.n_samples == 5
+
+
+def test_interrupt_loses_no_more_than_a_tenth_of_a_second() -> None:
+    """How many samples are taken at a time counts the inner loops: 3 of 4 x 20 ms are kept."""
+    work = interrupt_at(1 + 3 * 4 + 1, length_us=20_000)
+    measurement = measure(work, method="naive", n_warmup=1, n_samples=50, inner_loops=4)
+    assert measurement.n_samples == 3
+
+
+@pytest.mark.parametrize("n_warmup", [0, 4])
+def test_interrupt_with_nothing_to_keep_goes_on(n_warmup: int) -> None:
+    """Ctrl-C in the first call, of warm-up or sample, is raised to the caller."""
+    with pytest.raises(KeyboardInterrupt):
+        measure(interrupt_at(1), n_warmup=n_warmup)
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("failing", "when"),
+    [
+        (1, "in warm-up call 1; nothing was measured"),
+        (3, "in warm-up call 3; nothing was measured"),
+        (4, "while samples 1 to 10 were taken; nothing was measured"),
+        (13, "while samples 1 to 10 were taken; nothing was measured"),
+        (
+            14,
+            (
+                "while samples 11 to 20 were taken; the 10 samples before are kept in its "
+                "attribute `partial`"
+            ),
+        ),
+    ],
+)
+def test_error_of_the_work_arrives_unchanged(failing: int, when: str) -> None:
+    """The user's exception is raised, with a note on when; all is left as it was."""
+    mine = ZeroDivisionError("mine")
+    side = torch.cuda.Stream()
+
+    def duration_us(n: int) -> int:
+        if n == failing:
+            torch.cuda.set_stream(side)
+            torch.set_grad_enabled(False)
+            sleep_us(1_000)
+            raise mine
+        return 100 + 100 * (n % 2)
+
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(Work(duration_us), n_warmup=3)
+    assert error.value is mine
+    assert error.value.__notes__ == [f"gpulab: raised {when}"]
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.is_grad_enabled()
+    assert gc.isenabled()
+    assert side.query()
+
+
+def test_single_sample_is_named_in_the_note() -> None:
+    """Where one sample is taken at a time, the note names it."""
+    work = Work(lambda n: 200_000 if n < 3 else 1 // 0)
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work, n_warmup=0)
+    assert error.value.__notes__ == [
+        (
+            "gpulab: raised while sample 3 was taken; the 2 samples before are kept in its "
+            "attribute `partial`"
+        )
+    ]
+
+
+def test_samples_before_an_error_are_kept() -> None:
+    """They hang on the error as a measurement that says what stopped it."""
+    work = Work(lambda n: 1 // 0 if n == 25 else 100 + 100 * (n % 2))
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work, n_warmup=3, label="a kernel")
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.n_samples, partial.stopped_by, partial.label) == (20, "error", "a kernel")
+    assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
+
+
+def test_samples_before_an_error_lose_no_floor_that_they_do_not_hold() -> None:
+    """Where events stand in for work that waits, nothing is taken off what was kept, either."""
+    x = torch.ones(4, device="cuda")
+    numbers = iter(range(10_000))
+
+    def work() -> None:
+        n = next(numbers)
+        x.sum().item()
+        sleep_us(100 + 100 * (n % 2))
+        if n == 60:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(work, n_warmup=3)
+    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
+    assert (partial.method, partial.floor_s, partial.stopped_by) == ("events", 0.0, "error")
+
+
+def test_error_without_samples_keeps_nothing() -> None:
+    """There is no measurement without a sample."""
+    with pytest.raises(ZeroDivisionError) as error:
+        measure(lambda: 1 // 0)
+    assert not hasattr(error.value, "partial")
+
+
+def test_settings_that_the_work_changes_are_put_back() -> None:
+    """The choice of deterministic algorithms and cuDNN's flags are the user's."""
+
+    def work() -> None:
+        torch.use_deterministic_algorithms(mode=True, warn_only=True)
+        torch.backends.cudnn.benchmark = True
+        kernel()
+
+    measure(work, n_samples=1, n_warmup=1)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
+
+
+@pytest.mark.parametrize("n_warmup", [0, 1])
+def test_stream_left_open(n_warmup: int) -> None:
+    """Work that leaves its own stream current is refused, and the first one is put back."""
+    with pytest.raises(StreamLeftOpenError) as error:
+        measure(lambda: torch.cuda.set_stream(torch.cuda.Stream()), n_warmup=n_warmup)
+    assert str(error.value) == (
+        "the work returned with another current stream than it was given; write "
+        "`with torch.cuda.stream(s):` in it, which puts the first one back"
+    )
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_measures_on_the_current_stream() -> None:
+    """Inside a stream's context the events stand in that stream, which stays current."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        assert measure(kernel).median_s == pytest.approx(100e-6, abs=16e-9)
+        assert torch.cuda.current_stream() == side
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
+def test_work_that_waits_is_measured_and_told(method: str) -> None:
+    """``.item()`` in the work is a finding; the measurement is made all the same."""
+    x = torch.ones(4, device="cuda")
+    measurement = measure(lambda: x.sum().item(), method=method)
+    assert codes(measurement) == ["synchronizes-inside"]
+    assert measurement.n_samples == 10
+
+
+@pytest.mark.parametrize("method", ["saturated", "calibrated"])
+def test_events_stand_in_where_the_work_waits(method: str) -> None:
+    """No sleep puts the host ahead of a wait, so nothing is subtracted and the record says so."""
+    x = torch.ones(4, device="cuda")
+    measurement = measure(lambda: x.sum().item(), method=method)
+    assert (measurement.method, measurement.floor_s) == ("events", 0.0)
+    assert measurement.findings[0].message.endswith(f"; events stood in for {method}")
+
+
+def test_naive_is_called_a_launch() -> None:
+    """A naive reading carries its finding."""
+    assert codes(measure(kernel, method="naive")) == ["naive-launch-only"]
+
+
+def test_small_work_is_called_launch_bound() -> None:
+    """A multiplication of 64 x 64 is over before the next launch is ready."""
+    a = torch.ones(64, 64, device="cuda")
+    assert codes(measure(lambda: a @ a)) == ["launch-bound"]
+
+
+def test_drift_is_told() -> None:
+    """Kernels that grow by a third while being sampled are drifting."""
+    assert codes(measure(Work(lambda n: 100 + n), n_samples=40, n_warmup=2)) == ["drifting"]
+
+
+def test_too_few_samples_are_told() -> None:
+    """Five samples have no 95 % interval."""
+    assert codes(measure(kernel, n_samples=5)) == ["too-few-samples"]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"n_samples": 0}, "n_samples=0; it must be at least 1"),
+        ({"n_samples": 2.5}, "n_samples=2.5; it must be a whole number"),
+        ({"n_samples": "5"}, "n_samples='5'; it must be a whole number"),
+        ({"inner_loops": 0}, "inner_loops=0; it must be at least 1"),
+        ({"inner_loops": None}, "inner_loops=None; it must be a whole number"),
+        ({"n_warmup": -1}, "n_warmup=-1; it must be at least 0"),
+        ({"precision": 0}, "precision=0; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
+        ({"precision": 1}, "precision=1; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
+        ({"precision": "1%"}, "precision='1%'; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
+        ({"max_time_s": 0}, "max_time_s=0; it must be more than 0 seconds"),
+        ({"max_time_s": "2 s"}, "max_time_s='2 s'; it must be more than 0 seconds"),
+    ],
+)
+def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> None:
+    """A wrong value is refused with what it was and what it may be, before any work runs."""
+    work = Work()
+    with pytest.raises(InvalidOptionError) as error:
+        measure(work, **option)
+    assert str(error.value) == message
+    assert work.n_calls == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda work: measure(work, n_sample=3),
+            (
+                "unknown option 'n_sample'; did you mean 'n_samples'? Known: cache, floor, flops, "
+                "flush, inner_loops, inputs, label, max_time_s, method, n_samples, n_warmup, "
+                "precision, progress, setup, size_bytes"
+            ),
+        ),
+        (
+            lambda work: measure(work, floor="works"),
+            "unknown floor 'works'; did you mean 'work'? Known: device, work",
+        ),
+        (
+            lambda work: measure(work, method="event"),
+            (
+                "unknown timing method 'event'; did you mean 'events'? "
+                "Known: calibrated, events, graph, naive, profiler, profiler-span, saturated, "
+                "synchronized"
+            ),
+        ),
+    ],
+)
+def test_unknown_name(call: Callable[[Work], Measurement], message: str) -> None:
+    """A misspelt option or method is refused with the nearest one, before any work runs."""
+    work = Work()
+    with pytest.raises(UnknownNameError) as error:
+        call(work)
+    assert str(error.value) == message
+    assert work.n_calls == 0
+
+
+async def coroutine() -> None:
+    """Do nothing, later."""
+
+
+def generator() -> Iterator[int]:
+    """Yield nothing of use."""
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (
+            3.5,
+            "work is of type float and cannot be called; pass a function: measure(lambda: a @ b)",
+        ),
+        (
+            "a @ b",
+            (
+                "work is the text 'a @ b'; pass a function: measure(lambda: a @ b). "
+                "Statements as text are for the magic: %cudatime a @ b"
+            ),
+        ),
+        (
+            coroutine,
+            (
+                "work is a coroutine or a generator function, and calling it runs nothing; "
+                "pass a function: measure(lambda: a @ b)"
+            ),
+        ),
+        (
+            generator,
+            (
+                "work is a coroutine or a generator function, and calling it runs nothing; "
+                "pass a function: measure(lambda: a @ b)"
+            ),
+        ),
+    ],
+)
+def test_work_that_cannot_be_called(work: object, message: str) -> None:
+    """The message says what was given and how to write it; it is a TypeError as well."""
+    with pytest.raises(NotCallableError) as error:
+        measure(work)
+    assert str(error.value) == message
+    assert isinstance(error.value, TypeError)
+    assert isinstance(error.value, GpulabError)
+
+
+def test_work_runs_on_the_device_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warm-up and samples run while the chosen device is active, and it is left afterwards."""
+    log: list[str] = []
+
+    @contextmanager
+    def active() -> Iterator[gpulab.device.Device]:
+        log.append("entered")
+        yield gpulab.device.current()
+        log.append("left")
+
+    monkeypatch.setattr(gpulab.device, "active", active)
+    measure(lambda: log.append("work"), method="naive", n_warmup=1, n_samples=1)
+    assert log == ["entered", "work", "work", "left"]
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> None:
+    """The bar is made disabled where no progress is wanted; it knows how many are to come."""
+    made: list[dict[str, object]] = []
+
+    class Seen(Bar):
+        def __init__(self, **options: object) -> None:
+            made.append(options)
+            super().__init__(desc="", unit="", disable=True)
+
+    monkeypatch.setattr(_sampling, "Bar", Seen)
+    measure(kernel, n_samples=7, progress=progress)
+    (options,) = made
+    assert (options["total"], options["disable"]) == (7, not progress)
+
+
+def test_progress_is_silent_within_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    """A quick measurement writes nothing, with progress on or off."""
+    measure(kernel, progress=True)
+    measure(kernel, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_is_told_only_while_more_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar moves before each look, and not after the last one, where it could only flash."""
+    told: list[float] = []
+
+    class Seen(Bar):
+        def update(self, n: float = 1) -> None:
+            told.append(n)
+            self.n += n
+
+    monkeypatch.setattr(_sampling, "Bar", Seen)
+    measure(Work(lambda _: 60_000), method="synchronized", n_warmup=0, n_samples=3)
+    assert told == [0, 1, 1]
+
+
+def test_progress_appears_after_a_second_and_leaves_no_trace(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The bar is text on stderr, wiped at the end; it has no thread of its own."""
+    with Bar(total=40, desc="measuring", unit=" samples", disable=False) as bar:
+        bar.update(10)
+        assert capsys.readouterr().err == ""
+        bar.start_t -= 2
+        bar.last_print_t -= 2
+        bar.update(10)
+        shown = capsys.readouterr().err
+    assert "measuring:  50%" in shown
+    assert "20/40" in shown
+    assert capsys.readouterr().err.strip() == ""
+    assert bar.monitor is None
+
+
+@pytest.mark.parametrize(
+    ("method", "more_us", "stopped_by"),
+    [
+        ("calibrated", 0.15, "precision"),
+        ("calibrated", 0.25, "max_time"),
+        ("saturated", 0.15, "max_time"),
+    ],
+)
+def test_half_the_error_of_the_floor_is_precise_enough(
+    method: str, more_us: float, stopped_by: str
+) -> None:
+    """An interval of 0.2 µs is, whatever was asked for, but only where a floor is taken off."""
+    lengths = itertools.cycle([5.0, 5.0 + more_us])
+
+    def work() -> None:
+        torch.cuda._sleep(round(next(lengths) * CYCLES_PER_US))
+
+    measurement = measure(work, method=method, precision=1e-4, max_time_s=0.02)
+    assert measurement.stopped_by == stopped_by
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_samples": 10}, {"n_samples": 10, "inner_loops": 2}, {"inner_loops": 2}]
+)
+def test_a_hot_cache_costs_no_call_that_was_not_asked_for(options: dict[str, Any]) -> None:
+    """Five calls on a cold one tell of the cache, but not where the calls were counted."""
+    work = Work()
+    measurement = measure(work, cache="hot", n_warmup=2, **options)
+    assert work.n_calls == 2 + measurement.n_samples * measurement.inner_loops
+
+
+def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
+    """The work is called no more."""
+    work = interrupt_at(12)
+    assert measure(work, cache="hot", n_warmup=2).stopped_by == "interrupt"
+    assert work.n_calls == 12
+
+
+def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
+    """What the finding says of it is what a measurement on a cold cache says."""
+    x = torch.ones(1 << 21, device="cuda")
+    cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
+    (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
+    assert f"takes {format_time(cold.median_s)} instead of" in finding.message
+
+
+def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of the driver behind the samples raises no doubt about them."""
+    n_allocations = 0
+
+    def beside(*_: object, **__: object) -> Floor:
+        nonlocal n_allocations
+        n_allocations += 1
+        return _device_floor.floor()
+
+    monkeypatch.setattr(calibration, "device_floor", beside)
+    monkeypatch.setattr(_measure, "count_allocations", lambda: n_allocations)
+    assert "allocator-grew" not in codes(measure(kernel))
+    assert n_allocations == 2

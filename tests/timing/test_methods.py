@@ -1,0 +1,236 @@
+"""The rungs, exact on the virtual GPU: a kernel of 100 µs, read in three ways."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import UnknownNameError
+from gpulab.gpus import gpu
+from gpulab.timing import (
+    METHODS,
+    _event_pairs,
+    _methods,
+    events,
+    find_method,
+    graph,
+    naive,
+    profiler,
+    profiler_span,
+    saturated,
+    synchronized,
+)
+from gpulab.virtual import Gaps, VirtualGpu
+from gpulab.virtual.simulator.host import HostCosts
+
+HOST = HostCosts()
+GAPS = Gaps()
+TICK_NS = 32
+KERNEL_NS = 100_000
+N_CYCLES = KERNEL_NS * gpu("H200").boost_clock_mhz // 1000
+
+
+def kernel() -> None:
+    """Enqueue a kernel of exactly 100 µs."""
+    torch.cuda._sleep(N_CYCLES)
+
+
+def ns(samples_s: list[float]) -> list[int]:
+    """Return the samples in whole nanoseconds."""
+    return [round(sample_s * 1e9) for sample_s in samples_s]
+
+
+@pytest.fixture
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+@pytest.mark.usefixtures("h200")
+def test_naive_reads_the_launch_alone() -> None:
+    """100 µs of work read 6 µs: what the launch costs the host, and one look at the clock."""
+    launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
+    assert ns(naive(kernel, n_samples=3)) == [launch_ns] * 3
+
+
+@pytest.mark.usefixtures("h200")
+def test_naive_shares_the_interval_among_the_calls() -> None:
+    """Two calls an interval halve the share of the look at the clock."""
+    per_call_ns = HOST.sleep_launch_ns + HOST.clock_read_ns // 2
+    assert ns(naive(kernel, n_samples=2, inner_loops=2)) == [per_call_ns] * 2
+
+
+@pytest.mark.usefixtures("h200")
+def test_naive_drains_the_device_between_samples() -> None:
+    """More calls than the queue holds never block: each sample starts from an idle device."""
+    launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns
+    assert ns(naive(kernel, n_samples=1_100)) == [launch_ns] * 1_100
+    assert torch.cuda.current_stream().query()
+
+
+@pytest.mark.usefixtures("h200")
+def test_synchronized_adds_launch_and_wake_up() -> None:
+    """100 µs of work read 112.75 µs: launch, way to the device, work, wake-up, clock."""
+    around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
+    assert ns(synchronized(kernel, n_samples=3)) == [KERNEL_NS + around_ns] * 3
+
+
+@pytest.mark.usefixtures("h200")
+def test_synchronized_pays_the_way_once_an_interval() -> None:
+    """Ten calls an interval share one launch ahead of the device, one wake-up and the gaps."""
+    around_ns = HOST.sleep_launch_ns + HOST.launch_latency_ns + HOST.wake_ns + HOST.clock_read_ns
+    per_call_ns = KERNEL_NS + (around_ns + 9 * GAPS.work_to_work_ns) / 10
+    assert synchronized(kernel, n_samples=1, inner_loops=10) == pytest.approx(
+        [per_call_ns * 1e-9], abs=1e-9
+    )
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("method", [naive, synchronized, events])
+def test_work_queued_before_is_not_charged(method: _methods.TimingFunction) -> None:
+    """A backlog of 1 ms changes no sample."""
+    alone_s = method(kernel, n_samples=3)
+    torch.cuda._sleep(10 * N_CYCLES)
+    assert ns(method(kernel, n_samples=3)) == pytest.approx(ns(alone_s), abs=TICK_NS)
+
+
+@pytest.mark.usefixtures("h200")
+def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
+    """The first sample holds the launch; later ones, with the host ahead, only the floor."""
+    floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
+    first_ns = KERNEL_NS + HOST.sleep_launch_ns + GAPS.work_to_mark_ns
+    later_ns = KERNEL_NS + floor_ns
+    read_ns = ns(events(kernel, n_samples=4))
+    assert read_ns == pytest.approx([first_ns, later_ns, later_ns, later_ns], abs=TICK_NS)
+
+
+@pytest.mark.usefixtures("h200")
+def test_events_share_the_floor_among_the_calls() -> None:
+    """Of ten calls an interval, each holds a tenth of the floor and nearly one gap."""
+    floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns + 9 * GAPS.work_to_work_ns
+    (_, second_ns) = ns(events(kernel, n_samples=2, inner_loops=10))
+    assert second_ns == pytest.approx(KERNEL_NS + floor_ns / 10, abs=TICK_NS / 10 + 1)
+
+
+@pytest.mark.usefixtures("h200")
+def test_events_do_not_bracket_other_streams() -> None:
+    """Work on a side stream is outside of the interval, which is then an empty pair."""
+    side = torch.cuda.Stream()
+
+    def on_the_side() -> None:
+        with torch.cuda.stream(side):
+            kernel()
+
+    (_, second_ns) = ns(events(on_the_side, n_samples=2))
+    assert second_ns < KERNEL_NS / 4
+
+
+@pytest.mark.parametrize(("n_samples", "inner_loops"), [(120, 1), (20, 100), (2, 790)])
+def test_events_never_fill_the_launch_queue(
+    h200: VirtualGpu, n_samples: int, inner_loops: int
+) -> None:
+    """However many samples, fewer launches wait than would block the host."""
+    pending = []
+
+    def work() -> None:
+        pending.append(h200.machine.gpu.device.n_pending)
+        kernel()
+
+    assert len(events(work, n_samples=n_samples, inner_loops=inner_loops)) == n_samples
+    assert max(pending) < 800 < HOST.queue_depth
+    assert len(pending) == n_samples * inner_loops
+
+
+def test_more_calls_than_the_queue_holds_still_make_a_sample(h200: VirtualGpu) -> None:
+    """An interval of 2,000 calls is taken alone; its launches block, its reading is right."""
+    (read_ns,) = ns(events(kernel, n_samples=1, inner_loops=2_000))
+    assert read_ns == pytest.approx(KERNEL_NS + GAPS.work_to_work_ns, abs=5)
+    assert h200.machine.gpu.device.n_pending == 0
+
+
+@pytest.mark.usefixtures("h200")
+def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No event is made, and none recorded for the first time, between the samples."""
+    made: list[torch.cuda.Event] = []
+    first_records = []
+    new_event = _event_pairs.new_event
+
+    def counted() -> torch.cuda.Event:
+        made.append(new_event())
+        return made[-1]
+
+    def work() -> None:
+        first_records.append(sum(event.cuda_event == 0 for event in made))
+
+    monkeypatch.setattr(_event_pairs, "new_event", counted)
+    events(work, n_samples=60)
+    assert len(made) == 100
+    assert first_records == [0] * 60
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("method", [naive, synchronized, events])
+def test_collector_is_off_while_sampling_and_back_after_an_error(
+    method: _methods.TimingFunction,
+) -> None:
+    """The garbage collector does not run inside intervals, and is restored on any way out."""
+    seen = []
+
+    def work() -> None:
+        seen.append(gc.isenabled())
+        if len(seen) == 3:
+            raise ValueError("third call")
+
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match=r"^third call$"):
+        method(work, n_samples=5)
+    assert gc.isenabled()
+    assert seen == [False] * 3
+
+
+def test_collector_that_was_off_stays_off() -> None:
+    """What was off before is not switched on."""
+    gc.disable()
+    try:
+        with _methods.collector_paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("method", [naive, synchronized, events])
+def test_number_of_calls(method: Callable[..., list[float]]) -> None:
+    """The work is called once for each sample and inner loop, never more."""
+    calls: list[None] = []
+    assert len(method(lambda: calls.append(None), n_samples=7, inner_loops=3)) == 7
+    assert len(calls) == 21
+
+
+def test_registry_names_each_method() -> None:
+    """A method is found by the name that it carries; all rungs are there."""
+    assert {name: method.function for name, method in METHODS.items()} == {
+        "naive": naive,
+        "synchronized": synchronized,
+        "events": events,
+        "saturated": saturated,
+        "calibrated": saturated,
+        "graph": graph,
+        "profiler": profiler,
+        "profiler-span": profiler_span,
+    }
+    assert all(find_method(name).name == name for name in METHODS)
+
+
+def test_unknown_method() -> None:
+    """The message names the nearest method and all others."""
+    with pytest.raises(UnknownNameError) as error:
+        find_method("event")
+    assert str(error.value) == (
+        "unknown timing method 'event'; did you mean 'events'? Known: calibrated, events, graph, "
+        "naive, profiler, profiler-span, saturated, synchronized"
+    )

@@ -1,0 +1,142 @@
+"""Events behind a sleep: exact where the host is ahead, and told where it cannot be."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.gpus import gpu
+from gpulab.timing import Saturated, saturated
+from gpulab.virtual import Gaps, VirtualGpu
+
+GAPS = Gaps()
+TICK_NS = 32
+FLOOR_NS = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+
+
+def kernel(duration_us: int = 10) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(duration_us * CYCLES_PER_US)
+
+
+def ns(samples_s: list[float]) -> list[int]:
+    """Return the samples in whole nanoseconds."""
+    return [round(sample_s * 1e9) for sample_s in samples_s]
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+def test_every_sample_is_the_kernel_and_the_floor() -> None:
+    """The first one too: a kernel of 10 µs reads 12.6 µs where launching alone takes 6 µs."""
+    read_ns = ns(saturated(kernel, n_samples=70))
+    assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
+
+
+def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
+    """With events alone it would read the pace of the host."""
+    read_ns = ns(saturated(lambda: kernel(1), n_samples=5))
+    assert read_ns == pytest.approx([1_000 + FLOOR_NS] * 5, abs=TICK_NS)
+
+
+def test_calls_of_a_sample_share_the_floor() -> None:
+    """Of four calls each holds a quarter of the floor, and three gaps are between them."""
+    per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
+    read_ns = ns(saturated(kernel, n_samples=3, inner_loops=4))
+    assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
+
+
+def test_what_goes_before_is_not_timed() -> None:
+    """It is enqueued once ahead of each sample, and lengthens none."""
+    n_calls = 0
+
+    def before() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        kernel(50)
+
+    read_ns = ns(saturated(kernel, n_samples=7, before=before))
+    assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 7, abs=TICK_NS)
+    assert n_calls == 7
+
+
+def test_work_is_called_as_often_as_it_is_timed() -> None:
+    """Where the host is ahead at once no sample is thrown away."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        kernel()
+
+    saturated(work, n_samples=60, inner_loops=2)
+    assert n_calls == 120
+
+
+def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
+    """300 launches keep the host longer than the first sleep; the second is long enough."""
+
+    def slow() -> None:
+        for _ in range(300):
+            kernel(1)
+
+    take = Saturated(slow)
+    duration_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns + FLOOR_NS
+    assert ns(take(4)) == pytest.approx([duration_ns] * 4, abs=TICK_NS)
+    assert take.n_starved == 0
+    assert take.counted == [False, True, True, True, True]
+    assert take.host_s is not None
+    assert take.host_s > 600e-6
+
+
+def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> None:
+    """Two hundred launches a sample leave room for five; all are valid in the end."""
+
+    def many() -> None:
+        for _ in range(200):
+            kernel(1)
+
+    take = Saturated(many)
+    duration_ns = 200 * 1_000 + 199 * GAPS.work_to_work_ns + FLOOR_NS
+    assert ns(take(12)) == pytest.approx([duration_ns] * 12, abs=TICK_NS)
+    assert take.n_starved == 0
+
+
+def test_work_that_waits_is_starved() -> None:
+    """No sleep helps: after three tries the samples are plain events, and are counted."""
+    x = torch.ones(4, device="cuda")
+    take = Saturated(lambda: x.sum().item())
+    assert len(take(5)) == 5
+    assert take.n_starved == 5
+    *thrown_away, _, _, _, _, _ = take.counted
+    assert not any(thrown_away)
+    assert sum(take.counted) == 5
+
+
+def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
+    """Giving up costs little: no sleep grows without end."""
+
+    def endless() -> None:
+        for _ in range(1_500):
+            kernel(1)
+
+    take = Saturated(endless)
+    start_s = h200.now_s
+    assert len(take(3)) == 3
+    assert take.n_starved == 3
+    assert h200.now_s - start_s < 0.2
+
+
+def test_stays_on_the_current_stream() -> None:
+    """The sleep, the events and the work are in the stream that was current."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        read_ns = ns(saturated(kernel, n_samples=3))
+        assert torch.cuda.current_stream() == side
+    assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 3, abs=TICK_NS)

@@ -1,0 +1,182 @@
+"""Warm-up ends when the times are steady, and tells whether the work waits."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.gpus import gpu
+from gpulab.timing import WarmUp, warm_up
+from gpulab.timing._warmup import waits
+from gpulab.virtual import VirtualGpu
+from gpulab.virtual.simulator.host import HostCosts
+
+HOST = HostCosts()
+CYCLES_PER_US = gpu("H200").boost_clock_mhz
+
+
+def sleep_us(duration_us: int) -> None:
+    """Enqueue a kernel of exactly this length."""
+    torch.cuda._sleep(duration_us * CYCLES_PER_US)
+
+
+@pytest.fixture(autouse=True)
+def h200() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as virtual:
+        yield virtual
+
+
+def durations(*first_us: int, then_us: int = 100) -> tuple[Callable[[], None], list[int]]:
+    """Return work whose kernels last so long, one after the other, and the record of calls."""
+    called: list[int] = []
+
+    def work() -> None:
+        called.append(first_us[len(called)] if len(called) < len(first_us) else then_us)
+        sleep_us(called[-1])
+
+    return work, called
+
+
+def test_slow_first_calls_are_waited_for() -> None:
+    """After eight slow calls, six fast ones are the steady state, and one more is the probe."""
+    work, called = durations(9_000, 4_000, 2_000, 1_000, 900, 800, 600, 300)
+    assert warm_up(work, n_calls=None, max_time_s=1.0).n_calls == 8 + 6 + 1
+    assert len(called) == 15
+
+
+def test_at_least_ten_calls_are_looked_at() -> None:
+    """Nothing shorter is believed to be steady, even if all calls are alike."""
+    assert warm_up(durations()[0], n_calls=None, max_time_s=1.0).n_calls == 10 + 1
+
+
+def test_work_that_never_gets_steady_is_given_up() -> None:
+    """Calls that grow for ever are ended by their number."""
+    work, _ = durations(*(round(100 * 1.1**n) for n in range(120)))
+    assert warm_up(work, n_calls=None, max_time_s=100.0).n_calls == 100 + 1
+
+
+def test_slow_work_is_ended_by_the_time() -> None:
+    """Four calls of 30 ms pass a limit of 0.1 s."""
+    work, _ = durations(then_us=30_000)
+    assert warm_up(work, n_calls=None, max_time_s=0.1).n_calls == 4 + 1
+
+
+@pytest.mark.parametrize("n_calls", [0, 1, 2, 7])
+def test_asked_for_number_of_calls(n_calls: int) -> None:
+    """As many calls as asked are made, whatever the time, the probe among them."""
+    work, called = durations()
+    assert warm_up(work, n_calls=n_calls, max_time_s=1e-9).n_calls == n_calls
+    assert len(called) == n_calls
+
+
+def test_what_no_call_could_tell_is_none() -> None:
+    """Without a call nothing is known; one call is no probe, since its host time is not."""
+    assert warm_up(durations()[0], n_calls=0, max_time_s=1.0) == WarmUp(0, None, None, None)
+    assert warm_up(durations()[0], n_calls=1, max_time_s=1.0).synchronizes is None
+
+
+def test_times_of_a_call() -> None:
+    """The host is kept by launch and event; the call lasts until the host wakes up."""
+    learnt = warm_up(durations()[0], n_calls=4, max_time_s=1.0)
+    host_ns = HOST.sleep_launch_ns + HOST.event_record_ns + HOST.clock_read_ns
+    assert round(learnt.host_s * 1e9) == host_ns
+    assert 100e-6 < learnt.call_s < 120e-6
+
+
+def test_work_queued_before_is_not_charged() -> None:
+    """A backlog of 10 ms does not lengthen the first call."""
+    sleep_us(10_000)
+    assert warm_up(durations()[0], n_calls=1, max_time_s=1.0).call_s < 120e-6
+
+
+def test_host_time_is_the_least_and_call_time_of_the_last_calls() -> None:
+    """Six calls that are slow on host and device raise neither, though they are the majority."""
+    slow: list[None] = []
+
+    def work() -> None:
+        slow.append(None)
+        time.sleep(0.05 if len(slow) <= 6 else 0.0)
+        sleep_us(50_000 if len(slow) <= 6 else 100)
+
+    learnt = warm_up(work, n_calls=12, max_time_s=1.0)
+    assert learnt.host_s < 20e-6
+    assert learnt.call_s < 120e-6
+
+
+def test_work_that_launches_does_not_wait() -> None:
+    """A kernel longer than the sleep of the probe is no wait."""
+    assert waits(lambda: sleep_us(100_000), 10e-6) is False
+    assert warm_up(durations()[0], n_calls=None, max_time_s=1.0).synchronizes is False
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        torch.cuda.synchronize,
+        lambda: torch.cuda.current_stream().synchronize(),
+        lambda: torch.ones(1, device="cuda").item(),
+        lambda: torch.ones(1, device="cuda").cpu(),
+        lambda: repr(torch.ones(1, device="cuda")),
+    ],
+)
+def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
+    """Each of the usual ways to wait is seen, whether it looks like one or not."""
+
+    def work() -> None:
+        sleep_us(100)
+        wait()
+
+    assert warm_up(work, n_calls=None, max_time_s=1.0).synchronizes is True
+
+
+def test_full_launch_queue_counts_as_waiting() -> None:
+    """A call that launches more than the queue holds returns late, too."""
+
+    def work() -> None:
+        for _ in range(HOST.queue_depth + 10):
+            sleep_us(1)
+
+    assert warm_up(work, n_calls=3, max_time_s=1.0).synchronizes is True
+
+
+def test_probe_outlasts_a_slow_host() -> None:
+    """Python that takes 100 ms is not taken for a wait."""
+
+    def work() -> None:
+        time.sleep(0.1)
+        sleep_us(100)
+
+    assert warm_up(work, n_calls=3, max_time_s=1.0).synchronizes is False
+
+
+def test_very_slow_call_is_not_examined() -> None:
+    """Above half a second on the host, the call is made, drained, and not judged."""
+    work, called = durations()
+    assert waits(work, 0.51) is None
+    assert len(called) == 1
+    assert torch.cuda.current_stream().query()
+
+
+def test_device_is_idle_after_the_probe() -> None:
+    """The sleep of the probe does not reach into the samples."""
+    waits(lambda: None, 10e-6)
+    assert torch.cuda.current_stream().query()
+
+
+@pytest.mark.parametrize(("failing", "n_calls"), [(1, None), (3, 5), (5, 5)])
+def test_note_names_the_call_that_raised(failing: int, n_calls: int | None) -> None:
+    """The probe is counted like the other calls."""
+    calls: list[None] = []
+
+    def work() -> None:
+        calls.append(None)
+        if len(calls) == failing:
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as error:
+        warm_up(work, n_calls=n_calls, max_time_s=1.0)
+    note = f"gpulab: raised in warm-up call {failing}; nothing was measured"
+    assert error.value.__notes__ == [note]

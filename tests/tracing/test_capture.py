@@ -1,0 +1,238 @@
+"""The timeline of a piece of work on the virtual GPU, to the nanosecond, and what it refuses."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import profiling
+from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
+from gpulab.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing import Span, Timeline, _capture, timeline
+from gpulab.tracing._cuda_events import Note
+from gpulab.virtual import VirtualGpu
+
+
+@pytest.fixture
+def virtual() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 with two devices, whose contexts exist already."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False) as entered:
+        yield entered
+
+
+def named(shown: Timeline, name: str) -> Span:
+    """Return the only span with this name."""
+    (span,) = [span for span in shown.spans if span.name == name]
+    return span
+
+
+@pytest.mark.usefixtures("virtual")
+def test_spans_of_a_two_stream_program() -> None:
+    """Launch, kernel, copy, event and both kinds of waits, each linked to what it belongs to."""
+    side, done = torch.cuda.Stream(), torch.cuda.Event()
+    host = torch.empty(1 << 20).pin_memory()
+    target = torch.empty(1 << 20, device="cuda")
+
+    def work() -> None:
+        torch.cuda._sleep(1_000_000)
+        done.record()
+        side.wait_event(done)
+        with torch.cuda.stream(side):
+            target.copy_(host, non_blocking=True)
+        side.synchronize()
+
+    shown = timeline(work)
+    kernel, copy, event, wait = (
+        named(shown, name) for name in ("sleep", "copy in", "event", "wait for event")
+    )
+    assert (shown.source, shown.device_name) == ("virtual", "NVIDIA H200")
+    assert kernel.end_s < event.start_s == wait.end_s < copy.start_s
+    assert wait.waits_for == event.correlation
+    assert (copy.lane, copy.engine) == (f"stream {side.stream_id}", "copy in")
+    assert named(shown, "cudaStreamSynchronize").waits_for == copy.correlation
+    assert shown.spans[0].start_s == 0
+    assert shown.summary().devices[0].overlap_s == 0
+
+
+def test_program_is_as_fast_as_without(virtual: VirtualGpu) -> None:
+    """Looking on takes no virtual time: calls follow each other as they always do."""
+    x = torch.ones(1024, device="cuda")
+
+    def work() -> None:
+        x.add_(1)
+        torch.cuda.Event().record()
+        torch.cuda.synchronize()
+
+    work()
+    start_ns = virtual.machine.host.now_ns
+    work()
+    alone_ns = virtual.machine.host.now_ns - start_ns
+    calls = [span for span in timeline(work).spans if span.is_on_host]
+    assert round((calls[-2].end_s - calls[0].start_s) * 1e9) == alone_ns
+
+
+@pytest.mark.usefixtures("virtual")
+def test_memory_is_in_the_timeline() -> None:
+    """What is in use before counts from the start on."""
+    kept = torch.empty(1 << 10, device="cuda")
+
+    def work() -> None:
+        torch.empty(1 << 10, device="cuda").add_(1)
+
+    shown = timeline(work, n_warmup=0)
+    (memory,) = shown.memory
+    assert set(memory.values) == {4096, 8192}
+    assert memory.times_s[0] == 0
+    del kept
+
+
+@pytest.mark.usefixtures("virtual")
+def test_two_devices_have_lanes_of_their_own() -> None:
+    """Named after the device."""
+
+    def work() -> None:
+        torch.ones(4, device="cuda:0")
+        torch.ones(4, device="cuda:1")
+
+    lanes = {span.lane for span in timeline(work).spans}
+    assert lanes == {"host", "cuda:0 stream 0", "cuda:1 stream 0"}
+
+
+@pytest.mark.usefixtures("virtual")
+def test_graph_is_one_launch() -> None:
+    """All of its nodes share the launch's number."""
+    graph, x = torch.cuda.CUDAGraph(), torch.ones(4, device="cuda")
+    with torch.cuda.graph(graph):
+        x.relu_()
+        x.relu_()
+    shown = timeline(graph.replay)
+    kernels = [span for span in shown.spans if span.kind == "kernel"]
+    assert len(kernels) == 2
+    assert {span.correlation for span in kernels} == {named(shown, "cudaGraphLaunch").correlation}
+
+
+@pytest.mark.usefixtures("virtual")
+def test_work_that_does_nothing() -> None:
+    """There is the wait at the end, and no more."""
+    shown = timeline(lambda: None)
+    assert [(span.kind, span.name) for span in shown.spans] == [("wait", "cudaDeviceSynchronize")]
+    assert shown.summary().devices == ()
+
+
+@pytest.mark.usefixtures("virtual")
+@pytest.mark.parametrize("n_warmup", [0, 1, 3])
+def test_calls_of_the_work(n_warmup: int) -> None:
+    """Once for the timeline, and before that as often as was asked for."""
+    calls: list[None] = []
+    timeline(lambda: calls.append(None), n_warmup=n_warmup)
+    assert len(calls) == n_warmup + 1
+
+
+@pytest.mark.usefixtures("virtual")
+def test_warmup_is_not_shown() -> None:
+    """Not even what was still under way when the shown call began."""
+    shown = timeline(lambda: torch.cuda._sleep(10_000_000), n_warmup=2)
+    assert [span.name for span in shown.spans if span.is_work] == ["sleep"]
+    assert named(shown, "sleep").start_s < 50e-6
+
+
+@pytest.mark.usefixtures("virtual")
+def test_timeline_inside_a_timeline() -> None:
+    """It is refused on every GPU alike, and the next one works again."""
+    with pytest.raises(ProfilerBusyError) as error:
+        timeline(lambda: timeline(lambda: None))
+    assert str(error.value) == (
+        "a timeline is being recorded, and there can be only one; take timeline() out of the "
+        "work of the outer one, or call them one after the other"
+    )
+    assert len(timeline(lambda: None).spans) == 1
+
+
+def test_error_of_the_work(virtual: VirtualGpu) -> None:
+    """It goes on, and nothing stays watched."""
+    with pytest.raises(ZeroDivisionError):
+        timeline(lambda: 1 / 0, n_warmup=0)
+    assert "mark" not in vars(virtual.machine)
+    assert "hand_out" not in vars(virtual.machine.gpu.memory.usage)
+    assert len(timeline(lambda: None).spans) == 1
+
+
+def test_profiler_in_use(monkeypatch: pytest.MonkeyPatch, virtual: VirtualGpu) -> None:
+    """The error of the records is passed on, and nothing stays watched."""
+
+    def busy(_work: object) -> Records:
+        raise ProfilerBusyError("a session of torch.profiler is open")
+
+    monkeypatch.setattr(profiling, "capture", busy)
+    with pytest.raises(ProfilerBusyError, match=r"^a session of torch\.profiler is open$"):
+        timeline(lambda: None)
+    assert "mark" not in vars(virtual.machine)
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        ("a @ b", "work is the text 'a @ b'; "),
+        (3, "work is of type int and cannot be called; "),
+    ],
+)
+def test_what_cannot_be_called(work: object, reason: str) -> None:
+    """The message says what to pass instead."""
+    with pytest.raises(NotCallableError) as error:
+        timeline(work)  # type: ignore[arg-type]  # the test is of that
+    assert str(error.value) == f"{reason}pass a function: timeline(lambda: a @ b)"
+
+
+def test_what_would_run_nothing() -> None:
+    """A coroutine function only makes a coroutine, a generator function only a generator."""
+
+    async def later() -> None:
+        pass
+
+    def some() -> Iterator[None]:
+        yield
+
+    for work in (later, some):
+        with pytest.raises(NotCallableError) as error:
+            timeline(work)
+        assert str(error.value) == (
+            "work is a coroutine or a generator function, and calling it runs nothing; "
+            "pass a function: timeline(lambda: a @ b)"
+        )
+
+
+def test_negative_warmup() -> None:
+    """It is refused before anything runs."""
+    with pytest.raises(InvalidOptionError) as error:
+        timeline(lambda: pytest.fail("it ran"), n_warmup=-1)
+    assert str(error.value) == "n_warmup=-1; it must be at least 0"
+
+
+def test_marks_of_a_real_gpu_come_from_the_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a machine to ask, calls of torch.cuda are noted and found again by their time."""
+    call = HostCall("other", "cudaEventRecord", 4_000, 5_000, 0, 2)
+    launch = HostCall("launch", "cudaLaunchKernel", 1_000, 2_000, 0, 1)
+    kernel = ActivityRecord(
+        "kernel", "void at::native::fill<4>(int)", 3_000, 9_000, 7, correlation=1
+    )
+    found = Records((kernel,), (launch, call), "measured", "NVIDIA H200", 1)
+    note = Note("event", 5_500, (0, 0))
+    monkeypatch.setattr(profiling, "capture", lambda _work: found)
+    monkeypatch.setattr(_capture, "numbers_of", lambda _streams: {(0, 0): (0, 7)})
+    seen = _recorded_on_a_real_gpu(monkeypatch, note)
+    assert [mark.stream for mark in seen.marks] == [(0, 7)]
+    assert seen.records is found
+
+
+def _recorded_on_a_real_gpu(monkeypatch: pytest.MonkeyPatch, note: Note) -> _capture._Recorded:
+    """Run nothing as if on a CUDA GPU, with this note."""
+
+    class Heard(_capture.Notes):
+        def __init__(self, clock: object) -> None:
+            super().__init__(clock)  # type: ignore[arg-type]  # passed on
+            self.notes.append(note)
+
+    monkeypatch.setattr(_capture, "Notes", Heard)
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: True, raising=False)
+    return _capture._recorded(lambda: None, None)

@@ -1,0 +1,159 @@
+"""The exported trace keeps the rules of the Trace Event Format, so that Perfetto opens it."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpulab.tracing import CounterSeries, Timeline
+from tests.support.spans import host, mark, work
+
+TIMELINE = Timeline(
+    (
+        host("launch", 0, 5, 1, name='launch "a" <b>'),
+        work(7, 9, 0, 1, size_bytes=64, engine="copy in"),
+        work(8, 12, 0, 1),
+        host("host", 13, 14, 2),
+        mark("event", 15, 15, 0, 2),
+        mark("wait", 8, 15, 1, 3, waits_for=2),
+        host("wait", 6, 20, 4, waits_for=1),
+        work(0, 1, 0, device=1),
+    ),
+    "virtual",
+    "NVIDIA H200",
+    (CounterSeries("memory", "B", 0, (0.0, 3e-6), (512.0, 0.0)),),
+)
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> dict[str, Any]:
+    """Write the trace and read it back."""
+    path = TIMELINE.to_chrome_trace(tmp_path / "trace.json")
+    assert path == tmp_path / "trace.json"
+    read: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return read
+
+
+@pytest.fixture
+def events(content: dict[str, Any]) -> list[Event]:
+    """Return the events of the trace."""
+    found: list[Event] = content["traceEvents"]
+    return found
+
+
+def of(events: list[Event], phase: str) -> list[Event]:
+    """Return the events of one phase."""
+    return [event for event in events if event["ph"] == phase]
+
+
+def test_trace_is_an_object_with_events(content: dict[str, Any]) -> None:
+    """It says where the numbers come from."""
+    assert content["displayTimeUnit"] == "ns"
+    assert content["otherData"] == {"device": "NVIDIA H200", "place": "virtual NVIDIA H200"}
+    assert {event["ph"] for event in content["traceEvents"]} == set("MXsfC")
+
+
+def test_every_event_has_what_the_format_asks_for(events: list[Event]) -> None:
+    """Phase, process, thread, name and time; times are microseconds."""
+    for event in events:
+        assert {"ph", "pid", "tid", "name", "ts"} <= set(event)
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert event["ts"] >= 0
+
+
+def test_processes_and_threads_are_named(events: list[Event]) -> None:
+    """Host and devices are processes, in this order; each row of a lane is a thread."""
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert names == {
+        1: "host",
+        2: "cuda:0 (virtual NVIDIA H200)",
+        3: "cuda:1 (virtual NVIDIA H200)",
+    }
+    threads = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert threads == ["host", "host (2)", "stream 0", "stream 0 (2)", "stream 1", "stream 0"]
+    named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+    assert {(event["pid"], event["tid"]) for event in of(events, "X")} == named
+    sorted_by = [e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"]
+    assert sorted_by == [1, 2, 3]
+
+
+def test_spans_are_complete_events(events: list[Event]) -> None:
+    """With the times of the spans, and what else is known of them."""
+    copy = of(events, "X")[1]
+    assert (copy["name"], copy["cat"], copy["ts"], copy["dur"]) == ("copy", "copy", 7, 2)
+    assert copy["args"] == {"stream": 0, "engine": "copy in", "correlation": 1, "size_bytes": 64}
+    assert of(events, "X")[0]["name"] == 'launch "a" <b>'
+    assert len(of(events, "X")) == len(TIMELINE.spans)
+
+
+def test_moments_last_a_nanosecond(events: list[Event], tmp_path: Path) -> None:
+    """A slice without length could have no arrow; the first moment is at zero all the same."""
+    moments = [event for event in of(events, "X") if event["cat"] == "event"]
+    assert [(event["ts"], event["dur"]) for event in moments] == [(14.999, 0.001)]
+    first = Timeline((mark("event", 0, 0, 0, 1),), "virtual", "NVIDIA H200")
+    (moment,) = of(
+        json.loads(first.to_chrome_trace(tmp_path / "t.json").read_text())["traceEvents"], "X"
+    )
+    assert (moment["ts"], moment["dur"]) == (0, 0.001)
+
+
+def test_slices_of_a_thread_do_not_cross(events: list[Event]) -> None:
+    """In one thread a slice ends before the next begins."""
+    by_thread: dict[tuple[int, int], list[Event]] = {}
+    for event in of(events, "X"):
+        if event["cat"] != "event":
+            by_thread.setdefault((event["pid"], event["tid"]), []).append(event)
+    for slices in by_thread.values():
+        slices.sort(key=lambda event: event["ts"])
+        for one, other in pairwise(slices):
+            assert one["ts"] + one["dur"] <= other["ts"]
+
+
+def test_arrows_begin_and_end_inside_slices(events: list[Event]) -> None:
+    """Each start has one end with its name, category and number, not earlier; both hit a slice."""
+    starts, ends = of(events, "s"), of(events, "f")
+    assert Counter(event["cat"] for event in starts) == {"launch": 2, "record": 1, "wait": 2}
+    assert [(e["id"], e["cat"], e["name"]) for e in starts] == [
+        (e["id"], e["cat"], e["name"]) for e in ends
+    ]
+    assert len({event["id"] for event in starts}) == len(starts)
+    for start, end in zip(starts, ends, strict=True):
+        assert start["ts"] <= end["ts"]
+        assert end["bp"] == "e"
+        for event in (start, end):
+            assert any(
+                (each["pid"], each["tid"]) == (event["pid"], event["tid"])
+                and each["ts"] <= event["ts"] < each["ts"] + each["dur"]
+                for each in of(events, "X")
+            )
+
+
+def test_arrow_that_would_go_back_is_left_out(tmp_path: Path) -> None:
+    """A wait that was over before what it waited for has none."""
+    spans = (work(10, 12, 0, 1), host("wait", 0, 5, 2, waits_for=1))
+    path = Timeline(spans, "virtual", "NVIDIA H200").to_chrome_trace(tmp_path / "t.json")
+    assert of(json.loads(path.read_text())["traceEvents"], "s") == []
+
+
+def test_counters(events: list[Event]) -> None:
+    """Queue depth and memory are counters of their device, at each change."""
+    counters = [
+        (event["pid"], event["name"], event["ts"], event["args"]) for event in of(events, "C")
+    ]
+    assert counters == [
+        (2, "queue depth", 5, {"launches": 1}),
+        (2, "queue depth", 12, {"launches": 0}),
+        (2, "memory", 0, {"B": 512}),
+        (2, "memory", 3, {"B": 0}),
+    ]
+
+
+def test_empty_timeline_can_be_exported(tmp_path: Path) -> None:
+    """A trace without events is a trace."""
+    path = Timeline((), "virtual", "NVIDIA H200").to_chrome_trace(str(tmp_path / "t.json"))
+    assert json.loads(path.read_text())["traceEvents"] == []

@@ -1,0 +1,116 @@
+"""Events and waits that a program makes through torch.cuda, noted and found among the calls."""
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.profiling import HostCall
+from gpulab.tracing._cuda_events import EventNote, Note, Notes, marks
+
+SEVEN, SIDE = (0, 0), (0, 1234)
+NUMBERS = {SEVEN: (0, 7), SIDE: (0, 13)}
+
+
+def call(name: str, end_ns: int, number: int) -> HostCall:
+    """Make a call of the host that took a microsecond."""
+    return HostCall("other", name, end_ns - 1_000, end_ns, 0, number)
+
+
+def test_notes_of_a_program() -> None:
+    """Records, waits of streams and waits of the host are noted in their order, with the time."""
+    times = iter(range(100))
+    with gpulab.virtual_gpu("H200"):
+        notes = Notes(lambda: next(times))
+        side, event, unused = torch.cuda.Stream(), torch.cuda.Event(), torch.cuda.Event()
+        with notes.listening():
+            event.record()
+            side.wait_event(event)
+            side.wait_event(unused)
+            event.synchronize()
+            side.synchronize()
+            torch.cuda.synchronize()
+            unused.synchronize()
+        event.record()
+        main, other = (0, 0), (0, side.cuda_stream)
+    recorded = Note("event", 0, main)
+    assert notes.notes == [
+        recorded,
+        Note("wait", 1, other, recorded),
+        Note("host waits for event", 2, None, recorded),
+        Note("host waits for stream", 3, other),
+        Note("host waits for event", 4),
+    ]
+    assert set(notes.streams) == {main, other}
+
+
+def test_what_is_no_wait_is_not_noted() -> None:
+    """Reading memory, keeping it and going backward make no note."""
+    notes = Notes(lambda: 0)
+    notes.host_reads(torch.ones(1), "numpy")
+    notes.is_kept(torch.ones(1), None)  # type: ignore[arg-type]  # not looked at
+    with notes.backward():
+        pass
+    assert notes.notes == []
+
+
+def test_marks_are_found_by_name_and_time() -> None:
+    """A note belongs to the last call of its kind that had ended by then."""
+    first = Note("event", 11_000, SEVEN)
+    notes = [
+        first,
+        Note("wait", 21_000, SIDE, first),
+        Note("host waits for event", 31_000, None, first),
+        Note("host waits for stream", 41_000, (0, 99)),
+    ]
+    calls = [
+        call("cudaEventRecord", 5_000, 1),
+        call("cudaEventRecordWithFlags", 10_000, 2),
+        call("cudaLaunchKernel", 10_900, 3),
+        call("cudaStreamWaitEvent", 20_000, 4),
+        call("cudaEventSynchronize", 30_000, 5),
+        call("cudaStreamSynchronize", 40_000, 6),
+    ]
+    assert marks(notes, calls, NUMBERS) == [
+        EventNote("event", 2, (0, 7)),
+        EventNote("wait", 4, (0, 13), awaited=2),
+        EventNote("host waits for event", 5, awaited=2),
+        EventNote("host waits for stream", 6),
+    ]
+
+
+@pytest.mark.parametrize(("end_ns", "is_found"), [(16_000, True), (16_001, False)])
+def test_clocks_may_differ_a_little(end_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
+    """A call may seem to end 5 µs after its note, and not more."""
+    found = marks([Note("event", 11_000, SEVEN)], [call("cudaEventRecord", end_ns, 1)], NUMBERS)
+    assert bool(found) is is_found
+
+
+@pytest.mark.parametrize(("after_ns", "is_found"), [(110_000, True), (110_001, False)])
+def test_old_calls_are_not_taken(after_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
+    """A call that ended more than 100 µs before its note is another one."""
+    found = marks([Note("event", after_ns, SEVEN)], [call("cudaEventRecord", 10_000, 1)], NUMBERS)
+    assert bool(found) is is_found
+
+
+def test_no_call_is_used_twice() -> None:
+    """Two notes that are close take the two calls in turn, the later one first."""
+    notes = [Note("event", 11_000, SEVEN), Note("event", 12_000, SIDE)]
+    calls = [call("cudaEventRecord", 10_000, 1), call("cudaEventRecord", 20_000, 2)]
+    assert [mark.correlation for mark in marks(notes, calls, NUMBERS)] == [1]
+    calls = [call("cudaEventRecord", 10_000, 1), call("cudaEventRecord", 11_900, 2)]
+    assert marks(notes, calls, NUMBERS) == [
+        EventNote("event", 1, (0, 7)),
+        EventNote("event", 2, (0, 13)),
+    ]
+
+
+def test_what_is_captured_is_not_found() -> None:
+    """It runs when its graph does, and not now."""
+    calls = [
+        call("cudaStreamBeginCapture", 8_000, 1),
+        call("cudaEventRecord", 10_000, 2),
+        call("cudaStreamEndCapture", 30_000, 3),
+        call("cudaEventRecord", 50_000, 4),
+    ]
+    notes = [Note("event", 11_000, SEVEN), Note("event", 51_000, SEVEN)]
+    assert [mark.correlation for mark in marks(notes, calls, NUMBERS)] == [4]

@@ -1,0 +1,148 @@
+"""The static picture has the lanes, arrows and series of the one to zoom, and reads as text."""
+
+from dataclasses import replace
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure as Canvas
+
+from gpulab.errors import InvalidOptionError
+from gpulab.plots import draw_timeline, timeline
+from gpulab.tracing import SPAN_KINDS, CounterSeries, Timeline
+from gpulab.tracing._figure import MAX_ARROWS, looks_of_kinds
+from tests.support.spans import US, host, mark, work
+
+SHOWN = Timeline(
+    (
+        host("launch", 100, 110, 1),
+        work(115, 180, 0, 1, name="matmul"),
+        mark("event", 180, 180, 0, 2),
+        mark("wait", 130, 180, 7, 3, waits_for=2),
+        host("wait", 110, 190, 4, waits_for=1),
+        host("host", 190, 191, 2),
+    ),
+    "virtual",
+    "NVIDIA H200",
+    (CounterSeries("memory", "B", 0, (0.0, 150 * US), (1024.0, 512.0)),),
+)
+
+
+@pytest.fixture
+def ax() -> Axes:
+    """Make axes that nobody shows."""
+    return Canvas().add_subplot()
+
+
+def rows(ax: Axes) -> list[str]:
+    """Return the labels of the rows."""
+    return [tick.get_text() for tick in ax.get_yticklabels()]
+
+
+def test_rows_from_top_to_bottom(ax: Axes) -> None:
+    """Host, streams, and the series with their greatest values."""
+    timeline(SHOWN, ax)
+    assert rows(ax) == [
+        *["host", "stream 0", "stream 7"],
+        *["compute (≤ 1)", "queue depth (≤ 1)", "memory (≤ 1.00 KiB)"],
+    ]
+    assert ax.get_ylim() == (5.5, -0.5)
+
+
+def test_series_of_two_devices_are_named(ax: Axes) -> None:
+    """After the device."""
+    timeline(replace(SHOWN, spans=(*SHOWN.spans, work(100, 110, 0, device=1))), ax)
+    assert "cuda:1 compute (≤ 1)" in rows(ax)
+
+
+def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
+    """It stands beside the middle of them."""
+    timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax)
+    assert list(ax.get_yticks())[:2] == [0.5, 2]
+
+
+def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
+    """Counted from the first span; colour and hatch tell the kind."""
+    timeline(SHOWN, ax)
+    kinds = {
+        (look.colour.lower(), look.hatch): kind
+        for kind, look in zip(SPAN_KINDS, looks_of_kinds(), strict=True)
+    }
+    found = set()
+    for bars in ax.collections[:6]:
+        box = bars.get_paths()[0].get_extents()
+        kind = kinds[to_hex(bars.get_facecolor()[0]), bars.get_hatch()]
+        found.add((kind, round(box.x0), round(box.x1), round((box.y0 + box.y1) / 2)))
+    assert found == {
+        ("launch", 0, 10, 0),
+        ("kernel", 15, 80, 1),
+        ("event", 80, 80, 1),
+        ("wait", 30, 80, 2),
+        ("wait", 10, 90, 0),
+        ("host", 90, 91, 0),
+    }
+
+
+def test_names_are_cut_to_the_room(ax: Axes) -> None:
+    """A short bar has the beginning of a long name, and one that is too short has none."""
+    name = "vectorized_elementwise_kernel"
+    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 114, name=name))
+    timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
+    assert [text.get_text() for text in ax.texts] == [name, "vector…"]
+
+
+def test_arrows(ax: Axes) -> None:
+    """From a launch to its work, and from what was awaited to the end of the wait."""
+    timeline(SHOWN, ax)
+    arrows = [text for text in ax.texts if text.get_text() == ""]
+    ends = [(*text.xyann, *text.xy) for text in arrows]  # type: ignore[attr-defined]  # annotations
+    assert ends == [
+        pytest.approx((10, 0.35, 15, 0.65)),
+        pytest.approx((80, 1.35, 80, 1.65)),
+        pytest.approx((80, 0.65, 90, 0.35)),
+    ]
+
+
+def test_too_many_arrows_are_left_out(ax: Axes) -> None:
+    """All of them, and the description says so."""
+    n = MAX_ARROWS + 1
+    launches = [host("launch", 10 * i, 10 * i + 1, i) for i in range(n)]
+    works = [work(10 * i + 2, 10 * i + 3, 0, i) for i in range(n)]
+    shown = Timeline((*launches, *works), "virtual", "NVIDIA H200")
+    timeline(shown, ax)
+    assert [text for text in ax.texts if text.get_text() == ""] == []
+    assert draw_timeline(shown).description.endswith(f"The {n} arrows are left out.")
+    fewer = replace(shown, spans=tuple(launches[:-1] + works[:-1]))
+    assert "left out" not in draw_timeline(fewer).description
+
+
+def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
+    """A value holds until the next one, and the last one to the end."""
+    timeline(SHOWN, ax)
+    (path,) = ax.collections[-1].get_paths()
+    box = path.get_extents()
+    assert (box.y0, box.y1) == pytest.approx((4.6, 5.4))
+    assert (box.x0, box.x1) == pytest.approx((-100, 91))
+
+
+def test_picture_reads_as_text() -> None:
+    """The description has the summary, and the table the spans."""
+    figure = draw_timeline(SHOWN)
+    assert figure.title == "Timeline (virtual NVIDIA H200)"
+    assert str(SHOWN.summary()) in figure.description
+    assert len(figure.frame) == len(SHOWN.spans)
+
+
+def test_thinned_picture_says_so() -> None:
+    """The note of the drawing is part of the description."""
+    spans = tuple(work(n, n + 0.5) for n in range(3_001))
+    shown = Timeline(spans, "virtual", "NVIDIA H200")
+    assert "3,001 spans, drawn as 3,000 bars" in draw_timeline(shown).description
+
+
+def test_nothing_cannot_be_drawn(ax: Axes) -> None:
+    """Who wants to show a timeline that may be empty shows the timeline itself."""
+    for function in (lambda empty: timeline(empty, ax), draw_timeline):
+        with pytest.raises(InvalidOptionError) as error:
+            function(replace(SHOWN, spans=()))
+        assert str(error.value) == "the timeline has no spans; there is nothing to draw"

@@ -1,0 +1,216 @@
+"""Records of host and device become spans; what they leave open is worked out from them."""
+
+import pytest
+
+from gpulab.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing import Span
+from gpulab.tracing._cuda_events import EventNote
+from gpulab.tracing._from_activity import spans_of
+
+ZERO = 5_000_000
+
+
+def call(  # noqa: PLR0913, PLR0917 # what a call consists of
+    kind: str, name: str, start: int, end: int, number: int, thread: int = 0
+) -> HostCall:
+    """Make a call of the host; times are in ns from the zero."""
+    return HostCall(kind, name, ZERO + start, ZERO + end, thread, number)
+
+
+def done(
+    start: int, end: int, number: int | None, stream: int = 7, **more: object
+) -> ActivityRecord:
+    """Make a record of a device."""
+    kind, name = str(more.pop("kind", "kernel")), str(more.pop("name", "k"))
+    return ActivityRecord(kind, name, ZERO + start, ZERO + end, stream, correlation=number, **more)  # type: ignore[arg-type]  # plain options
+
+
+def made(
+    records: list[ActivityRecord], calls: list[HostCall], *marks: EventNote
+) -> tuple[Span, ...]:
+    """Return the spans, with times in nanoseconds as seconds to look at."""
+    found = Records(tuple(records), tuple(calls), "measured", "NVIDIA H200")
+    return spans_of(found, marks, lambda name: name)[0]
+
+
+def ns(span: Span) -> tuple[int, int]:
+    """Return start and end in whole nanoseconds."""
+    return round(span.start_s * 1e9), round(span.end_s * 1e9)
+
+
+LAUNCH = call("launch", "cudaLaunchKernel", 0, 50, 1)
+
+
+def test_zero_is_the_first_start() -> None:
+    """It is told, so that other readings can be put beside the spans."""
+    found = Records((done(70, 90, 1),), (LAUNCH,), "measured", "NVIDIA H200")
+    spans, zero_ns = spans_of(found, [], str.upper)
+    assert zero_ns == ZERO
+    assert [(span.name, *ns(span)) for span in spans] == [
+        ("cudaLaunchKernel", 0, 50),
+        ("K", 70, 90),
+    ]
+
+
+def test_nothing_makes_no_spans() -> None:
+    """No records and no calls are no error."""
+    assert spans_of(Records((), (), "virtual", "NVIDIA H200"), [], str) == ((), 0)
+
+
+def test_launch_and_kernel() -> None:
+    """They share their number; the kernel keeps the multiprocessors busy."""
+    launch, kernel = made([done(70, 90, 1)], [LAUNCH])
+    assert (launch.kind, launch.lane, launch.correlation) == ("launch", "host", 1)
+    assert (kernel.kind, kernel.lane, kernel.correlation) == ("kernel", "stream 7", 1)
+    assert (kernel.stream, kernel.device, kernel.engine) == (7, 0, "compute")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "engine"),
+    [
+        ("Memcpy HtoD (Pinned -> Device)", "copy", "copy in"),
+        ("Memcpy DtoH (Device -> Pageable)", "copy", "copy out"),
+        ("Memcpy PtoP (Device -> Device)", "copy", "copy between GPUs"),
+        ("Memcpy DtoD (Device -> Device)", "copy", "compute"),
+        ("copy in", "copy", "copy in"),
+        ("copy out", "copy", "copy out"),
+        ("copy between GPUs", "copy", "copy between GPUs"),
+        ("Memset (Device)", "kernel", "compute"),
+        ("my HtoD kernel", "kernel", "compute"),
+    ],
+)
+def test_engines(name: str, kind: str, engine: str) -> None:
+    """Copies are told by the driver's names and by the model's; a fill is a kernel."""
+    record_kind = "memcpy" if kind == "copy" else "kernel"
+    (span,) = made([done(0, 5, None, kind=record_kind, name=name, size_bytes=64)], [])
+    assert (span.kind, span.engine, span.size_bytes) == (kind, engine, 64)
+
+
+def test_kinds_of_calls() -> None:
+    """What is neither launch nor wait is another call; questions are left out."""
+    calls = [
+        call("other", "cudaEventRecord", 0, 1, 1),
+        call("wait", "cudaStreamSynchronize", 2, 3, 2),
+        call("other", "cudaStreamIsCapturing", 4, 5, 3),
+    ]
+    assert [(span.kind, span.name) for span in made([], calls)] == [
+        ("host", "cudaEventRecord"),
+        ("wait", "cudaStreamSynchronize"),
+    ]
+
+
+def test_threads_of_the_host() -> None:
+    """The thread that waits at the end is the main one; the others are numbered."""
+    calls = [
+        call("launch", "cudaLaunchKernel", 0, 1, 1, thread=33),
+        call("launch", "cudaLaunchKernel", 2, 3, 2, thread=11),
+        call("wait", "cudaDeviceSynchronize", 4, 5, 3, thread=11),
+    ]
+    assert [span.lane for span in made([], calls)] == ["host thread 2", "host", "host"]
+
+
+def test_lanes_of_two_devices() -> None:
+    """Streams of several devices are told apart."""
+    spans = made([done(0, 1, None), done(2, 3, None, device=1)], [])
+    assert [span.lane for span in spans] == ["cuda:0 stream 7", "cuda:1 stream 7"]
+
+
+RECORD = call("other", "cudaEventRecord", 60, 62, 2)
+WAIT = call("other", "cudaStreamWaitEvent", 63, 65, 3)
+
+
+def test_event_is_reached_when_the_work_before_it_is_done() -> None:
+    """Or when it was recorded, if that was later; work launched later does not count."""
+    later = done(400, 500, 9)
+    event = EventNote("event", 2, (0, 7))
+    spans = made([done(70, 90, 1), later], [LAUNCH, RECORD], event)
+    (found,) = [span for span in spans if span.kind == "event"]
+    assert (found.name, found.lane, found.correlation) == ("event", "stream 7", 2)
+    assert ns(found) == (90, 90)
+    (found,) = [s for s in made([done(52, 55, 1)], [LAUNCH, RECORD], event) if s.kind == "event"]
+    assert ns(found) == (62, 62)
+    (found,) = [s for s in made([], [LAUNCH, RECORD], event) if s.kind == "event"]
+    assert ns(found) == (62, 62)
+
+
+def test_event_with_a_known_time() -> None:
+    """The model knows when it was, to the nanosecond."""
+    spans = made(
+        [done(70, 90, 1)], [LAUNCH, RECORD], EventNote("event", 2, (0, 7), at_ns=ZERO + 91)
+    )
+    assert [ns(span) for span in spans if span.kind == "event"] == [(91, 91)]
+
+
+def test_stream_waits_from_its_own_work_to_the_event() -> None:
+    """It waits for the event, and what comes after the wait in the stream is behind it."""
+    event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
+    again = call("other", "cudaEventRecord", 66, 68, 4)
+    marks = (wait, event, EventNote("event", 4, (0, 13)))
+    spans = made([done(70, 90, 1)], [LAUNCH, RECORD, WAIT, again], *marks)
+    (found,) = [span for span in spans if span.kind == "wait"]
+    assert (found.name, found.lane, found.waits_for) == ("wait for event", "stream 13", 2)
+    assert ns(found) == (65, 90)
+    assert [ns(span) for span in spans if span.kind == "event"] == [(90, 90), (90, 90)]
+
+
+def test_wait_for_what_is_done_takes_no_time() -> None:
+    """The stream came to it too late to wait."""
+    event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
+    spans = made([done(51, 55, 1)], [LAUNCH, RECORD, WAIT], event, wait)
+    assert [ns(span) for span in spans if span.kind == "wait"] == [(65, 65)]
+
+
+def test_marks_without_a_stream_are_not_drawn() -> None:
+    """Where the driver's number of the stream is not known, there is no lane."""
+    spans = made([done(70, 90, 1)], [LAUNCH, RECORD], EventNote("event", 2, None))
+    assert [span.kind for span in spans] == ["launch", "host", "kernel"]
+
+
+def awaited(name: str, *marks: EventNote, start: int = 80, before: int = 9) -> int | None:
+    """Return what a wait of the host waited for, with work on streams 7 and 13 under way."""
+    records = [done(70, 190, 1), done(100, 150, 5, stream=13), done(300, 400, 8)]
+    calls = [
+        LAUNCH,
+        RECORD,
+        call("launch", "cudaLaunchKernel", 66, 70, 5),
+        call("wait", name, start, 200, before),
+        call("launch", "cudaLaunchKernel", 250, 260, 12),
+    ]
+    spans = made(records, calls, *marks)
+    (found,) = [span for span in spans if span.kind == "wait"]
+    return found.waits_for
+
+
+def test_wait_for_the_device() -> None:
+    """It waits for what ends last of all that was launched before it."""
+    assert awaited("cudaDeviceSynchronize", before=7) == 1
+    assert awaited("cudaDeviceSynchronize", before=9) == 8
+
+
+def test_wait_for_a_stream() -> None:
+    """It waits for that stream's last work, if it was noted which stream."""
+    assert (
+        awaited("cudaStreamSynchronize", EventNote("host waits for stream", 7, (0, 13)), before=7)
+        == 5
+    )
+    assert (
+        awaited("cudaStreamSynchronize", EventNote("host waits for stream", 7, (0, 21)), before=7)
+        is None
+    )
+
+
+def test_wait_for_a_stream_that_nobody_noted() -> None:
+    """A copy that blocks waits for what was launched last."""
+    assert awaited("cudaStreamSynchronize", before=7) == 5
+
+
+def test_wait_for_an_event() -> None:
+    """It waits for the record of the event."""
+    event, wait = EventNote("event", 2, (0, 7)), EventNote("host waits for event", 7, awaited=2)
+    assert awaited("cudaEventSynchronize", event, wait, before=7) == 2
+
+
+def test_wait_that_came_too_late() -> None:
+    """What was done before the call was not waited for."""
+    assert awaited("cudaDeviceSynchronize", start=195, before=7) is None
+    assert made([], [call("wait", "cudaDeviceSynchronize", 0, 5, 1)])[0].waits_for is None

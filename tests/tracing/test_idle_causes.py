@@ -1,0 +1,181 @@
+"""Why a device stood still: each cause in the smallest timeline that shows it."""
+
+import pytest
+
+from gpulab.tracing import Span
+from gpulab.tracing._idle_causes import CAUSES, Gap, gaps, merged
+from tests.support.spans import US, host, mark, work
+
+AHEAD = host("launch", -20, -15, 2)  # its work was in the queue before the gap
+
+
+def only(spans: list[Span]) -> Gap:
+    """Return the one gap, with times in microseconds to look at."""
+    (gap,) = gaps(spans)
+    assert gap.cause in CAUSES
+    return gap
+
+
+def before(*others: Span, **options: object) -> list[Span]:
+    """Return a work, a gap from 10 to 30 µs, and a second work with the number 2."""
+    return [work(0, 10, 0, 1), work(30, 40, 0, 2, **options), *others]
+
+
+def test_late_launch() -> None:
+    """The host did nothing that holds it up."""
+    gap = only(before(host("launch", 20, 27, 2, name="cudaLaunchKernel")))
+    assert (gap.start_s, gap.end_s, gap.duration_s) == (10 * US, 30 * US, pytest.approx(20 * US))
+    assert (gap.cause, gap.detail) == ("host late", "cudaLaunchKernel for kernel came late")
+    assert (gap.lane, gap.device) == ("cuda:0", 0)
+
+
+def test_launch_that_returns_after_its_work_began() -> None:
+    """It was late all the same."""
+    assert only(before(host("launch", 20, 35, 2))).cause == "host late"
+
+
+def test_wait_of_the_host() -> None:
+    """While the host waited, nothing could get into the queue."""
+    spans = before(host("wait", 5, 13, name="cudaDeviceSynchronize"), host("launch", 20, 27, 2))
+    gap = only(spans)
+    assert (gap.cause, gap.detail) == ("synchronize", "the host was in cudaDeviceSynchronize")
+
+
+def test_wait_that_was_over_before_the_gap() -> None:
+    """It did not cause it."""
+    assert only(before(host("wait", 5, 9), host("launch", 20, 27, 2))).cause == "host late"
+
+
+def test_other_call_of_the_host() -> None:
+    """One that took most of the time until the launch is named."""
+    gap = only(before(host("host", 11, 19, name="cudaMalloc"), host("launch", 20, 27, 2)))
+    assert (gap.cause, gap.detail) == ("host call", "the host was in cudaMalloc")
+
+
+def test_short_call_of_the_host() -> None:
+    """One that took less than half of that time is not the cause."""
+    assert only(before(host("host", 11, 15), host("launch", 20, 27, 2))).cause == "host late"
+
+
+def test_other_launch_of_the_host() -> None:
+    """A host that launches is at its own work, so it is late and not held up."""
+    other = host("launch", 11, 19, 9, name="cudaLaunchKernel")
+    assert only(before(other, host("launch", 20, 27, 2))).cause == "host late"
+
+
+def test_call_of_another_thread() -> None:
+    """What another thread does holds nobody up."""
+    other = Span("host", "cudaMalloc", "host thread 2", 11 * US, 19 * US)
+    assert only(before(other, host("launch", 20, 27, 2))).cause == "host late"
+
+
+def test_copy_that_blocks_the_host() -> None:
+    """The call of the copy before came back only when it was done."""
+    call = host("launch", 0, 12, 1, name="cudaMemcpyAsync")
+    gap = only(before(call, host("launch", 20, 27, 2)))
+    assert (gap.cause, gap.detail) == ("blocking copy", "the host was in cudaMemcpyAsync")
+
+
+def test_copy_that_does_not_block_the_host() -> None:
+    """Its call came back while it ran, on another stream."""
+    call = host("launch", 5, 12, 9, name="cudaMemcpyAsync")
+    spans = before(call, host("launch", 20, 27, 2), work(9, 40, 1, 9, engine="copy in"))
+    assert only(spans).cause == "host late"
+
+
+def test_copy_that_the_host_must_prepare() -> None:
+    """Pageable memory goes through the host, which was at it when the device ran dry."""
+    name = "Memcpy HtoD (Pageable -> Device)"
+    call = host("launch", 5, 29, 2, name="cudaMemcpyAsync")
+    gap = only(before(call, engine="copy in", name=name))
+    assert (gap.cause, gap.detail) == (
+        "blocking copy",
+        f"the host prepared {name} in cudaMemcpyAsync",
+    )
+
+
+def test_copy_of_pinned_memory_is_only_late() -> None:
+    """Its call may be under way as the device runs dry, and prepares nothing."""
+    call = host("launch", 5, 29, 2, name="cudaMemcpyAsync")
+    assert only(before(call, engine="copy in")).cause == "host late"
+
+
+def test_event_of_another_stream() -> None:
+    """The launch was in time; the stream waited."""
+    spans = before(
+        AHEAD,
+        mark("wait", 10, 28, 0, 3, waits_for=4),
+        mark("event", 28, 28, 1, 4),
+    )
+    gap = only(spans)
+    assert (gap.cause, gap.detail) == ("event", "waited for an event of stream 1")
+
+
+def test_event_that_nobody_saw() -> None:
+    """Then the stream is not named."""
+    gap = only(before(AHEAD, mark("wait", 10, 28, 0, 3, waits_for=4)))
+    assert gap.detail == "waited for an event"
+
+
+def test_event_that_was_done_already() -> None:
+    """The stream did not wait, whatever the device took to see it."""
+    spans = before(AHEAD, mark("wait", 10, 11, 0, 3, waits_for=4), mark("event", 8, 8, 1, 4))
+    assert only(spans).cause == "device"
+
+
+def test_engine_in_use() -> None:
+    """Another stream's copy ended just before; the stream's gap is no gap of the device."""
+    spans = [
+        work(0, 10, 0, 1, engine="copy in"),
+        work(5, 29, 1, 5, engine="copy in", name="large"),
+        work(30, 40, 0, 2, engine="copy in"),
+        AHEAD,
+    ]
+    device, stream = gaps(spans)[1], gaps(spans)[0]
+    assert (stream.cause, stream.detail) == (
+        "engine busy",
+        "large of stream 1 used the engine for copy in",
+    )
+    assert (stream.lane, stream.device) == ("stream 0", None)
+    assert (device.start_s, device.end_s, device.device) == (29 * US, 30 * US, 0)
+
+
+def test_other_work_that_ended_long_before() -> None:
+    """It was not what was waited for."""
+    spans = [work(0, 10, 0, 1), work(5, 25, 1, 5), work(30, 40, 0, 2), AHEAD]
+    assert {gap.cause for gap in gaps(spans)} == {"device"}
+
+
+def test_other_device_does_not_hold_up() -> None:
+    """Each device has engines of its own."""
+    spans = [*before(AHEAD), work(0, 29, 5, 9, device=1)]
+    assert only(spans).cause == "device"
+
+
+def test_nothing_held_it_up() -> None:
+    """Everything was ready."""
+    gap = only(before(AHEAD))
+    assert (gap.cause, gap.detail) == ("device", "from one work to the next")
+    assert only([work(0, 10), work(30, 40)]).cause == "device"
+
+
+def test_last_release_is_the_cause() -> None:
+    """Of a late launch and a later event the event decides, and the other way round."""
+    event = mark("event", 28, 28, 1, 4)
+    wait = mark("wait", 10, 28, 0, 3, waits_for=4)
+    assert only(before(host("launch", 11, 20, 2), wait, event)).cause == "event"
+    early = mark("event", 12, 12, 1, 4)
+    wait = mark("wait", 10, 12, 0, 3, waits_for=4)
+    assert only(before(host("launch", 11, 20, 2), wait, early)).cause == "host late"
+
+
+def test_work_side_by_side_leaves_no_gap() -> None:
+    """A long work covers the pauses of others, for the device."""
+    spans = [work(0, 100, 1), work(5, 10, 0), work(20, 30, 0), work(100, 110, 0)]
+    assert [(gap.lane, gap.device) for gap in gaps(spans)] == [("stream 0", None)] * 2
+
+
+def test_union_of_intervals() -> None:
+    """Touching ones are one; one inside another adds nothing."""
+    assert merged([(5, 6), (0, 2), (1, 3), (3, 4), (1, 2)]) == [(0, 4), (5, 6)]
+    assert merged([(0, 9), (1, 2)]) == [(0, 9)]

@@ -1,0 +1,80 @@
+"""Where spans are drawn: lanes from top to bottom, rows where they overlap, series below."""
+
+from gpulab.tracing import CounterSeries, Lane, Span, layout, series_of
+from gpulab.tracing._lanes import engine_use
+from tests.support.spans import US, host, mark, work
+
+
+def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
+    """However the spans are ordered."""
+    spans = [
+        Span("kernel", "k", "cuda:1 stream 0", 0, 1, 0, 1),
+        work(0, 1, 13),
+        work(0, 1, 7),
+        Span("host", "h", "host thread 2", 0, 1),
+        host("host", 0, 1),
+    ]
+    placed = layout(spans)
+    assert [lane.name for lane in placed.lanes] == [
+        *["host", "host thread 2", "stream 7", "stream 13", "cuda:1 stream 0"]
+    ]
+    assert placed.rows == (4, 3, 2, 1, 0)
+    assert [lane.device for lane in placed.lanes] == [None, None, 0, 0, 1]
+    assert placed.n_rows == 5
+
+
+def test_streams_are_ordered_by_number_not_by_name() -> None:
+    """Stream 10 comes after stream 7."""
+    lanes = layout([work(0, 1, 10), work(0, 1, 7)]).lanes
+    assert [lane.name for lane in lanes] == ["stream 7", "stream 10"]
+
+
+def test_what_overlaps_goes_down_a_row() -> None:
+    """A row is used again as soon as it is free."""
+    placed = layout([work(0, 10), work(5, 8), work(8, 9), work(10, 11)])
+    assert placed.rows == (0, 1, 1, 0)
+    assert placed.lanes == (Lane("stream 0", 0, 0, 2),)
+
+
+def test_moments_take_no_room() -> None:
+    """An event stays in the first row, and pushes nothing down."""
+    placed = layout([work(0, 10), mark("event", 5, 5, 0, 1), work(10, 20)])
+    assert placed.rows == (0, 0, 0)
+
+
+def test_rows_of_a_lane_are_limited() -> None:
+    """What overlaps more than eightfold is drawn on top of one another."""
+    placed = layout([work(n, 100) for n in range(12)])
+    assert max(placed.rows) == 7
+    assert placed.n_rows == 8
+
+
+def test_nothing_has_no_rows() -> None:
+    """An empty timeline is no error."""
+    assert (layout([]).lanes, layout([]).rows) == ((), ())
+
+
+def test_engines_count_what_runs_at_once() -> None:
+    """In the order of the engines; what has none is left out."""
+    spans = [work(0, 10, engine="copy out"), work(0, 10), work(5, 15, 1), host("host", 0, 20)]
+    compute, copy_out = engine_use(spans)
+    assert (compute.name, compute.times_s, compute.values) == (
+        "compute",
+        (0, 5 * US, 10 * US, 15 * US),
+        (1, 2, 1, 0),
+    )
+    assert copy_out.name == "copy out"
+
+
+def test_series_are_grouped_by_device() -> None:
+    """Engines, queue and memory of one device stand together."""
+    spans = [host("launch", 0, 1, 1), work(1, 2, 0, 1, device=1), work(1, 2)]
+    memory = [CounterSeries("memory", "B", device, (0.0,), (1.0,)) for device in (0, 1)]
+    found = [(series.device, series.name) for series in series_of(spans, memory)]
+    assert found == [
+        (0, "compute"),
+        (0, "memory"),
+        (1, "compute"),
+        (1, "queue depth"),
+        (1, "memory"),
+    ]

@@ -1,0 +1,62 @@
+"""A double buffer on an H200, recorded through the driver: what must hold for real timelines."""
+
+from pathlib import Path
+
+import pytest
+
+from gpulab.plots import draw_timeline
+from gpulab.tracing import Timeline, links
+from gpulab.tracing._widget import content
+
+COPIES, KERNELS = 6, 12
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Timeline:
+    """Read the timeline of six steps, each a copy on one stream and two products on another."""
+    path = Path(__file__).parents[1] / "data" / "timeline-h200.json"
+    return Timeline.from_json(path.read_text("utf-8"))
+
+
+def test_all_work_is_there(recorded: Timeline) -> None:
+    """Every copy and every kernel has a launch that began before it."""
+    works = [span for span in recorded.spans if span.is_work]
+    assert len(works) == COPIES + KERNELS
+    arrows = [link for link in links(recorded.spans) if link.kind == "launch"]
+    assert len(arrows) == COPIES + KERNELS
+    for arrow in arrows:
+        assert recorded.spans[arrow.source].start_s < recorded.spans[arrow.target].start_s
+
+
+def test_waits_end_with_what_they_wait_for(recorded: Timeline) -> None:
+    """Each of the twelve waits of a stream is for an event of the other one."""
+    arrows = [link for link in links(recorded.spans) if link.kind == "wait"]
+    waits = [(recorded.spans[link.source], recorded.spans[link.target]) for link in arrows]
+    in_streams = [(event, wait) for event, wait in waits if not wait.is_on_host]
+    assert len(in_streams) == 2 * COPIES
+    for event, wait in in_streams:
+        assert event.kind == "event"
+        assert event.lane != wait.lane
+        assert event.end_s <= wait.end_s
+
+
+def test_summary_of_the_double_buffer(recorded: Timeline) -> None:
+    """Busy nearly all the time, four fifths of the possible overlap, and why not more."""
+    summary = recorded.summary()
+    (share,) = summary.devices
+    assert share.busy_s / summary.window_s == pytest.approx(0.954, abs=0.001)
+    assert share.overlap_achieved == pytest.approx(0.83, abs=0.01)
+    assert {(gap.cause, gap.detail) for gap in summary.gaps[:4]} == {
+        ("event", "waited for an event of stream 7")
+    }
+
+
+def test_pictures_show_the_same(recorded: Timeline) -> None:
+    """Both have the lanes and the series of the timeline, and say where it is from."""
+    names = ["host", "stream 7", "stream 17", "compute", "copy in", "queue depth", "memory"]
+    sent = content(recorded, recorded.summary())
+    assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names
+    assert sent["place"] == "NVIDIA H200, recorded"
+    description = draw_timeline(recorded).description
+    assert f"the rows {', '.join(names[:3])}, compute (≤ 1)" in description
+    assert "NVIDIA H200, recorded" in description

@@ -1,0 +1,94 @@
+"""What a timeline is made of refuses what cannot be, and comes back from JSON."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.tracing import CounterSeries, Span, Timeline
+from tests.support.spans import host, work
+
+MEMORY = CounterSeries("memory", "B", 0, (0.0, 1e-6), (512.0, 0.0))
+TIMELINE = Timeline(
+    (
+        host("launch", 0, 5, 1),
+        work(7, 9, number=1, size_bytes=64, engine="copy in"),
+        host("wait", 6, 12, 2, waits_for=1),
+    ),
+    "virtual",
+    "NVIDIA H200",
+    (MEMORY,),
+    3,
+)
+
+
+def test_engine_must_be_one_of_the_four() -> None:
+    """The message names them all."""
+    with pytest.raises(UnknownNameError) as error:
+        replace(TIMELINE.spans[1], engine="copy inn")
+    assert str(error.value) == (
+        "unknown engine 'copy inn'; did you mean 'copy in'? "
+        "Known: compute, copy between GPUs, copy in, copy out"
+    )
+
+
+def test_series_has_a_value_for_each_time() -> None:
+    """Otherwise nobody knows which belongs to which."""
+    with pytest.raises(InvalidOptionError) as error:
+        CounterSeries("memory", "B", 0, (0.0,), ())
+    assert str(error.value) == "1 times and 0 values; a series has one value for each time"
+
+
+def test_series_goes_forward() -> None:
+    """Times that are equal are allowed, earlier ones are not."""
+    CounterSeries("memory", "B", 0, (1.0, 1.0), (0.0, 1.0))
+    with pytest.raises(InvalidOptionError) as error:
+        CounterSeries("memory", "B", 0, (1.0, 0.5), (0.0, 1.0))
+    assert str(error.value) == (
+        "times_s goes from 1.0 to 0.5; give the readings in the order of their times"
+    )
+
+
+def test_largest_of_a_series() -> None:
+    """Without readings it is nothing."""
+    assert MEMORY.largest == 512
+    assert CounterSeries("memory", "B", 0, (), ()).largest == 0
+
+
+def test_timeline_with_everything_comes_back_from_json() -> None:
+    """Correlations, waits, sizes, series and what is missing survive."""
+    assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
+
+
+def test_timeline_of_the_first_kind_is_still_read() -> None:
+    """What was saved before spans knew their correlation has None there."""
+    text = (
+        '{"schema": "gpulab.timeline/1", "spans": [{"kind": "kernel", "name": "k", '
+        '"lane": "stream 0", "start_s": 0.0, "end_s": 1.0, "stream": 0}], '
+        '"source": "virtual", "device_name": "NVIDIA H200"}'
+    )
+    timeline = Timeline.from_json(text)
+    assert timeline.spans == (Span("kernel", "k", "stream 0", 0.0, 1.0, 0),)
+    assert (timeline.memory, timeline.n_missing) == ((), 0)
+
+
+def test_frame_keeps_whole_numbers_whole() -> None:
+    """What is not known is missing, and what is known has not become a float."""
+    frame = TIMELINE.to_frame()
+    assert list(frame["correlation"]) == [1, 1, 2]
+    assert frame["waits_for"].isna().tolist() == [True, True, False]
+    names = ["stream", "device", "correlation", "waits_for", "size_bytes"]
+    assert {str(frame[name].dtype) for name in names} == {"Int64"}
+    assert list(frame["size_bytes"].dropna()) == [64]
+
+
+def test_text_of_a_timeline_is_its_summary() -> None:
+    """Not a list of a thousand spans."""
+    assert str(TIMELINE) == str(TIMELINE.summary())
+
+
+def test_host_and_work_are_told_apart() -> None:
+    """A wait in a stream is neither."""
+    wait = Span("wait", "w", "stream 0", 0.0, 1.0, 0)
+    kinds = [(span.is_on_host, span.is_work) for span in (*TIMELINE.spans[:2], wait)]
+    assert kinds == [(True, False), (False, True), (False, False)]

@@ -1,0 +1,117 @@
+"""Marks of the virtual GPU, with the model's own times and at no cost of time."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.profiling import Records, _capture
+from gpulab.tracing._cuda_events import EventNote
+from gpulab.tracing._virtual_events import MachineWatch
+from gpulab.virtual import VirtualGpu
+
+
+@pytest.fixture
+def virtual() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def watched(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Records, list[EventNote]]:
+    """Return the records of some work and its marks."""
+    watch = MachineWatch(virtual.machine)
+    with watch.watching():
+        found = _capture.capture(work)
+    return found, watch.marks(found.calls)
+
+
+def test_event_and_wait(virtual: VirtualGpu) -> None:
+    """The event has the time at which the device passed it; the wait knows the event's record."""
+    side, event = torch.cuda.Stream(), torch.cuda.Event()
+
+    def work() -> None:
+        torch.cuda._sleep(1_000_000)
+        event.record()
+        side.wait_event(event)
+
+    found, (first, second) = watched(virtual, work)
+    names = {call.correlation: call.name for call in found.calls}
+    assert (first.what, names[first.correlation]) == ("event", "cudaEventRecord")
+    assert (second.what, names[second.correlation]) == ("wait", "cudaStreamWaitEvent")
+    assert (first.stream, second.stream) == ((0, 0), (0, side.core.number))  # type: ignore[attr-defined]  # ours
+    assert second.awaited == first.correlation
+    gap_ns = virtual.machine.gpu.device.gaps.work_to_mark_ns
+    assert first.at_ns == second.at_ns == found.records[0].end_ns + gap_ns
+
+
+def test_waits_of_the_host(virtual: VirtualGpu) -> None:
+    """What each waited for is known: an event's record, or the last work of a stream."""
+    event, x = torch.cuda.Event(), torch.ones(4, device="cuda")
+
+    def work() -> None:
+        event.record()
+        torch.cuda._sleep(1_000_000)
+        event.synchronize()
+        torch.cuda.current_stream().synchronize()
+        x.sum().item()
+
+    found, marks = watched(virtual, work)
+    numbers = {call.name: call.correlation for call in found.calls}
+    waits = [mark for mark in marks if mark.what == "host waits for event"]
+    assert [mark.awaited for mark in waits] == [1, 2, numbers["cudaMemcpyAsync"]]
+    assert {mark.stream for mark in waits} == {None}
+
+
+def test_work_from_before_has_no_number(virtual: VirtualGpu) -> None:
+    """A wait for what was launched before anybody watched waits for something unknown."""
+    event = torch.cuda.Event()
+    event.record()
+    _, marks = watched(virtual, event.synchronize)
+    assert [(mark.what, mark.awaited) for mark in marks] == [("host waits for event", None)]
+
+
+def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
+    """They are no calls of the host; they happen when the graph is launched."""
+    graph, event, x = torch.cuda.CUDAGraph(), torch.cuda.Event(), torch.ones(4, device="cuda")
+
+    def work() -> None:
+        with torch.cuda.graph(graph):
+            x.relu_()
+            event.record()
+
+    _, marks = watched(virtual, work)
+    assert {mark.what for mark in marks} <= {"host waits for event"}
+
+
+def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
+    """The same program takes as long as without, and nobody watches afterwards."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        torch.cuda._sleep(1_000)
+        side.wait_stream(torch.cuda.current_stream())
+        torch.cuda.synchronize()
+
+    host = virtual.machine.host
+    work()
+    times_ns = []
+    for watch in (False, True):
+        start_ns = host.now_ns
+        if watch:
+            with MachineWatch(virtual.machine).watching():
+                work()
+        else:
+            work()
+        times_ns.append(host.now_ns - start_ns)
+    assert times_ns[0] == times_ns[1]
+    assert "mark" not in vars(virtual.machine)
+    assert "wait" not in vars(host)
+
+
+def test_nobody_watches_after_an_error(virtual: VirtualGpu) -> None:
+    """The error goes on and the methods are put back."""
+    with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(virtual.machine).watching():
+        raise ValueError("mine")
+    assert "mark" not in vars(virtual.machine)

@@ -1,0 +1,186 @@
+"""What a notebook gets of a timeline: text, picture, and a widget where a front end asked."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpulab import widgets
+from gpulab.tracing import CounterSeries, Timeline, _widget
+from gpulab.tracing._widget import bundle, view
+from tests.support.spans import US, host, mark, work
+
+SHOWN = Timeline(
+    (
+        host("launch", 0, 10, 1),
+        work(15, 80, 0, 1, size_bytes=64, engine="copy in"),
+        mark("event", 80, 80, 0, 2),
+        mark("wait", 30, 80, 7, 3, waits_for=2),
+        host("host", 11, 12, 2),
+    ),
+    "virtual",
+    "NVIDIA H200",
+    (CounterSeries("memory", "B", 0, (0.0,), (1024.0,)),),
+)
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def content(record: Timeline) -> dict[str, Any]:
+    """Return what the widget is sent."""
+    return _widget.content(record, record.summary())
+
+
+def floats(text: bytes) -> list[float]:
+    """Read a column of numbers."""
+    return [float(value) for value in np.frombuffer(text, "<f8")]
+
+
+def whole(text: bytes) -> list[int]:
+    """Read a column of whole numbers."""
+    return [int(value) for value in np.frombuffer(text, "<i4")]
+
+
+def test_columns_of_the_widget() -> None:
+    """Bars by row and start, in microseconds; names are sent once."""
+    sent = content(SHOWN)
+    assert floats(sent["start"]) == pytest.approx([0, 11, 15, 80, 30])
+    assert floats(sent["end"]) == pytest.approx([10, 12, 80, 80, 80])
+    assert floats(sent["busy"]) == pytest.approx([10, 1, 65, 0, 50])
+    assert whole(sent["row"]) == [0, 0, 1, 1, 2]
+    assert [sent["kinds"][kind]["name"] for kind in whole(sent["kind"])] == [
+        *["launch", "host", "copy", "event", "wait"]
+    ]
+    assert [sent["names"][name] for name in whole(sent["name"])] == [
+        *["launch", "host", "copy", "event", "wait"]
+    ]
+    assert floats(sent["size"])[2] == 64
+    assert whole(sent["count"]) == [1] * 5
+    assert whole(sent["arrows"]) == [0, 0, 2, 1, 1, 3, 2, 3, 4]
+
+
+def test_words_of_the_widget() -> None:
+    """Place, summary, its first line for each device, lanes and series."""
+    sent = content(SHOWN)
+    assert (sent["place"], sent["n_spans"], sent["note"]) == ("virtual NVIDIA H200", 5, "")
+    assert sent["summary"] == str(SHOWN.summary())
+    assert sent["headline"] == "cuda:0: busy 81.2 %, idle 18.8 %, one stream."
+    assert [lane["name"] for lane in sent["lanes"]] == ["host", "stream 0", "stream 7"]
+    assert [(one["name"], one["most"]) for one in sent["series"]] == [
+        ("copy in", "1"),
+        ("queue depth", "1"),
+        ("memory", "1.00 KiB"),
+    ]
+    assert floats(sent["series"][0]["times"]) == pytest.approx([15, 80])
+
+
+def test_names_are_sent_as_they_are() -> None:
+    """It is the page that writes them as text."""
+    name = "<img src=x onerror=alert(1)>"
+    assert name in content(replace(SHOWN, spans=(work(0, 1, name=name),)))["names"]
+
+
+def test_too_many_spans_are_thinned() -> None:
+    """Before anything is sent, and the widget is told."""
+    spans = tuple(work(n, n + 0.5) for n in range(20_001))
+    sent = content(replace(SHOWN, spans=spans))
+    assert len(floats(sent["start"])) == 20_000
+    assert sent["note"].startswith("20,001 spans, drawn as 20,000 bars")
+
+
+def test_every_column_is_read_by_the_script() -> None:
+    """No name is written differently on the two sides."""
+    script = Path(_widget.__file__).with_name("timeline.js").read_text("utf-8")
+    for name in content(SHOWN):
+        assert re.search(rf"\b(?:drawing\.|this\.shown\.|[{{,] ?){name}\b", script), name
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_script_is_a_module_with_a_render_function() -> None:
+    """It can be loaded, and makes nothing until it is asked."""
+    path = Path(_widget.__file__).with_name("timeline.js")
+    code = f"import({path.as_uri()!r}).then(m => console.log(typeof m.default.render))"
+    command = ["node", "--no-warnings", "--experimental-default-type=module", "-e", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "function"
+
+
+def test_picture_and_text_are_always_there() -> None:
+    """A page that shows no widgets has the picture, a terminal the text."""
+    shown = SHOWN._repr_mimebundle_()
+    assert set(shown) == {"text/plain", "text/html"}
+    assert str(SHOWN.summary()) in shown["text/plain"]
+    assert shown["text/html"].startswith('<figure role="img" aria-label="Timeline: ')
+
+
+def test_empty_timeline_says_so() -> None:
+    """There is no picture of nothing."""
+    shown = bundle(replace(SHOWN, spans=()))
+    text = "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
+    assert shown == {"text/plain": text, "text/html": f"<p>{text}</p>"}
+
+
+@pytest.mark.parametrize(
+    ("shell", "has_widget"),
+    [
+        (None, False),
+        (SimpleNamespace(), False),
+        (SimpleNamespace(kernel=object(), get_parent=lambda: {"metadata": {}}), False),
+        (SimpleNamespace(kernel=object(), get_parent=lambda: None), False),
+        (SimpleNamespace(kernel=object(), get_parent=lambda: {"metadata": {"cellId": "a"}}), True),
+    ],
+    ids=["no shell", "no kernel", "nbconvert", "no request", "JupyterLab"],
+)
+def test_widget_only_where_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+    shell: object,
+    has_widget: bool,  # noqa: FBT001 # from the table
+) -> None:
+    """A front end names the cell that it asks for; who runs a notebook unseen does not."""
+    made = {WIDGET: {"model_id": "m"}, "text/plain": "widget"}
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    widget = SimpleNamespace(_repr_mimebundle_=lambda: made)
+    monkeypatch.setattr(_widget, "view", lambda _record, **_known: widget)
+    shown = bundle(SHOWN)
+    assert (WIDGET in shown) is has_widget
+    assert shown["text/plain"] != "widget"
+
+
+def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With metadata or without, and with nothing where there is no connection."""
+    monkeypatch.setattr(widgets, "is_watched", lambda: True)
+    for returned, has_widget in ((({WIDGET: {}}, {}), True), (None, False)):
+        widget = SimpleNamespace(_repr_mimebundle_=lambda returned=returned: returned)
+        monkeypatch.setattr(_widget, "view", lambda _record, widget=widget, **_known: widget)
+        assert (WIDGET in bundle(SHOWN)) is has_widget
+
+
+def test_widget_holds_the_drawing() -> None:
+    """Its script is the file beside the module."""
+    widget: Any = view(SHOWN)
+    try:
+        assert widget.drawing == content(SHOWN)
+        assert "export default" in str(widget._esm)
+    finally:
+        widget.close()
+
+
+def test_importing_loads_no_widgets() -> None:
+    """Only who sees one waits for them."""
+    code = "import gpulab.tracing._widget, sys; print('anywidget' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_times_begin_with_the_first_span() -> None:
+    """However late the timeline begins."""
+    later = tuple(
+        replace(span, start_s=span.start_s + 1, end_s=span.end_s + 1) for span in SHOWN.spans
+    )
+    assert floats(content(replace(SHOWN, spans=later))["start"])[1] == pytest.approx(11, abs=US)

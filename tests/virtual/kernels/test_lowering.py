@@ -1,0 +1,156 @@
+"""Which kernels an operator is, by the records that a virtual GPU leaves."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch.nn import functional
+
+import gpulab
+from gpulab.virtual import KernelWork, Kind, VirtualGpu
+from gpulab.virtual.kernels.lowering import operator_name, tf32_allowed, work_of
+from gpulab.virtual.tensors.storage import layout_of
+
+aten = torch.ops.aten
+META = torch.device("meta")
+PLAIN = (False,)  # a softmax that keeps its type
+
+
+@pytest.fixture
+def gpu() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def names(gpu: VirtualGpu, call: Callable[[], object]) -> list[str]:
+    """Return the kernels of a call."""
+    torch.cuda.synchronize()
+    gpu.machine.gpu.device.forget_records()
+    call()
+    torch.cuda.synchronize()
+    return [item.name for item in gpu.machine.gpu.device.records() if item.kind is Kind.KERNEL]
+
+
+def work(func: object, *args: object, **kwargs: object) -> KernelWork:
+    """Return the work of an operator on tensors without values."""
+    tensors = [item for item in args if isinstance(item, torch.Tensor)]
+    out = func(*args, **kwargs)  # type: ignore[operator] # an operator of PyTorch
+    results = out if isinstance(out, tuple) else (out,)
+    layouts = ([layout_of(item) for item in tensors], [layout_of(item) for item in results])
+    return work_of(func, args, kwargs, out, layouts)
+
+
+def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Return a tensor without values."""
+    return torch.empty(sizes, dtype=dtype, device=META)
+
+
+def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
+    """In place or not, it is the same operator."""
+    assert operator_name(aten.add_.Tensor) == operator_name(aten.add.Scalar) == "add"
+
+
+@pytest.mark.parametrize(
+    ("found", "family"),
+    [
+        (lambda: work(aten.add.Tensor, empty(64, 64), empty(64, 64)), "elementwise"),
+        (lambda: work(aten.add.Tensor, empty(64, 64), empty(64)), "broadcast"),
+        (lambda: work(aten.clone.default, empty(64, 64)), "copy"),
+        (lambda: work(aten.add.Tensor, empty(64, 64).t(), empty(64, 64)), "strided"),
+        (lambda: work(aten.gelu.default, empty(64)), "error function"),
+        (lambda: work(aten.sum.dim_IntList, empty(64, 64), [1]), "reduction"),
+        (lambda: work(aten.sum.dim_IntList, empty(64, 64), [0]), "first axis"),
+        (lambda: work(aten._softmax.default, empty(64, 512), -1, *PLAIN), "softmax"),
+        (
+            lambda: work(aten._softmax.default, empty(64, 4096), -1, *PLAIN),
+            "softmax in shared memory",
+        ),
+        (
+            lambda: work(aten._softmax.default, empty(2, 1 << 16), -1, *PLAIN),
+            "softmax of long rows",
+        ),
+        (lambda: work(aten.cumsum.default, empty(64, 64), 1), "scan"),
+        (lambda: work(aten.cumsum.default, empty(1, 64), 1), "scan of one row"),
+        (lambda: work(aten.index_select.default, empty(9, 4), 0, indices(2)), "rows"),
+        (lambda: work(aten.frac.default, empty(64)), "elementwise"),
+    ],
+)
+def test_each_operator_has_its_family(found: Callable[[], KernelWork], family: str) -> None:
+    """By its name, its layouts and the dimension it works along."""
+    assert found().family == family
+
+
+def indices(n: int) -> torch.Tensor:
+    """Return indices without values."""
+    return empty(n, dtype=torch.int64)
+
+
+def test_a_half_becomes_a_float_one_by_one() -> None:
+    """The other way round it goes by vectors."""
+    half = empty(64, dtype=torch.float16)
+    assert work(aten._to_copy.default, half, dtype=torch.float32).family == "cast"
+    assert work(aten._to_copy.default, empty(64), dtype=torch.float16).family == "elementwise"
+
+
+def test_a_table_is_read_as_far_as_rows_are_taken() -> None:
+    """Two rows of four numbers, whatever the size of the table; indices take 16 bytes."""
+    found = work(aten.embedding.default, empty(1_000, 4), indices(2))
+    assert found.most_bytes == 32
+
+
+def test_products_know_their_sizes() -> None:
+    """Batch, rows, columns and the length of the sums."""
+    found = work(aten.bmm.default, empty(2, 8, 16), empty(2, 16, 32)).product
+    assert found is not None
+    assert (found.batch, found.m, found.n, found.k) == (2, 8, 32, 16)
+    assert found.flops == 2 * 2 * 8 * 16 * 32
+
+
+def test_a_matrix_and_a_vector_only_move_bytes() -> None:
+    """In single precision no tile is filled, so there is no product."""
+    assert work(aten.mm.default, empty(1, 64), empty(64, 64)).product is None
+
+
+def test_tf32_is_used_where_it_is_allowed() -> None:
+    """For products of matrices after a request; for convolutions from the start."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert tf32_allowed()
+        assert work(aten.mm.default, empty(64, 64), empty(64, 64)).arithmetic == "tf32"
+        assert work(aten.add.Tensor, empty(64), empty(64)).arithmetic == "float32"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert work(aten.mm.default, empty(64, 64), empty(64, 64)).arithmetic == "float32"
+
+
+def test_operators_of_several_kernels_launch_several(gpu: VirtualGpu) -> None:
+    """A search for the largest is 20 kernels, a sort of many rows 5, a group norm 3."""
+    x = torch.ones(4, 64, 8, 8, device="cuda")
+    assert len(names(gpu, lambda: torch.ones(2, 64, device="cuda").topk(2))) == 1 + 20
+    rows = torch.ones(8, 64, device="cuda")
+    assert names(gpu, lambda: rows.sort(-1)) == ["copy", "arange", "copy", "copy", "sort"]
+    normed = names(gpu, lambda: functional.group_norm(x, 8))
+    assert normed == ["moments", "scale and shift", "native_group_norm"]
+
+
+def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> None:
+    """Images whose channels lie side by side need no copies."""
+    x = torch.ones(2, 64, 8, 8, device="cuda", dtype=torch.float16)
+    weight = torch.ones(64, 64, 3, 3, device="cuda", dtype=torch.float16)
+    plain = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
+    assert plain == ["relayout"] * 3 + ["convolution"]
+    x, weight = (item.to(memory_format=torch.channels_last) for item in (x, weight))
+    lasting = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
+    assert lasting == ["memset", "convolution"]
+
+
+def test_lists_of_tensors_go_in_launches_of_so_many(gpu: VirtualGpu) -> None:
+    """A kernel's arguments hold 110 tensors, or 64 pairs."""
+    tensors = [torch.ones(4, device="cuda") for _ in range(129)]
+    assert names(gpu, lambda: torch._foreach_mul_(tensors, 2.0)) == ["_foreach_mul"] * 2
+    assert names(gpu, lambda: torch._foreach_mul(tensors, 2.0)) == ["_foreach_mul"] * 3
+    pairs = tensors[:65]
+    assert names(gpu, lambda: torch._foreach_add_(pairs, pairs)) == ["_foreach_add"] * 2
+    assert names(gpu, lambda: torch._foreach_norm(pairs)) == ["sums of chunks", "_foreach_norm"]

@@ -1,0 +1,123 @@
+"""Attention on the virtual GPU: one kernel, and the results and gradients of the formula."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import gpulab
+from gpulab.virtual import VirtualGpu
+from tests.support.launched import kernels
+
+
+@pytest.fixture
+def gpu() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def inputs(*sizes: int, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    """Return queries, keys and values on the host."""
+    torch.manual_seed(0)
+    return [torch.randn(sizes).to(dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("causal", [False, True])
+def test_it_is_one_kernel_with_the_results_of_the_host(
+    gpu: VirtualGpu, dtype: torch.dtype, *, causal: bool
+) -> None:
+    """Half types set a counter to zero before."""
+    host = inputs(2, 2, 8, 16, dtype=dtype)
+    device = [item.cuda() for item in host]
+    kernels(gpu)
+    found = functional.scaled_dot_product_attention(*device, is_causal=causal)
+    assert kernels(gpu)[-1] == "scaled_dot_product_attention"
+    expected = functional.scaled_dot_product_attention(*host, is_causal=causal)
+    assert torch.allclose(found.cpu().float(), expected.float(), atol=2e-2)
+
+
+def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
+    """They are those of the host."""
+    host = [item.requires_grad_() for item in inputs(1, 2, 8, 16)]
+    device = [item.detach().cuda().requires_grad_() for item in host]
+    out = functional.scaled_dot_product_attention(*device, is_causal=True)
+    gradient = torch.ones_like(out)
+    kernels(gpu)
+    found = torch.autograd.grad(out, device, gradient)
+    assert kernels(gpu) == ["sums of rows", "scaled_dot_product_attention_backward"]
+    expected = torch.autograd.grad(
+        functional.scaled_dot_product_attention(*host, is_causal=True).sum(), host
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.allclose(ours.cpu(), theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("as_bool", [True, False])
+def test_a_mask_hides_what_it_hides_on_the_host(gpu: VirtualGpu, *, as_bool: bool) -> None:
+    """As True and False, or as numbers that are added."""
+    del gpu
+    host = inputs(1, 2, 4, 8)
+    mask = torch.tril(torch.ones(4, 4)).bool()
+    given = mask if as_bool else torch.zeros(4, 4).masked_fill(~mask, float("-inf"))
+    found = functional.scaled_dot_product_attention(
+        *[item.cuda() for item in host], attn_mask=given.cuda()
+    )
+    assert torch.allclose(
+        found.cpu(), functional.scaled_dot_product_attention(*host, attn_mask=given), atol=1e-5
+    )
+
+
+def test_groups_of_queries_share_their_keys(gpu: VirtualGpu) -> None:
+    """With ``enable_gqa``, as on the host."""
+    del gpu
+    query, key, value = inputs(1, 4, 8, 16)
+    key, value = key[:, :2], value[:, :2]
+    found = functional.scaled_dot_product_attention(
+        query.cuda(), key.cuda(), value.cuda(), enable_gqa=True
+    )
+    assert torch.allclose(
+        found.cpu(),
+        functional.scaled_dot_product_attention(query, key, value, enable_gqa=True),
+        atol=1e-5,
+    )
+
+
+def test_dropout_and_three_dimensions_go_the_way_of_the_formula(gpu: VirtualGpu) -> None:
+    """Several kernels, which do what was asked."""
+    device = [item.cuda() for item in inputs(1, 2, 8, 16)]
+    kernels(gpu)
+    assert functional.scaled_dot_product_attention(*device, dropout_p=0.5).shape == (1, 2, 8, 16)
+    assert len(kernels(gpu)) > 3
+    functional.scaled_dot_product_attention(*[item[0] for item in device])
+    assert len(kernels(gpu)) > 3
+
+
+def test_layers_attend_with_it(gpu: VirtualGpu) -> None:
+    """``MultiheadAttention`` and ``TransformerEncoderLayer``, trained for a step."""
+    for layer in (
+        nn.MultiheadAttention(16, 2, batch_first=True).cuda(),
+        nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).cuda(),
+    ):
+        x = torch.ones(2, 4, 16, device="cuda")
+        kernels(gpu)
+        given = (x, x, x) if isinstance(layer, nn.MultiheadAttention) else (x,)
+        kwargs = {"need_weights": False} if isinstance(layer, nn.MultiheadAttention) else {}
+        out = layer(*given, **kwargs)
+        (out[0] if isinstance(out, tuple) else out).sum().backward()
+        found = kernels(gpu)
+        assert "scaled_dot_product_attention" in found
+        assert "scaled_dot_product_attention_backward" in found
+
+
+def test_the_host_keeps_its_own() -> None:
+    """Outside, and for host tensors inside, it is PyTorch's function."""
+    original = functional.scaled_dot_product_attention
+    host = inputs(1, 2, 4, 8)
+    expected = original(*host)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        assert torch.equal(functional.scaled_dot_product_attention(*host), expected)
+    assert functional.scaled_dot_product_attention is original

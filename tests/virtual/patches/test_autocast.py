@@ -1,0 +1,461 @@
+"""``torch.autocast("cuda")`` on the virtual GPU: types, nesting, gradients, kept casts."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 # PyTorch's own name for it
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import gpulab
+from gpulab.torch_private import autocast_key, exclude_key_from_here, has_kernel
+from gpulab.virtual.patches import autocast
+
+HALVES = [torch.float16, torch.bfloat16]
+Operation = Callable[[torch.Tensor], Any]
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+class Casts(TorchDispatchMode):
+    """Counts the casts that are launched inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,  # torch's signature
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        """Pass every operation on."""
+        self.n += func is torch.ops.aten._to_copy.default
+        return func(*args, **(kwargs or {}))
+
+    def of(self, work: Callable[[], object]) -> int:
+        """Return how many casts a call launches."""
+        before = self.n
+        work()
+        return self.n - before
+
+
+# Seen so on an H200, for float32 and for half inputs (PyTorch 2.11).
+TO_LOWER: dict[str, Operation] = {
+    "mm": lambda x: torch.mm(x, x),
+    "a float32 factor": lambda x: torch.mm(x, torch.ones(8, 8, device="cuda")),
+    "matmul": lambda x: x @ x,
+    "matrix and vector": lambda x: x @ x[0],
+    "bmm": lambda x: torch.bmm(x[None], x[None]),
+    "addmm": lambda x: torch.addmm(x, x, x),
+    "addmv": lambda x: torch.addmv(x[0], x, x[0]),
+    "addr": lambda x: torch.addr(x, x[0], x[0]),
+    "addbmm": lambda x: torch.addbmm(x, x[None], x[None]),
+    "baddbmm": lambda x: torch.baddbmm(x[None], x[None], x[None]),
+    "linear": lambda x: F.linear(x, x, x[0]),
+    "einsum": lambda x: torch.einsum("ij,jk->ik", x, x),
+    "multi_dot": lambda x: torch.linalg.multi_dot([x, x, x]),
+    "vecdot": lambda x: torch.linalg.vecdot(x, x),
+    "conv1d": lambda x: F.conv1d(x[None], x[None, :, :3].transpose(0, 1).expand(8, 8, 3)),
+    "conv2d": lambda x: F.conv2d(x[None, None], x[None, None, :3, :3]),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x[None, None], x[None, None, :3, :3]),
+    "prelu": lambda x: F.prelu(x, x[0, :1]),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+}
+TO_FLOAT32: dict[str, Operation] = {
+    "exp": torch.exp,
+    "log": torch.log,
+    "power": lambda x: x**2,
+    "power of tensors": lambda x: x**x,
+    "power of a number": lambda x: 2**x,
+    "one over": lambda x: 1 / x,
+    "rsqrt": torch.rsqrt,
+    "softplus": F.softplus,
+    "layer norm": lambda x: F.layer_norm(x, (8,)),
+    "group norm": lambda x: F.group_norm(x[None], 2),
+    "norm": torch.norm,
+    "norm of the operator": torch.ops.aten.norm,
+    "norm along a dimension": lambda x: torch.ops.aten.norm(x, 2, [1]),
+    "matrix norm": torch.linalg.matrix_norm,
+    "cosine similarity": lambda x: F.cosine_similarity(x, x),
+    "mse loss": lambda x: F.mse_loss(x, x),
+    "cross entropy": lambda x: F.cross_entropy(x, torch.arange(8, device="cuda")),
+    "bce with logits": lambda x: F.binary_cross_entropy_with_logits(x, x),
+    "cdist": lambda x: torch.cdist(x, x),
+    "nearest": lambda x: F.interpolate(x[None, None], scale_factor=2),
+    "softmax": lambda x: x.softmax(1),
+    "log softmax": lambda x: x.log_softmax(1),
+    "cumsum": lambda x: x.cumsum(1),
+    "product": torch.prod,
+    "sum": torch.sum,
+    "sum along a dimension": lambda x: x.sum(1),
+    "addcmul": lambda x: torch.addcmul(x, x, torch.ones(8, 8, device="cuda")),
+    "dot": lambda x: torch.dot(x[0], torch.ones(8, device="cuda")),
+}
+WIDEST = {"addcmul", "dot"}
+MIXED = {*WIDEST, "a float32 factor"}
+KEPT: dict[str, Operation] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "sin": torch.sin,
+    "sqrt": torch.sqrt,
+    "mean": torch.mean,
+    "times two": lambda x: x * 2,
+    "max pool": lambda x: F.max_pool2d(x[None], 2),
+    "mm with out": lambda x: torch.mm(x, x, out=torch.empty_like(x)),
+    "addmm in place": lambda x: x.clone().addmm_(x, x),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("lower", HALVES, ids=str)
+@pytest.mark.parametrize("given", [torch.float32, *HALVES], ids=str)
+def test_operators_run_in_the_type_that_cuda_gives_them(
+    given: torch.dtype, lower: torch.dtype
+) -> None:
+    """Products go to the lower type, delicate ones to float32, and the rest keeps its type."""
+    x = (torch.rand(8, 8, device="cuda") / 2 + 0.1).to(given)
+    cases = [
+        *[(name, work, lower) for name, work in TO_LOWER.items()],
+        *[(name, work, torch.float32) for name, work in TO_FLOAT32.items()],
+        *[(name, work, given) for name, work in KEPT.items()],
+    ]
+    with torch.autocast("cuda", dtype=lower):
+        wrong = [
+            f"{name}: {found}, not {expected}"
+            for name, work, expected in cases
+            if name not in WIDEST or given in {lower, torch.float32}
+            if (found := work(x).dtype) != expected
+        ]
+    assert not wrong
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    "name", [name for name in {**TO_LOWER, **TO_FLOAT32} if name not in MIXED]
+)
+def test_float64_is_left_alone(name: str) -> None:
+    """Autocast casts no float64, and no integers."""
+    work = {**TO_LOWER, **TO_FLOAT32}[name]
+    x = torch.rand(8, 8, device="cuda", dtype=torch.float64)
+    with torch.autocast("cuda"):
+        assert work(x).dtype == torch.float64
+
+
+def test_every_operator_that_cuda_casts_is_listed() -> None:
+    """The lists have each operator for which this PyTorch has a kernel under CUDA's autocast."""
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    cast_on_cuda = {
+        name.removeprefix("aten::") for name in names if has_kernel(name, "AutocastCUDA")
+    }
+    # Dimensions with names are gone since PyTorch 2.13.
+    cast_on_cuda = {name for name in cast_on_cuda if "imname" not in name and "names" not in name}
+    listed = [name for policy, _ in autocast._POLICIES for name in policy]
+    assert len(listed) == len(set(listed))
+    # cuDNN's layers are cast one level higher here.
+    assert cast_on_cuda - {"_cudnn_rnn"} <= set(listed)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("lower", HALVES, ids=str)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
+def test_recurrent_layers_give_float16(kind: str, lower: torch.dtype) -> None:
+    """A layer of cuDNN runs in float16 whatever type is asked for; its cell in the one asked."""
+    layer = getattr(torch.nn, kind)(8, 4, num_layers=2).cuda()
+    cell = getattr(torch.nn, f"{kind}Cell")(8, 4).cuda()
+    x = torch.rand(3, 2, 8, device="cuda")
+    with torch.autocast("cuda", dtype=lower):
+        output, _ = layer(x)
+        state = cell(x[0])
+    output.float().sum().backward()
+    assert output.dtype == torch.float16
+    assert (state[0] if isinstance(state, tuple) else state).dtype == lower
+    assert layer.weight_ih_l0.grad.dtype == torch.float32
+
+
+@pytest.mark.usefixtures("gpu")
+def test_operators_inside_others_are_cast_too() -> None:
+    """The projections inside ``MultiheadAttention`` run in half precision."""
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).cuda()
+    x = torch.rand(1, 4, 8, device="cuda")
+    with torch.autocast("cuda"):
+        output, _ = attention(x, x, x, need_weights=False)
+    assert output.dtype == torch.float16
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_type_that_is_asked_for_is_respected() -> None:
+    """An explicit ``dtype=`` beats autocast, in every place where it can stand."""
+    h = torch.ones(4, 4, device="cuda", dtype=torch.float16)
+    with torch.autocast("cuda"):
+        assert h.sum(dtype=torch.float16).dtype == torch.float16
+        assert torch.ops.aten.softmax.int(h, 1, torch.float16).dtype == torch.float16
+        assert torch.cumsum(h, 0, dtype=torch.float64).dtype == torch.float64
+
+
+@pytest.mark.usefixtures("gpu")
+def test_values_are_those_of_half_precision() -> None:
+    """A product under autocast has the values of a product of rounded factors."""
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    with torch.autocast("cuda"):
+        product = a.cuda() @ b.cuda()
+    torch.testing.assert_close(product.cpu(), (a.half().float() @ b.half().float()).half())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_gradients_arrive_in_float32() -> None:
+    """The gradient of a float32 leaf is float32, through a half product, and right."""
+    x, weight = torch.randn(4, 8), torch.randn(3, 8)
+    leaf = weight.cuda().requires_grad_()
+    with torch.autocast("cuda"):
+        product = F.linear(x.cuda(), leaf)
+    assert product.dtype == torch.float16
+    product.backward(torch.ones_like(product))
+    assert leaf.grad is not None
+    expected = x.half().float().sum(0).half().float().expand(3, 8)
+    torch.testing.assert_close(leaf.grad.cpu(), expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_contexts_nest() -> None:
+    """``enabled=False`` inside switches it off, and leaving restores what was."""
+    x = torch.ones(4, 4, device="cuda")
+    assert not torch.is_autocast_enabled("cuda")
+    with torch.autocast("cuda"):
+        assert torch.is_autocast_enabled("cuda")
+        with torch.autocast("cuda", enabled=False):
+            assert not torch.is_autocast_enabled("cuda")
+            assert (x @ x).dtype == torch.float32
+        assert (x @ x).dtype == torch.float16
+    assert (x @ x).dtype == torch.float32
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_error_leaves_it_off() -> None:
+    """An exception that leaves the context switches autocast off as its end does."""
+    x = torch.ones(4, 4, device="cuda")
+    with pytest.raises(ValueError, match=r"^mine$"), torch.autocast("cuda"):
+        raise ValueError("mine")
+    assert (x @ x).dtype == torch.float32
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_decorator_casts() -> None:
+    """A function decorated with autocast runs under it."""
+    x = torch.ones(4, 4, device="cuda")
+
+    @torch.autocast("cuda", dtype=torch.bfloat16)
+    def product() -> torch.Tensor:
+        return x @ x
+
+    assert product().dtype == torch.bfloat16
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_old_spelling_casts_and_warns() -> None:
+    """``torch.cuda.amp.autocast`` warns as PyTorch does, and casts."""
+    x = torch.ones(4, 4, device="cuda")
+    with pytest.warns(FutureWarning, match="torch.cuda.amp.autocast"):
+        context = torch.cuda.amp.autocast()
+    with context:
+        assert (x @ x).dtype == torch.float16
+
+
+@pytest.mark.usefixtures("gpu")
+def test_custom_functions_follow() -> None:
+    """``custom_fwd`` casts its inputs and switches autocast off; ``custom_bwd`` restores it."""
+    seen: list[Any] = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+        def forward(_ctx: object, a: torch.Tensor) -> torch.Tensor:
+            seen.append((a.dtype, torch.is_autocast_enabled("cuda")))
+            return a @ a
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cuda")
+        def backward(_ctx: object, grad: torch.Tensor) -> torch.Tensor:
+            seen.append((grad.dtype, torch.is_autocast_enabled("cuda")))
+            return grad
+
+    x = torch.ones(4, 4, device="cuda", dtype=torch.float16, requires_grad=True)
+    with torch.autocast("cuda"):
+        result = Product.apply(x)
+    assert result.dtype == torch.float32
+    result.sum().backward()
+    assert seen == [(torch.float32, False), (torch.float32, False)]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_weights_are_cast_once() -> None:
+    """A float32 leaf is cast at its first use, and again only after the context was left."""
+    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
+    with Casts() as casts:
+        for _ in range(2):
+            with torch.autocast("cuda"):
+                assert casts.of(lambda: linear(x)) == 3
+                with torch.autocast("cuda", enabled=False):
+                    pass
+                assert casts.of(lambda: linear(x)) == 1
+        with torch.autocast("cuda", cache_enabled=False):
+            assert [casts.of(lambda: linear(x)) for _ in range(2)] == [3, 3]
+    assert not autocast._casts
+
+
+@pytest.mark.usefixtures("gpu")
+def test_only_float32_leaves_are_kept() -> None:
+    """What is computed, a view, needs no gradient or goes to float32 is cast at each use."""
+    leaf = torch.ones(4, 4, device="cuda", requires_grad=True)
+    half = torch.ones(4, 4, device="cuda", dtype=torch.float16)
+    bf16 = torch.ones(4, 4, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    computed, no_gradient, leaf_half = leaf * 2, leaf.detach(), half.clone().requires_grad_()
+    view = torch.ones(8, 4, device="cuda")[:4].requires_grad_()
+    others: list[Callable[[], object]] = [
+        lambda: torch.mm(computed, half),
+        lambda: torch.mm(no_gradient, half),
+        lambda: torch.mm(bf16, half),
+        lambda: torch.exp(leaf_half),
+        lambda: torch.mm(view, half),
+    ]
+    with Casts() as casts, torch.autocast("cuda"):
+        n_casts = [casts.of(work) for work in [*others, *others]]
+    assert n_casts == [1] * 10
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_weight_in_the_lower_type_needs_no_cast() -> None:
+    """Under autocast to float32 no weight is cast, and none is kept."""
+    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
+    with torch.autocast("cuda", dtype=torch.float32):
+        assert linear(x).dtype == torch.float32
+        assert not autocast._casts
+
+
+@pytest.mark.usefixtures("gpu")
+def test_numbers_on_the_host_have_no_say() -> None:
+    """A host tensor of one number is neither cast nor counted among the types."""
+    x = torch.ones(4, device="cuda", dtype=torch.float16)
+    with torch.autocast("cuda"):
+        assert torch.atan2(x, torch.tensor(1.0, dtype=torch.bfloat16)).dtype == torch.float16
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_cast_kept_without_gradients_serves_training_too() -> None:
+    """A weight used first under ``no_grad`` still gets its gradient."""
+    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
+    with torch.autocast("cuda"):
+        with torch.no_grad():
+            linear(x)
+        output = linear(x)
+    output.sum().backward()
+    assert linear.weight.grad is not None
+    assert linear.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.usefixtures("gpu")
+def test_binary_cross_entropy_is_banned() -> None:
+    """The loss that is unsafe in half precision is refused, in PyTorch's words."""
+    x = torch.full((4,), 0.5, device="cuda")
+    with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
+        F.binary_cross_entropy(x, x)
+    assert str(error.value) == (
+        "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+        "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+        "In this case, combine the two layers using "
+        "torch.nn.functional.binary_cross_entropy_with_logits\n"
+        "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+        "safe to autocast."
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_two_lower_types_have_no_widest() -> None:
+    """An operator for the widest type refuses the half that autocast is not for."""
+    x = torch.ones(4, device="cuda", dtype=torch.bfloat16)
+    with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
+        torch.addcmul(x, x, x)
+    assert str(error.value) == "Unexpected floating ScalarType in at::autocast::prioritize"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_autocast_of_the_cpu_is_left_alone() -> None:
+    """``torch.autocast("cpu")`` casts host tensors and no others, and the other way round."""
+    host, device = torch.ones(4, 4), torch.ones(4, 4, device="cuda")
+    with torch.autocast("cpu"):
+        assert (host @ host).dtype == torch.bfloat16
+        assert (device @ device).dtype == torch.float32
+    with torch.autocast("cuda"):
+        assert (host @ host).dtype == torch.float32
+
+
+def test_real_tensors_never_meet_the_kernels() -> None:
+    """With the kernels in place and the key switched on, host tensors are computed as before."""
+    with gpulab.virtual_gpu("H200"), torch.autocast("cuda"):
+        pass
+    host = torch.ones(4, 4, requires_grad=True)
+    assert not torch._C._dispatch_keys(host).has(autocast_key)
+    assert torch._C._dispatch_tls_is_dispatch_key_excluded(autocast_key)
+    exclude_key_from_here(autocast_key, False)  # noqa: FBT003 # torch's signature
+    try:
+        assert (host @ host).dtype == torch.float32
+        with torch.autocast("cpu"):
+            assert (host @ host).dtype == torch.bfloat16
+    finally:
+        exclude_key_from_here(autocast_key, True)  # noqa: FBT003 # torch's signature
+
+
+def test_leaving_the_gpu_leaves_nothing() -> None:
+    """PyTorch's functions are back, casting is off and no cast is kept, even inside autocast."""
+    before = torch.set_autocast_enabled, torch.clear_autocast_cache
+    gpu = gpulab.virtual_gpu("H200")
+    gpu.__enter__()
+    context = torch.autocast("cuda")
+    context.__enter__()
+    weight = torch.ones(4, 4, device="cuda", requires_grad=True)
+    assert (weight @ weight).dtype == torch.float16
+    gpu.__exit__(None, None, None)
+    assert torch._C._dispatch_tls_is_dispatch_key_excluded(autocast_key)
+    assert not autocast._casts
+    assert (torch.set_autocast_enabled, torch.clear_autocast_cache) == before
+    context.__exit__(None, None, None)
+
+
+def test_autocast_that_is_on_already_holds_inside() -> None:
+    """Entering the virtual GPU under CUDA's autocast casts from the start."""
+    torch.set_autocast_enabled("cuda", True)  # noqa: FBT003 # torch's signature
+    try:
+        with gpulab.virtual_gpu("H200"):
+            x = torch.ones(4, 4, device="cuda")
+            assert (x @ x).dtype == torch.float16
+    finally:
+        torch.set_autocast_enabled("cuda", False)  # noqa: FBT003 # torch's signature
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_scaled_step_trains() -> None:
+    """The usual loop with ``GradScaler`` lowers the loss and skips no step."""
+    torch.manual_seed(0)
+    model, scaler = torch.nn.Linear(8, 1).cuda(), torch.amp.GradScaler("cuda", init_scale=256.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(32, 8, device="cuda")
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = F.mse_loss(model(x), x[:, :1])
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses == sorted(losses, reverse=True)
+    assert scaler.get_scale() == 256.0

@@ -1,0 +1,285 @@
+"""CUDA graphs on the virtual GPU: what is captured, what is forbidden, what a failure leaves."""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NotModelledError
+from gpulab.virtual import VirtualGpu
+
+NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
+FAILED = "CUDA error: operation failed due to a previous error during capture"
+NOT_ON_DEFAULT_STREAM = (
+    "CUDA graphs must be captured on a non-default stream. "
+    "(However, after capture, it's ok to replay them on the default stream.)"
+)
+NOT_PINNED = (
+    "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is "
+    "pinned. Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
+)
+
+
+@pytest.fixture
+def gpu() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 without first-use costs."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def capture(work: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    """Capture a function's work as a graph."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_replay_computes_anew_from_what_its_inputs_hold() -> None:
+    """Nothing runs during the capture; every replay reads the same memory again."""
+    x, out = torch.zeros(3, device="cuda"), torch.full((3,), -1.0, device="cuda")
+    graph = capture(lambda: torch.add(x * 2, 1, out=out))
+    assert out.tolist() == [-1.0] * 3
+    for value in (5.0, 7.0):
+        x.fill_(value)
+        graph.replay()
+        assert out.tolist() == [2 * value + 1] * 3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_replays_draw_new_random_numbers_and_seeds_repeat_them() -> None:
+    """Each replay goes on in the sequence of the generator."""
+    out = torch.empty(4, device="cuda")
+    graph = capture(out.uniform_)
+    torch.cuda.manual_seed(3)
+    drawn = [_replayed(graph, out) for _ in range(2)]
+    torch.cuda.manual_seed(3)
+    assert drawn[0] != drawn[1]
+    assert _replayed(graph, out) == drawn[0]
+
+
+def _replayed(graph: torch.cuda.CUDAGraph, out: torch.Tensor) -> list[float]:
+    graph.replay()
+    return [float(x) for x in out.cpu()]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_streams_that_join_the_capture_keep_their_order() -> None:
+    """Work forked to a side stream and joined again is part of the graph."""
+    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
+    out = torch.zeros(3, device="cuda")
+
+    def forked() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(1_000_000)  # without its place in the order the sum would come first
+            doubled = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        torch.add(doubled, x, out=out)
+
+    graph = capture(forked)
+    x.fill_(4.0)
+    graph.replay()
+    assert out.tolist() == [12.0] * 3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_pinned_copy_may_be_captured() -> None:
+    """The replay copies what the pinned memory holds then."""
+    on_host, x = torch.ones(3).pin_memory(), torch.zeros(3, device="cuda")
+    graph = capture(lambda: x.copy_(on_host, non_blocking=True))
+    on_host.fill_(6.0)
+    graph.replay()
+    assert x.tolist() == [6.0] * 3
+
+
+FORBIDDEN: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
+    "item": (lambda x: x.sum().item(), NOT_PERMITTED),
+    "nonzero": (lambda x: x.nonzero(), NOT_PERMITTED),
+    "synchronize": (lambda _: torch.cuda.synchronize(), NOT_PERMITTED),
+    "stream.synchronize": (lambda _: torch.cuda.current_stream().synchronize(), NOT_PERMITTED),
+    "stream.query": (lambda _: torch.cuda.current_stream().query(), NOT_PERMITTED),
+    "event.query": (
+        lambda _: torch.cuda.current_stream().record_event().query(),
+        "CUDA error: operation not permitted on an event last recorded in a capturing stream",
+    ),
+    "wait for what was not captured": (
+        lambda x: torch.cuda.current_stream().wait_event(x.before),  # type: ignore[attr-defined] # set below
+        "CUDA error: dependency created on uncaptured work in another stream",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_what_a_capture_forbids_fails_it_and_leaves_nothing_behind(
+    gpu: VirtualGpu, name: str
+) -> None:
+    """The words are CUDA's; afterwards the stream is the old one and everything works."""
+    work, message = FORBIDDEN[name]
+    x = torch.ones(3, device="cuda")
+    x.before = torch.cuda.current_stream().record_event()  # type: ignore[attr-defined] # as above
+    stream = torch.cuda.current_stream()
+    with pytest.raises(torch.AcceleratorError) as error:
+        capture(lambda: work(x))
+    assert str(error.value).splitlines()[0] == FAILED
+    assert str(error.value.__context__).splitlines()[0] == message
+    assert torch.cuda.current_stream() == stream
+    assert gpu.machine.capture is None
+    assert not torch.cuda.is_current_stream_capturing()
+    assert (x + 1).tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("copy", [lambda x: x.cpu(), lambda _: torch.ones(4).cuda()])
+@pytest.mark.usefixtures("gpu")
+def test_pageable_copies_are_refused_in_pytorchs_words(
+    copy: Callable[[torch.Tensor], object],
+) -> None:
+    """PyTorch sees them before CUDA does, so that the empty graph is ended without an error."""
+    x = torch.ones(3, device="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError) as error:
+            capture(lambda: copy(x))
+    assert str(error.value) == NOT_PINNED
+
+
+def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
+    """It comes out as it is, and an empty graph warns in PyTorch's words."""
+    with (
+        pytest.warns(UserWarning, match=r"^The CUDA Graph is empty\. This usually means that"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        capture(lambda: 1 / 0)
+    assert gpu.machine.capture is None
+
+
+@pytest.mark.usefixtures("gpu")
+def test_forked_work_that_is_not_joined_fails_the_capture() -> None:
+    """The words are CUDA's."""
+    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
+
+    def forked() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            x.add_(1)
+
+    with pytest.raises(
+        torch.AcceleratorError, match=r"^CUDA error: capturing stream has unjoined"
+    ):
+        capture(forked)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_other_streams_run_on_during_a_capture_but_get_no_new_memory() -> None:
+    """Work on a stream outside runs at once; asking the device for memory there is forbidden."""
+    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
+
+    def outside() -> None:
+        with torch.cuda.stream(side):
+            x.add_(1)
+        torch.cuda.current_stream().is_capturing()
+        torch.empty(1, device="cuda")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        capture(outside)
+    side.synchronize()
+    assert x.tolist() == [2.0] * 3
+    with pytest.raises(torch.AcceleratorError) as error:
+        capture(lambda: _on(torch.cuda.Stream(), lambda: torch.empty(99 << 20, device="cuda")))
+    assert str(error.value.__context__) == NOT_PERMITTED
+
+
+def _on(stream: torch.cuda.Stream, work: Callable[[], object]) -> None:
+    with torch.cuda.stream(stream):
+        work()
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda: torch.cuda.CUDAGraph().capture_begin(),
+            NOT_ON_DEFAULT_STREAM,
+        ),
+        (
+            lambda: torch.cuda.CUDAGraph().replay(),
+            "Called CUDAGraph::replay without a preceding successful capture.",
+        ),
+        (
+            lambda: torch.cuda.CUDAGraph().pool(),
+            "Called CUDAGraph::pool() without a preceding successful capture.",
+        ),
+    ],
+)
+def test_wrong_uses_of_a_graph_raise_in_pytorchs_words(
+    use: Callable[[], object], message: str
+) -> None:
+    """The messages are PyTorch's, word for word."""
+    with pytest.raises(RuntimeError) as error:
+        use()
+    assert str(error.value) == message
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_graph_is_captured_once() -> None:
+    """The message is PyTorch's."""
+    x = torch.ones(3, device="cuda")
+    graph = capture(lambda: x.add_(1))
+    with pytest.raises(RuntimeError) as error, torch.cuda.graph(graph):
+        x.add_(1)
+    assert str(error.value) == (
+        "This CUDAGraph instance already owns a captured graph. "
+        "To capture a new graph, create a new instance."
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", ["debug_dump", "raw_cuda_graph", "raw_cuda_graph_exec"])
+def test_what_only_cuda_has_of_a_graph_is_refused(name: str) -> None:
+    """The message names it and says what to use."""
+    arguments = ("graph.dot",) if name == "debug_dump" else ()
+    with pytest.raises(NotModelledError, match=r"^the virtual GPU has no model of CUDAGraph\."):
+        getattr(torch.cuda.CUDAGraph(), name)(*arguments)
+
+
+def test_a_capture_that_is_never_ended_is_dropped_with_the_context() -> None:
+    """The next context begins without it."""
+    device = gpulab.virtual_gpu("H200", first_use=False)
+    with device:
+        torch.cuda.set_stream(torch.cuda.Stream())
+        torch.cuda.CUDAGraph().capture_begin()
+    with device:
+        assert torch.ones(3, device="cuda").sum().item() == 3.0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_graph_holds_its_memory_until_it_is_dropped() -> None:
+    """What was allocated during the capture is used by every replay, and by nobody else."""
+    before = torch.cuda.memory_reserved()
+    x = torch.ones(1 << 20, device="cuda")
+    graph = capture(lambda: x * 2)
+    held = torch.cuda.memory_reserved()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == held > before
+    del graph
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < held
+
+
+@pytest.mark.usefixtures("gpu")
+def test_callables_are_graphed_with_their_backward() -> None:
+    """make_graphed_callables gives a module that trains as the eager one does."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4).cuda()
+    x = torch.randn(2, 4, device="cuda", requires_grad=True)
+    expected = torch.autograd.grad(model(x).square().sum(), list(model.parameters()))
+    graphed = torch.cuda.make_graphed_callables(model, (torch.randn_like(x, requires_grad=True),))
+    graphed(x).square().sum().backward()
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad.cpu(), gradient.cpu())

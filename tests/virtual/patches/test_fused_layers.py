@@ -1,0 +1,106 @@
+"""Layers and optimizers that are one kernel on CUDA are one on the virtual GPU."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils import _foreach_utils as foreach_utils
+
+import gpulab
+from gpulab.virtual import VirtualGpu
+from tests.support.launched import kernels
+
+
+@pytest.fixture
+def gpu() -> Iterator[VirtualGpu]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def test_dropout_is_one_kernel(gpu: VirtualGpu) -> None:
+    """What is kept is doubled, and the gradient is that of what is kept."""
+    x = torch.ones(1_000, device="cuda", requires_grad=True)
+    kernels(gpu)
+    out = functional.dropout(x, 0.5)
+    assert kernels(gpu) == ["native_dropout"]
+    assert set(out.tolist()) == {0.0, 2.0}
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    assert torch.equal(gradient, out)
+
+
+def test_dropout_does_nothing_when_it_is_not_asked_to(gpu: VirtualGpu) -> None:
+    """In evaluation, and with a chance of 0."""
+    x = torch.ones(8, device="cuda")
+    kernels(gpu)
+    assert functional.dropout(x, 0.5, training=False) is x
+    assert functional.dropout(x, 0.0).tolist() == [1.0] * 8
+    assert "native_dropout" not in kernels(gpu)
+
+
+def test_a_root_mean_square_norm_is_one_kernel_without_gradients(gpu: VirtualGpu) -> None:
+    """Its values are those of the host; with gradients PyTorch takes it apart."""
+    host, weight = torch.arange(1.0, 9.0).view(2, 4), torch.full((4,), 2.0)
+    x = host.cuda()
+    scale = weight.cuda()
+    kernels(gpu)
+    found = functional.rms_norm(x, (4,), scale)
+    assert kernels(gpu) == ["_fused_rms_norm"]
+    expected = functional.rms_norm(host, (4,), weight)
+    assert torch.allclose(found.cpu(), expected)
+    trained = functional.rms_norm(x.requires_grad_(), (4,), scale)
+    assert torch.allclose(trained.detach().cpu(), expected)
+    assert trained.requires_grad
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+def test_optimizers_go_over_all_tensors_at_once(gpu: VirtualGpu, name: str) -> None:
+    """Unless told otherwise, as on CUDA."""
+    parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(3)]
+    for parameter in parameters:
+        parameter.grad = torch.ones(4, device="cuda")
+    kernels(gpu)
+    getattr(torch.optim, name)(parameters, lr=0.5).step()
+    found = kernels(gpu)
+    assert {item.partition("_foreach")[1] for item in found} <= {"_foreach", ""}
+    assert any(item.startswith("_foreach") for item in found)
+    assert all(parameter.tolist() != [1.0] * 4 for parameter in parameters)
+
+
+def test_the_norm_of_gradients_is_taken_over_all_at_once(gpu: VirtualGpu) -> None:
+    """Two tensors of norm 2 together have the root of 8."""
+    parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(2)]
+    for parameter in parameters:
+        parameter.grad = torch.ones(4, device="cuda")
+    kernels(gpu)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    assert "_foreach_norm" in kernels(gpu)
+    assert norm.item() == pytest.approx(8**0.5)
+
+
+def test_tensors_are_grouped_by_their_own_gpu_and_type() -> None:
+    """Two GPUs and two types make three groups here, with places on request."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False):
+        a, b = torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1")
+        c = a.double()
+        group = foreach_utils._group_tensors_by_device_and_dtype
+        groups = group([[a, b, c, a], [b, a, c, b]], with_indices=True)
+        assert {key: places for key, (_, places) in groups.items()} == {
+            (a.device, torch.float32): [0, 3],
+            (b.device, torch.float32): [1],
+            (a.device, torch.float64): [2],
+        }
+        lists = groups[a.device, torch.float32][0]
+        assert [item is a for item in lists[0]] == [True, True]
+        assert [item is b for item in lists[1]] == [True, True]
+
+
+def test_host_tensors_are_left_to_pytorch(gpu: VirtualGpu) -> None:
+    """A dropout, a norm and a group of host tensors launch nothing."""
+    x = torch.ones(4)
+    kernels(gpu)
+    functional.dropout(x, 0.5)
+    functional.rms_norm(x, (4,))
+    assert len(foreach_utils._group_tensors_by_device_and_dtype([[x]])) == 1
+    assert kernels(gpu) == []

@@ -1,0 +1,316 @@
+"""The memory functions of torch.cuda and torch.accelerator on the virtual GPU."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NotModelledError
+from gpulab.torch_private import C
+from gpulab.virtual import VirtualGpu
+from gpulab.virtual.patches import memory
+
+KNOWS_POOLS = torch.__version__ >= "2.13"  # torch itself shows no statistics by pool before
+MB = 1 << 20
+GB = 1 << 30
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose memory functions are those under test."""
+    made = gpulab.virtual_gpu("H200", first_use=False)
+    with made, monkeypatch.context() as patch:
+        for owner, names in memory.replacements(made.machine):
+            for name, value in names.items():
+                patch.setattr(owner, name, value, raising=False)
+        yield made
+
+
+def mb_tensor(n_mb: int) -> torch.Tensor:
+    """Return a tensor of so many MiB on the GPU."""
+    return torch.empty(n_mb * MB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_memory_in_use_and_held_are_told() -> None:
+    """A tensor counts while it lives; its segment counts until the cache is emptied."""
+    x = mb_tensor(30)
+    assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (30 * MB, 30 * MB)
+    del x
+    assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (0, 30 * MB)
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 0
+    assert torch.cuda.max_memory_allocated() == torch.cuda.max_memory_reserved() == 30 * MB
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_reserved() == 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_statistics_have_pytorchs_keys() -> None:
+    """Every key of an H200 is there (PyTorch 2.11), and those that 2.13 added."""
+    quantities = (
+        *("allocation", "segment", "active", "inactive_split", "allocated_bytes"),
+        *("reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes"),
+    )
+    names = ("current", "peak", "allocated", "freed")
+    pools = ("all", "small_pool", "large_pool")
+    assert set(torch.cuda.memory_stats()) == {
+        *(f"{key}.{pool}.{name}" for key in quantities for pool in pools for name in names),
+        *(f"oversize_{key}.{name}" for key in ("allocations", "segments") for name in names),
+        *("num_alloc_retries", "num_ooms", "num_sync_all_streams", "max_split_size"),
+        *("num_device_alloc", "num_device_free", "num_oom_rejections"),
+    }
+    assert torch.cuda.memory_stats()["max_split_size"] == -1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_was_asked_for_is_told_beside_what_was_given() -> None:
+    """The statistics show what rounding costs."""
+    x = torch.empty(100, dtype=torch.uint8, device="cuda")
+    stats = torch.cuda.memory_stats(x.device)
+    assert stats["requested_bytes.small_pool.current"] == 100
+    assert stats["allocated_bytes.small_pool.current"] == 512
+    torch.cuda.reset_accumulated_memory_stats()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_summary_is_pytorchs_table() -> None:
+    """PyTorch's own layer prints the figures."""
+    x = mb_tensor(30)
+    lines = torch.cuda.memory_summary(abbreviated=True).splitlines()
+    assert (
+        lines[1] == "|                  PyTorch CUDA memory summary, device ID 0                 |"
+    )
+    assert (
+        lines[7] == "| Allocated memory      |  30720 KiB |  30720 KiB |  30720 KiB |      0 B   |"
+    )
+    assert x.is_cuda
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_accelerators_functions_tell_the_same() -> None:
+    """Both ways to ask lead to the same figures."""
+    before = torch.accelerator.get_memory_info()
+    x = mb_tensor(30)
+    assert torch.accelerator.memory_allocated() == x.nbytes
+    assert torch.accelerator.get_memory_info() == (before[0] - 30 * MB, before[1])
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+        inside = mb_tensor(30)
+    only_cuda = set(torch.cuda.memory_stats()) ^ set(torch.accelerator.memory_stats())
+    shown = {"reserved_bytes_by_private_pools"} if KNOWS_POOLS else set()
+    assert {key.partition(".")[0] for key in only_cuda} == shown
+    del x, inside
+    torch.accelerator.empty_cache()
+    assert torch.accelerator.memory_reserved() == 0
+    torch.accelerator.reset_peak_memory_stats()
+    torch.accelerator.reset_accumulated_memory_stats()
+    stats = torch.accelerator.memory_stats()
+    assert (stats["active.all.peak"], stats["active.all.allocated"]) == (0, 0)
+
+
+def test_free_memory_is_the_devices(gpu: VirtualGpu) -> None:
+    """The context takes some 529 MiB, and the allocator what it holds."""
+    total = gpu.spec.memory_bytes
+    assert torch.cuda.mem_get_info() == (total - 554500096, total)
+    x = mb_tensor(30)
+    assert torch.cuda.mem_get_info("cuda") == (total - 554500096 - x.nbytes, total)
+    assert torch.cuda.memory.mem_get_info(torch.device("cuda:0"))[1] == total
+
+
+def test_a_limit_is_kept(gpu: VirtualGpu) -> None:
+    """Beyond its share the process runs out of memory, in PyTorch's words."""
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    assert torch.cuda.get_per_process_memory_fraction() == 0.5
+    free = gpu.machine.gpu.memory.free_bytes / GB
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        mb_tensor(100 * 1024)
+    assert str(error.value).startswith(
+        "CUDA out of memory. Tried to allocate 100.00 GiB. GPU 0 has a total capacity of "
+        f"{gpu.spec.memory_bytes / GB:.2f} GiB of which {free:.2f} GiB is free. "
+    )
+    assert torch.cuda.memory_stats()["num_ooms"] == 1
+
+
+def test_emptying_the_cache_waits_for_the_device(gpu: VirtualGpu) -> None:
+    """Giving memory back takes until the work that is pending is done, as cudaFree does."""
+    x = mb_tensor(30)
+    del x
+    torch.cuda._sleep(20_000_000)
+    before_s = gpu.now_s
+    torch.cuda.empty_cache()
+    assert gpu.now_s - before_s > 0.009
+    before_s = gpu.now_s
+    torch.cuda.empty_cache()
+    assert gpu.now_s - before_s < 0.001
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_snapshot_lists_segments_and_blocks() -> None:
+    """It has the form that PyTorch 2.11 gave on an H200, without stack traces."""
+    x = mb_tensor(3)
+    y = torch.empty(100, dtype=torch.uint8, device="cuda")
+    y.record_stream(side := torch.cuda.Stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(1_000_000)
+    address = y.data_ptr()
+    del y
+    large, small = torch.cuda.memory_snapshot()
+    assert large == {
+        "device": 0,
+        "address": x.data_ptr(),
+        "total_size": 20 * MB,
+        "allocated_size": 3 * MB,
+        "active_size": 3 * MB,
+        "requested_size": 3 * MB,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [
+            {
+                "address": x.data_ptr(),
+                "size": 3 * MB,
+                "requested_size": 3 * MB,
+                "state": "active_allocated",
+                "frames": [],
+            },
+            {
+                "address": x.data_ptr() + 3 * MB,
+                "size": 17 * MB,
+                "requested_size": 0,
+                "state": "inactive",
+                "frames": [],
+            },
+        ],
+    }
+    assert (small["address"], small["segment_type"]) == (address, "small")
+    assert (small["allocated_size"], small["active_size"]) == (0, 512)
+    assert [block["state"] for block in small["blocks"]] == ["active_pending_free", "inactive"]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_whole_snapshot_has_pytorchs_parts() -> None:
+    """PyTorch's viewers find what they look for."""
+    snapshot: dict[str, Any] = C._cuda_memorySnapshot(None)
+    assert sorted(snapshot) == [
+        *("allocator_settings", "device_traces", "external_annotations", "segments"),
+    ]
+    assert snapshot["device_traces"] == [[]]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_pool_has_memory_of_its_own() -> None:
+    """Requests inside take it, requests outside do not, and its snapshot shows it alone."""
+    pool = torch.cuda.MemPool()
+    assert (pool.id[0], pool.use_count()) == (0, 1)
+    with torch.cuda.use_mem_pool(pool):
+        assert pool.use_count() == 2
+        inside = mb_tensor(30)
+    outside = mb_tensor(30)
+    address = inside.data_ptr()
+    assert pool.use_count() == 1
+    assert [segment["address"] for segment in pool.snapshot()] == [address]
+    assert pool.snapshot(include_traces=False)[0]["segment_pool_id"] == pool.id
+    assert len(torch.cuda.memory_snapshot()) == 2
+    figures = torch.cuda.memory_stats_as_nested_dict()
+    assert ("reserved_bytes_by_private_pools" in figures) == KNOWS_POOLS
+    if KNOWS_POOLS:
+        by_pool = figures["reserved_bytes_by_private_pools"]
+        assert by_pool[pool.id]["all"]["current"] == 30 * MB
+    del inside
+    assert mb_tensor(30).data_ptr() not in (address, outside.data_ptr())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_dropped_pool_gives_its_memory_back() -> None:
+    """What is in use stays until it is dropped, too."""
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        inside = mb_tensor(30)
+    del pool
+    gc.collect()
+    assert torch.cuda.memory_reserved() == 30 * MB
+    del inside
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == 0
+    with torch.cuda.use_mem_pool(pool := torch.cuda.MemPool()):
+        mb_tensor(30)
+    del pool
+    gc.collect()
+    assert torch.cuda.memory_reserved() == 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_pool_passes_its_options_on() -> None:
+    """Without splits each request gets a segment, and a helpful pool lends its free blocks."""
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool(no_split=True)):
+        tensors = [torch.empty(1, device="cuda") for _ in range(2)]
+    assert torch.cuda.memory_allocated() == 4 * MB
+    assert tensors[0].data_ptr() != tensors[1].data_ptr()
+    with torch.cuda.use_mem_pool(pool := torch.cuda.MemPool(use_on_oom=True)):
+        address = mb_tensor(30).data_ptr()
+    torch.cuda.set_per_process_memory_fraction(1e-6)
+    assert mb_tensor(30).data_ptr() == address
+    assert pool.use_count() == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_pool_over_another_allocator_is_refused() -> None:
+    """The virtual GPU could not hand out the memory of others."""
+    with pytest.raises(NotModelledError) as error:
+        torch.cuda.MemPool(object())  # type: ignore[arg-type] # any will do
+    assert str(error.value) == (
+        "the virtual GPU has no model of torch.cuda.MemPool(allocator); "
+        "leave the allocator out, or use a CUDA GPU"
+    )
+
+
+def test_memory_is_handed_out_by_address(gpu: VirtualGpu) -> None:
+    """It counts as in use until it is deleted, and deleting it twice is an error."""
+    side = torch.cuda.Stream()
+    address = C._cuda_cudaCachingAllocator_raw_alloc(30 * MB, side.cuda_stream)
+    assert torch.cuda.memory_allocated() == 30 * MB
+    assert torch.cuda.memory_snapshot()[0]["stream"] == side.cuda_stream
+    C._cuda_cudaCachingAllocator_raw_delete(address)
+    assert torch.cuda.memory_allocated() == 0
+    with pytest.raises(RuntimeError) as error:
+        C._cuda_cudaCachingAllocator_raw_delete(address)
+    assert str(error.value) == f"invalid device pointer: {address:#x}"
+    assert C._cuda_cudaCachingAllocator_raw_alloc(0, 0) == 0
+    C._cuda_cudaCachingAllocator_raw_delete(0)
+    assert gpu.machine.gpu.memory.by_address == {}
+    with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory\. Tried to allocate"):
+        C._cuda_cudaCachingAllocator_raw_alloc(1 << 42, 0)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_cache_cannot_be_turned_off() -> None:
+    """Turning it on changes nothing."""
+    torch.cuda.caching_allocator_enable(value=True)
+    with pytest.raises(NotModelledError) as error:
+        torch.cuda.caching_allocator_enable(value=False)
+    assert str(error.value) == (
+        "the virtual GPU has no model of device memory without PyTorch's cache; "
+        "leave caching_allocator_enable(False) out, or use a CUDA GPU"
+    )
+    assert torch.cuda.get_allocator_backend() == "native"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_device_that_does_not_exist_has_no_memory() -> None:
+    """PyTorch says so in these words."""
+    with pytest.raises(RuntimeError) as error:
+        torch.cuda.memory_stats(3)
+    assert str(error.value) == "Allocator not initialized for device 3: did you call init?"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_emptying_the_hosts_cache_is_allowed() -> None:
+    """There is nothing in it."""
+    C._host_emptyCache()
+    C._accelerator_emptyHostCache()

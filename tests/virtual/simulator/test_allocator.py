@@ -1,0 +1,655 @@
+"""The caching allocator of the virtual GPU: which memory is reused, when, and what is counted."""
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+
+import pytest
+
+from gpulab.errors import VirtualGpuError
+from gpulab.virtual.simulator.memory.allocator import Allocator, OutOfDeviceMemoryError
+from gpulab.virtual.simulator.memory.blocks import MemoryBlock, Segment
+from gpulab.virtual.simulator.memory.out_of_memory import Shortage, oom_message
+from gpulab.virtual.simulator.memory.pending_frees import Hooks, KeptBack
+
+MB = 1 << 20
+GB = 1 << 30
+
+
+def make(n_mb: int = 1000) -> Allocator:
+    """Return an allocator of a device whose memory is all free."""
+    return Allocator(n_mb * MB, context_bytes=0)
+
+
+@dataclass
+class Work:
+    """A device on which work is pending until it is called done."""
+
+    pending: dict[int, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    done: set[str] = field(default_factory=set)
+
+    def hooks(self) -> Hooks:
+        """Return what an allocator asks this device."""
+        return Hooks(
+            mark=self.pending.get,
+            is_done=lambda mark: mark in self.done,
+            wait=lambda mark: self.asked.append(f"wait for {mark}"),
+            on_malloc=lambda size_bytes: self.asked.append(f"malloc {size_bytes // MB}"),
+            on_free=lambda size_bytes: self.asked.append(f"free {size_bytes // MB}"),
+        )
+
+    def allocator(self, n_mb: int = 1000) -> Allocator:
+        """Return the allocator of this device."""
+        return Allocator(n_mb * MB, context_bytes=0, hooks=self.hooks())
+
+
+# Sizes, streams, and segment + offset that an H200 gave (PyTorch 2.11.0, CUDA 13.0); -3 releases
+# the third block (from 0), r6>2 lets stream 2 use block 6.
+RECORDED = """
+34603013@0=0+0 1048576@0=1+0 r0>0 -1 22020096@0=2+0 22020096@0=3+0 -0 10485760@1=4+0 peak -3
+70000@2=5+0 -2 1048576@1=6+0 -4 r6>2 5242880@1=4+0 1@0=1+0 3145728@1=4+5242880 -8 -6
+66060288@1=7+0 -9 22020096@1=8+0 -7 r5>0 -10 -5 1@0=1+0 513@2=5+0 -12 100@1=6+0 -13 r11>1 -14
+100@1=6+0 1048575@0=1+0 306797976@1=9+0 2097152@0=2+0 100@0=1+1048576 -15 -19 -16 1048576@0=1+0
+2097152@1=4+0 -17 70000@1=6+0 20971520@2=10+0 -11 512@1=6+70144 -22 r20>1 10485759@1=8+0
+9437191@2=11+0 -18 -20 20971520@2=12+0 10485760@2=11+9437696 10485760@1=8+10485760 -26
+39932764@1=7+0 r27>2 -21 513@2=5+0 -23
+"""
+# Current, peak, allocated and freed after that; the peaks since the reset.
+RECORDED_FIGURES = {
+    "allocation": (7, 8, 32, 25),
+    "segment": (13, 13, 13, 0),
+    "active": (7, 8, 32, 25),
+    "inactive_split": (6, 7, 21, 15),
+    "allocated_bytes": (93411328, 335109632, 629991936, 536580608),
+    "reserved_bytes": (559939584, 559939584, 559939584, 0),
+    "active_bytes": (93411328, 335109632, 629991936, 536580608),
+    "inactive_split_bytes": (42903552, 56622080, 120860160, 77956608),
+    "requested_bytes": (92362588, 334060952, 623696654, 531334066),
+}
+RECORDED_SMALL = {
+    "inactive_split": (3, 3, 13, 10),
+    "active_bytes": (1536, 1119232, 4339712, 4338176),
+    "requested_bytes": (1025, 1119088, 4336143, 4335118),
+}
+
+
+def replay(memory: Allocator, program: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield what a recorded program got, and what the allocator gives instead."""
+    blocks: list[MemoryBlock] = []
+    for word in program.split():
+        if word == "peak":
+            memory.usage.reset_peak()
+        elif word.startswith("-"):
+            memory.release(blocks[int(word[1:])])
+        elif word.startswith("r"):
+            number, stream = word[1:].split(">")
+            memory.record_stream(blocks[int(number)], int(stream))
+        else:
+            size_bytes, stream = word.partition("=")[0].split("@")
+            blocks.append(memory.allocate(int(size_bytes), int(stream)))
+            order = memory.segments().index(blocks[-1].segment)
+            yield word.partition("=")[2], (order, blocks[-1].offset_bytes)
+
+
+def test_the_blocks_are_those_of_a_real_gpu() -> None:
+    """A recorded program gets the same segments and offsets as on an H200."""
+    places = list(replay(make(), RECORDED))
+    assert [given for given, _ in places] == [f"{order}+{at}" for _, (order, at) in places]
+    assert len(places) == 32
+
+
+def test_the_figures_are_those_of_a_real_gpu() -> None:
+    """After the recorded program every statistic is the one that PyTorch showed."""
+    memory = make()
+    list(replay(memory, RECORDED))
+    nested = memory.usage.nested()
+    names = ("current", "peak", "allocated", "freed")
+    assert {
+        key: tuple(nested[key]["all"][name] for name in names) for key in RECORDED_FIGURES
+    } == RECORDED_FIGURES
+    assert {
+        key: tuple(nested[key]["small_pool"][name] for name in names) for key in RECORDED_SMALL
+    } == RECORDED_SMALL
+
+
+def test_a_released_block_is_reused_on_its_stream_only() -> None:
+    """Another stream must not get memory that earlier work may still use."""
+    memory = make()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.release(block)
+    assert memory.allocate(30 * MB, stream=1) is not block
+    assert memory.allocate(30 * MB, stream=0) is block
+
+
+def test_blocks_do_not_overlap() -> None:
+    """Small blocks are cut from one segment, 512 bytes apart."""
+    memory = make()
+    blocks = [memory.allocate(100, stream=0) for _ in range(5)]
+    assert [block.offset_bytes for block in blocks] == [0, 512, 1024, 1536, 2048]
+    (segment,) = memory.segments()
+    assert {block.segment for block in blocks} == {segment}
+    assert segment.blocks()[:5] == blocks
+    assert [block.address - blocks[0].address for block in blocks] == [0, 512, 1024, 1536, 2048]
+    assert memory.reserve.n_allocations == 1
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "reserved_mb"),
+    [(1, 2), (MB, 2), (MB + 1, 20), (10 * MB - 512, 20), (10 * MB - 1, 10), (10 * MB + 1, 12)],
+)
+def test_a_request_takes_a_segment_of_its_class(size_bytes: int, reserved_mb: int) -> None:
+    """Up to 1 MiB takes 2 MiB, below 10 MiB takes 20, and more takes whole multiples of 2."""
+    memory = make()
+    memory.allocate(size_bytes, stream=0)
+    assert memory.reserved_bytes == reserved_mb * MB
+
+
+@pytest.mark.parametrize(
+    ("held_bytes", "wanted_bytes", "given_bytes"),
+    [
+        (MB, MB - 512, MB - 512),
+        (20 * MB, 19 * MB - 512, 19 * MB - 512),
+        (20 * MB, 19 * MB, 20 * MB),
+    ],
+)
+def test_a_rest_is_cut_off_if_it_is_large_enough(
+    held_bytes: int, wanted_bytes: int, given_bytes: int
+) -> None:
+    """Small blocks leave any rest to others, large ones only more than 1 MiB."""
+    memory = make()
+    block = memory.allocate(held_bytes, stream=0)
+    memory.allocate(held_bytes, stream=0)
+    memory.release(block)
+    assert memory.allocate(wanted_bytes, stream=0).size_bytes == given_bytes
+
+
+def test_the_smallest_block_that_fits_is_taken() -> None:
+    """Among equals it is the one of the lowest address."""
+    memory = make()
+    blocks = [memory.allocate(n * MB, stream=0) for n in (40, 30, 30, 60)]
+    for block in reversed(blocks):
+        memory.release(block)
+    assert memory.allocate(30 * MB, stream=0) is blocks[1]
+    assert memory.allocate(25 * MB, stream=0).segment is blocks[2].segment
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_neighbours_merge(order: tuple[int, ...]) -> None:
+    """Blocks released in any order make the segment whole, and the list of blocks stays right."""
+    memory = make()
+    blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
+    (segment,) = memory.segments()
+    for number in order:
+        memory.release(blocks[number])
+        parts = segment.blocks()
+        ends = [part.offset_bytes + part.size_bytes for part in parts]
+        assert [0, *ends] == [*(part.offset_bytes for part in parts), 20 * MB]
+        assert [part.previous for part in parts] == [None, *parts[:-1]]
+    assert [(part.offset_bytes, part.size_bytes) for part in parts] == [(0, 20 * MB)]
+    assert memory.usage.inactive_split.total == 0
+    assert memory.allocate(9 * MB, stream=0).address == segment.address
+
+
+def test_a_block_keeps_its_place_while_neighbours_merge() -> None:
+    """Whoever holds a block finds its bytes where they were."""
+    memory = make()
+    blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
+    blocks[2].segment.payload = "bytes"
+    for block in (blocks[0], blocks[1], blocks[3]):
+        memory.release(block)
+    memory.allocate(8 * MB, stream=0)
+    assert (blocks[2].offset_bytes, blocks[2].size_bytes) == (8 * MB, 4 * MB)
+    assert blocks[2].segment.payload == "bytes"
+
+
+def test_an_empty_request_takes_nothing() -> None:
+    """Its block lies nowhere and no figure changes, as with an empty tensor."""
+    memory = make()
+    before = memory.usage.nested()
+    block = memory.allocate(0, stream=0)
+    memory.record_stream(block, stream=1)
+    memory.release(block)
+    assert (block.address, block.size_bytes) == (0, 0)
+    assert memory.usage.nested() == before
+
+
+def test_memory_of_two_devices_lies_apart() -> None:
+    """An address tells its device."""
+    first = Allocator(GB, device_index=0).allocate(512, stream=0)
+    second = Allocator(GB, device_index=1).allocate(512, stream=0)
+    assert second.address - first.address == 1 << 44
+
+
+def test_a_recorded_stream_keeps_a_block_back() -> None:
+    """It is reused when the work that the stream had at its release is done."""
+    work = Work({1: "kernel"})
+    memory = work.allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.record_stream(block, stream=1)
+    memory.release(block)
+    other = memory.allocate(30 * MB, stream=0)
+    assert other is not block
+    assert (memory.usage.allocation.total, memory.usage.active.total) == (1, 2)
+    work.done.add("kernel")
+    assert memory.allocate(30 * MB, stream=0) is block
+    assert memory.usage.active.total == 2
+
+
+def test_a_block_without_record_is_reused_at_once() -> None:
+    """That is the race: other streams may still read it."""
+    memory = Work({1: "kernel"}).allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.release(block)
+    assert memory.allocate(30 * MB, stream=0) is block
+
+
+def test_recording_a_blocks_own_stream_changes_nothing() -> None:
+    """Its own stream's later work comes later anyway."""
+    memory = Work({0: "kernel"}).allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.record_stream(block, stream=0)
+    memory.release(block)
+    assert memory.allocate(30 * MB, stream=0) is block
+
+
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_every_recorded_stream_is_waited_for(first: str) -> None:
+    """A block that two streams use comes back after the later one."""
+    work = Work({1: "one", 2: "two"})
+    memory = work.allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.record_stream(block, stream=1)
+    memory.record_stream(block, stream=2)
+    memory.release(block)
+    work.done.add(first)
+    assert memory.allocate(30 * MB, stream=0) is not block
+    work.done.update(("one", "two"))
+    assert memory.allocate(30 * MB, stream=0) is block
+
+
+def test_a_record_is_for_one_life_of_a_block() -> None:
+    """Who gets the block next need not wait for the streams of the one before."""
+    work = Work({1: "kernel"})
+    memory = work.allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.record_stream(block, stream=1)
+    memory.release(block)
+    work.done.add("kernel")
+    assert memory.allocate(30 * MB, stream=0) is block
+    work.pending[1] = "another kernel"
+    memory.release(block)
+    assert memory.allocate(30 * MB, stream=0) is block
+
+
+def test_nothing_is_kept_back_once_all_is_done() -> None:
+    """Then requests need not look."""
+    work = Work({1: "kernel"})
+    memory, kept = work.allocator(), KeptBack(work.hooks())
+    block = memory.allocate(512, stream=0)
+    memory.record_stream(block, stream=1)
+    kept.hold(block)
+    assert (kept.done(), bool(kept)) == ([], True)
+    work.done.add("kernel")
+    assert (kept.done(), bool(kept)) == ([block], False)
+
+
+def test_only_the_oldest_mark_of_a_stream_is_asked() -> None:
+    """A stream whose first mark is pending keeps later blocks, too."""
+    work = Work({1: "old"})
+    memory = work.allocator()
+    for mark in ("old", "new"):
+        work.pending[1] = mark
+        block = memory.allocate(30 * MB, stream=0)
+        memory.record_stream(block, stream=1)
+        memory.release(block)
+    work.done.add("new")
+    assert memory.allocate(30 * MB, stream=0) is not block
+    work.done.add("old")
+    assert memory.allocate(30 * MB, stream=0).segment in memory.segments()[:2]
+
+
+def test_emptying_the_cache_waits_for_blocks_kept_back() -> None:
+    """The host waits for the stream, then the device gets the memory back."""
+    work = Work({1: "kernel"})
+    memory = work.allocator()
+    block = memory.allocate(30 * MB, stream=0)
+    memory.record_stream(block, stream=1)
+    memory.release(block)
+    memory.empty_cache()
+    assert work.asked == ["malloc 30", "wait for kernel", "free 30"]
+    assert memory.usage.counts["num_sync_all_streams"] == 1
+
+
+def test_emptying_the_cache_keeps_segments_in_use() -> None:
+    """A segment goes back only as a whole."""
+    memory = make()
+    small = [memory.allocate(512, stream=0) for _ in range(2)]
+    memory.release(memory.allocate(50 * MB, stream=0))
+    memory.release(small[0])
+    memory.empty_cache()
+    assert memory.reserved_bytes == 2 * MB
+    assert (memory.reserve.n_allocations, memory.reserve.n_frees) == (2, 1)
+
+
+def test_cached_memory_is_given_back_before_memory_runs_out() -> None:
+    """A request that fits only without the cache succeeds, and is counted as a retry."""
+    work = Work()
+    memory = work.allocator(100)
+    memory.release(memory.allocate(80 * MB, stream=0))
+    memory.allocate(90 * MB, stream=0)
+    assert memory.reserved_bytes == 90 * MB
+    assert work.asked == ["malloc 80", "free 80", "malloc 90"]
+    assert memory.usage.counts["num_alloc_retries"] == 1
+    assert memory.usage.counts["num_ooms"] == 0
+
+
+def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
+    """The message says what was asked for, what there is, and what is in use."""
+    memory = Allocator(10 * GB, context_bytes=GB // 2)
+    memory.allocate(6 * GB, stream=0)
+    with pytest.raises(OutOfDeviceMemoryError) as error:
+        memory.allocate(6 * GB, stream=0)
+    assert str(error.value) == (
+        "CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of 10.00 GiB "
+        "of which 3.50 GiB is free. Including non-PyTorch memory, this process has 6.50 GiB "
+        "memory in use. Of the allocated memory 6.00 GiB is allocated by PyTorch, and 0 bytes is "
+        "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
+        "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+        "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
+        "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
+    assert error.value.shortage.wanted_bytes == 6 * GB
+    assert memory.usage.counts["num_ooms"] == 1
+
+
+def test_the_message_is_that_of_a_real_gpu() -> None:
+    """The figures of an H200 give the text that PyTorch 2.11 showed there."""
+    shortage = Shortage(
+        device_index=0,
+        wanted_bytes=20 * GB,
+        capacity_bytes=150109880320,
+        free_bytes=149458911232,
+        used_bytes=612 * MB,
+        allowed_bytes=15010988032,
+        allocated_bytes=3145728,
+        reserved_bytes=23068672,
+        private_bytes=2 * MB,
+    )
+    assert oom_message(shortage) == (
+        "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
+        "139.80 GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has "
+        "612.00 MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is "
+        "allocated by PyTorch, with 2.00 MiB allocated in private pools (e.g., CUDA Graphs), and "
+        "17.00 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+        "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
+        "fragmentation.  See documentation for Memory Management  "
+        "(https://docs.pytorch.org/docs/stable/notes/cuda.html"
+        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
+
+
+def test_sizes_are_written_as_pytorch_does() -> None:
+    """A unit is used from more than one of it on."""
+    texts = []
+    for size_bytes in (1024, 1536, MB, GB, GB + 1):
+        shortage = Shortage(0, size_bytes, 0, 0, 0, None, 0, 0, 0)
+        texts.append(oom_message(shortage).split("allocate ")[1].partition(". GPU")[0])
+    assert texts == ["1024 bytes", "1.50 KiB", "1024.00 KiB", "1024.00 MiB", "1.00 GiB"]
+
+
+def test_a_fraction_limits_what_is_held() -> None:
+    """Beyond it memory runs out although the device has more."""
+    memory = make(1000)
+    assert memory.fraction == 1.0
+    memory.set_fraction(0.5)
+    memory.allocate(400 * MB, stream=0)
+    with pytest.raises(OutOfDeviceMemoryError, match=r"500\.00 MiB allowed; Of the allocated"):
+        memory.allocate(102 * MB, stream=0)
+    memory.allocate(100 * MB, stream=0)
+    assert (memory.fraction, memory.free_bytes) == (0.5, 500 * MB)
+
+
+def test_the_context_takes_memory() -> None:
+    """What is free is the device's memory without the context's and the allocator's."""
+    memory = Allocator(100 * MB, context_bytes=30 * MB)
+    memory.allocate(20 * MB, stream=0)
+    assert (memory.free_bytes, memory.capacity_bytes) == (50 * MB, 100 * MB)
+
+
+def test_a_private_pool_is_reused_by_itself_only() -> None:
+    """Neither side takes the other's free blocks."""
+    memory = make()
+    memory.pools.retain("graph")
+    inside = memory.allocate(30 * MB, stream=0, pool="graph")
+    memory.release(inside)
+    outside = memory.allocate(30 * MB, stream=0)
+    assert outside is not inside
+    memory.release(outside)
+    assert memory.allocate(30 * MB, stream=0, pool="graph") is inside
+    assert (inside.pool, outside.pool) == ("graph", None)
+    assert (inside.stream, outside.stream) == (0, 0)
+
+
+def test_a_private_pool_keeps_its_memory_while_held() -> None:
+    """After the last release the cache gives it back, and the pool is gone."""
+    memory = make()
+    memory.pools.retain("graph")
+    memory.pools.retain("graph")
+    memory.release(memory.allocate(30 * MB, stream=0, pool="graph"))
+    memory.pools.release("graph")
+    memory.empty_cache()
+    assert (memory.reserved_bytes, memory.pools.use_count("graph")) == (30 * MB, 1)
+    memory.pools.release("graph")
+    memory.empty_cache()
+    assert (memory.reserved_bytes, memory.pools.private()) == (0, [])
+    figures = memory.usage.nested()["reserved_bytes_by_private_pools"]["graph"]["all"]
+    assert figures == {"current": 0, "peak": 30 * MB, "allocated": 30 * MB, "freed": 30 * MB}
+
+
+def test_a_pool_may_come_back() -> None:
+    """One that is made under the name of one that is gone has nothing of it."""
+    memory = make()
+    for _ in range(2):
+        memory.pools.retain("graph")
+        block = memory.allocate(30 * MB, stream=0, pool="graph")
+        memory.pools.release("graph")
+        memory.empty_cache()
+        assert [pool.n_segments for pool in memory.pools.private()] == [1]
+        memory.release(block)
+        memory.empty_cache()
+        assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
+
+
+def test_a_pool_that_nobody_holds_still_has_its_blocks() -> None:
+    """Memory in use stays valid; the pool goes when its last segment does."""
+    memory = make()
+    memory.pools.retain("graph")
+    block = memory.allocate(30 * MB, stream=0, pool="graph")
+    memory.pools.release("graph")
+    memory.empty_cache()
+    assert memory.reserved_bytes == 30 * MB
+    memory.release(block)
+    memory.empty_cache("another")
+    assert memory.reserved_bytes == 30 * MB
+    memory.empty_cache("graph")
+    assert memory.reserved_bytes == 0
+
+
+def test_emptying_one_pool_waits_for_its_blocks_alone() -> None:
+    """Blocks of others stay kept back."""
+    work = Work({1: "mine", 2: "other"})
+    memory = work.allocator()
+    memory.pools.retain("graph")
+    inside, outside = (memory.allocate(30 * MB, 0, pool) for pool in ("graph", None))
+    for block, stream in ((inside, 1), (outside, 2)):
+        memory.record_stream(block, stream)
+        memory.release(block)
+    memory.pools.release("graph")
+    memory.empty_cache("graph")
+    assert work.asked[2:] == ["wait for mine", "free 30"]
+    assert memory.usage.active.total == 1
+
+
+def test_requests_are_routed_to_the_innermost_pool() -> None:
+    """The last route that accepts the stream serves it; without one there is no pool."""
+    memory = make()
+    memory.pools.route("outer")
+    memory.pools.route("inner", lambda stream: stream == 1)
+    assert [memory.allocate(512, stream).pool for stream in (0, 1)] == ["outer", "inner"]
+    assert memory.allocate(512, 1, pool="outer").pool == "outer"
+    memory.pools.unroute("outer")
+    assert [memory.allocate(512, stream).pool for stream in (0, 1)] == [None, "inner"]
+    assert [memory.pools.use_count(pool) for pool in ("outer", "inner", "none")] == [1, 1, 0]
+
+
+def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
+    """Blocks are kept back unasked, and the cache stays, as during a capture."""
+    work = Work({1: "kernel"})
+    memory = work.allocator()
+    block, free = memory.allocate(30 * MB, stream=0), memory.allocate(30 * MB, stream=0)
+    memory.release(free)
+    memory.record_stream(block, stream=1)
+    memory.pools.route("graph")
+    memory.release(block)
+    work.pending.clear()
+    memory.empty_cache()
+    memory.allocate(512, stream=0)
+    assert memory.usage.active.total == 2
+    assert work.asked == ["malloc 30", "malloc 30", "malloc 2"]
+    memory.pools.unroute("graph")
+    memory.allocate(512, stream=0)
+    assert (memory.usage.active.total, memory.usage.allocation.total) == (2, 2)
+
+
+def test_while_a_pool_serves_a_shortage_ends_in_an_error() -> None:
+    """The cache cannot be given back during a capture."""
+    memory = make(100)
+    memory.release(memory.allocate(80 * MB, stream=0))
+    memory.pools.route("graph")
+    with pytest.raises(OutOfDeviceMemoryError):
+        memory.allocate(50 * MB, stream=0)
+    assert memory.usage.counts["num_alloc_retries"] == 0
+
+
+def test_a_pool_serves_once_at_a_time() -> None:
+    """Beginning twice and ending what did not begin are errors, in PyTorch's words."""
+    memory = make()
+    memory.pools.route("graph")
+    with pytest.raises(RuntimeError) as error:
+        memory.pools.route("graph")
+    assert str(error.value) == "beginAllocateToPool: already recording to mempool_id"
+    with pytest.raises(RuntimeError) as error:
+        memory.pools.unroute("other")
+    assert str(error.value) == "endAllocatePool: not currently recording to mempool_id"
+
+
+def test_a_pool_that_nobody_holds_is_refused() -> None:
+    """Its memory could vanish at any time."""
+    memory = make()
+    with pytest.raises(VirtualGpuError) as error:
+        memory.allocate(512, stream=0, pool=(0, 7))
+    assert str(error.value) == "nobody holds the memory pool (0, 7); retain it first"
+    with pytest.raises(VirtualGpuError) as error:
+        memory.pools.release((0, 8))
+    assert str(error.value) == "nobody holds the memory pool (0, 8); retain it first"
+
+
+def test_a_pool_without_splits_gives_whole_segments() -> None:
+    """Each request gets a segment of its own."""
+    memory = make()
+    memory.pools.retain("graph", no_split=True)
+    blocks = [memory.allocate(512, stream=0, pool="graph") for _ in range(2)]
+    assert [block.size_bytes for block in blocks] == [2 * MB, 2 * MB]
+
+
+def test_a_pool_may_help_out_when_memory_is_short() -> None:
+    """Its free blocks serve others before the cache is given back."""
+    memory = make(100)
+    memory.pools.retain("closed")
+    memory.pools.retain("spare", use_on_oom=True)
+    for pool in ("closed", "spare"):
+        memory.release(memory.allocate(40 * MB, stream=0, pool=pool))
+    assert memory.allocate(30 * MB, stream=0).pool == "spare"
+    assert memory.usage.counts["num_alloc_retries"] == 0
+    with pytest.raises(OutOfDeviceMemoryError, match=r"with 50\.00 MiB allocated in private"):
+        memory.allocate(30 * MB, stream=0)
+
+
+def test_the_peak_is_kept_until_it_is_reset() -> None:
+    """Released memory counts no longer, but the peak stays, in private pools, too."""
+    memory = make()
+    memory.pools.retain("graph")
+    memory.release(memory.allocate(10 * MB, stream=0, pool="graph"))
+    assert memory.allocated_bytes == 0
+    assert memory.usage.nested()["allocated_bytes"]["all"]["peak"] == 10 * MB
+    memory.pools.release("graph")
+    memory.empty_cache()
+    memory.usage.reset_peak()
+    nested = memory.usage.nested()
+    peaks = [figures["peak"] for figures in nested["allocated_bytes"].values()]
+    assert peaks == [0, 0, 0]
+    assert nested["reserved_bytes_by_private_pools"]["graph"]["large_pool"]["peak"] == 0
+
+
+def test_the_peak_of_all_is_not_the_sum_of_the_peaks() -> None:
+    """Small and large memory have their peaks at different times."""
+    memory = make()
+    memory.release(memory.allocate(512, stream=0))
+    memory.release(memory.allocate(10 * MB, stream=0))
+    peaks = {
+        kind: figures["peak"] for kind, figures in memory.usage.nested()["active_bytes"].items()
+    }
+    assert peaks == {"all": 10 * MB, "small_pool": 512, "large_pool": 10 * MB}
+
+
+def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
+    """What was added and freed counts from zero, what is there stays there."""
+    memory = make()
+    memory.allocate(512, stream=0)
+    memory.release(memory.allocate(512, stream=0))
+    nested = memory.usage.nested()
+    assert (nested["allocation"]["all"]["allocated"], nested["num_device_alloc"]) == (2, 1)
+    memory.usage.reset_accumulated()
+    memory.release(memory.allocate(100, stream=0))
+    nested = memory.usage.nested()
+    assert nested["allocation"]["all"] == {
+        "current": 1,
+        "peak": 2,
+        "allocated": 1,
+        "freed": 1,
+    }
+    assert nested["requested_bytes"]["small_pool"]["allocated"] == 100
+    assert nested["num_device_alloc"] == 0
+    assert memory.reserve.n_allocations == 1
+
+
+def test_released_memory_leaves_no_garbage() -> None:
+    """Neither blocks nor segments stay behind, and none wait for the collector."""
+    memory = make()
+
+    def round_trip() -> None:
+        memory.pools.route("graph", lambda stream: stream == 1)
+        blocks = [memory.allocate(size, size % 2) for size in (100, 4097, 3 * MB, 40 * MB + 1)]
+        for block in blocks:
+            memory.record_stream(block, stream=2)
+            memory.release(block)
+        memory.pools.unroute("graph")
+        memory.pools.release("graph")
+        memory.empty_cache()
+
+    def n_pieces() -> int:
+        return sum(type(item) in {MemoryBlock, Segment} for item in gc.get_objects())
+
+    while gc.collect():
+        pass  # what is garbage of other tests may leave more when it goes
+    gc.disable()
+    try:
+        n_before = n_pieces()
+        for _ in range(5):
+            round_trip()
+        assert n_pieces() == n_before
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

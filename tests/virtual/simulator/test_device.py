@@ -1,0 +1,191 @@
+"""The device: when tasks start and end, to the nanosecond."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpulab.gpus import gpu
+from gpulab.virtual import KernelWork, Kind, Priced, SimulatedStream, StreamTask
+from gpulab.virtual.simulator.device import SimulatedDevice
+from gpulab.virtual.simulator.l2_cache import Access
+from gpulab.virtual.simulator.task import Fixed
+
+H200 = gpu("H200")
+US = 1_000
+
+
+def kernel(
+    stream: SimulatedStream, duration_ns: int, n_sms: int = 1, *waits_for: StreamTask
+) -> StreamTask:
+    """Make a kernel of a known duration."""
+    return StreamTask(
+        Kind.KERNEL, stream, name="k", demand=Fixed(duration_ns, n_sms), waits_for=waits_for
+    )
+
+
+def mark(stream: SimulatedStream, *waits_for: StreamTask) -> StreamTask:
+    """Make an event's mark."""
+    return StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
+
+
+def run(
+    device: SimulatedDevice, *tasks: StreamTask, visible_ns: int = 0
+) -> list[tuple[int | None, int | None]]:
+    """Submit the tasks, finish them all and return their starts and ends."""
+    for task in tasks:
+        device.submit(task, visible_ns)
+    for task in tasks:
+        device.finish(task)
+    return [(task.start_ns, task.end_ns) for task in tasks]
+
+
+def test_a_stream_runs_in_order_with_the_gap_of_two_kernels() -> None:
+    """The second kernel starts 1 µs after the first has ended."""
+    device = SimulatedDevice(H200)
+    stream = device.streams[0]
+    times = run(device, kernel(stream, 5 * US), kernel(stream, 7 * US))
+    assert times == [(0, 5 * US), (6_000, 13_000)]
+
+
+def test_a_pair_of_marks_round_a_kernel_reads_its_floor() -> None:
+    """Between the marks lie the kernel and 2.6 µs, whatever the kernel's length."""
+    for duration_ns in (1 * US, 1_000 * US):
+        device = SimulatedDevice(H200)
+        stream = device.streams[0]
+        start, end = mark(stream), mark(stream)
+        run(device, mark(stream), start, kernel(stream, duration_ns), end)
+        assert (end.end_ns or 0) - (start.end_ns or 0) == duration_ns + 2_600
+
+
+def test_an_empty_pair_of_marks_reads_1250_ns() -> None:
+    """Nothing takes 1.25 µs between two events."""
+    device = SimulatedDevice(H200)
+    start, end = (mark(device.streams[0]) for _ in range(2))
+    run(device, start, end)
+    assert (end.end_ns or 0) - (start.end_ns or 0) == 1_250
+
+
+def test_small_kernels_on_two_streams_overlap() -> None:
+    """Both find free multiprocessors, so they run at the same time."""
+    device = SimulatedDevice(H200)
+    side = device.add_stream()
+    times = run(device, kernel(device.streams[0], 10 * US, 60), kernel(side, 10 * US, 60))
+    assert times == [(0, 10 * US), (0, 10 * US)]
+
+
+def test_large_kernels_on_two_streams_take_turns() -> None:
+    """The second finds no multiprocessor until the first has ended."""
+    device = SimulatedDevice(H200)
+    side = device.add_stream()
+    times = run(device, kernel(device.streams[0], 10 * US, 132), kernel(side, 10 * US, 132))
+    assert times == [(0, 10 * US), (10 * US, 20 * US)]
+
+
+def test_a_kernel_grows_into_what_becomes_free() -> None:
+    """With 32 of 132 multiprocessors for 10 µs and all of them afterwards, the work is kept."""
+    device = SimulatedDevice(H200)
+    side = device.add_stream()
+    times = run(device, kernel(device.streams[0], 10 * US, 100), kernel(side, 10 * US, 132))
+    done_ns = 10 * US * 32 // 132
+    assert times[1] == (0, 10 * US + (10 * US - done_ns))
+
+
+def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
+    """There is one engine for each direction."""
+    device = SimulatedDevice(H200)
+    side, third = device.add_stream(), device.add_stream()
+    copies = [
+        StreamTask(kind, stream, name="copy", demand=Fixed(8 * US, 0))
+        for kind, stream in (
+            (Kind.COPY_IN, device.streams[0]),
+            (Kind.COPY_OUT, side),
+            (Kind.COPY_IN, third),
+        )
+    ]
+    assert run(device, *copies) == [(0, 8 * US), (0, 8 * US), (8 * US, 16 * US)]
+
+
+def test_the_default_stream_does_not_fence_side_streams() -> None:
+    """PyTorch's side streams are non-blocking: a long kernel on stream 0 holds nobody up."""
+    device = SimulatedDevice(H200)
+    side, other = device.add_stream(), device.add_stream()
+    times = run(
+        device,
+        kernel(side, 500 * US),
+        kernel(device.streams[0], 500 * US),
+        kernel(other, 500 * US),
+    )
+    assert times == [(0, 500 * US)] * 3
+
+
+def test_a_wait_holds_back_only_its_own_stream() -> None:
+    """A mark that waits for another stream's kernel delays what is behind it, nothing else."""
+    device = SimulatedDevice(H200)
+    side, other = device.add_stream(), device.add_stream()
+    slow = kernel(device.streams[0], 50 * US)
+    times = run(device, slow, mark(side, slow), kernel(side, US), kernel(other, US))
+    assert times == [(0, 50 * US), (50 * US, 50 * US), (51_250, 52_250), (0, US)]
+
+
+def test_a_task_starts_no_earlier_than_it_is_visible() -> None:
+    """An idle device waits for the launch to arrive."""
+    device = SimulatedDevice(H200)
+    assert run(device, kernel(device.streams[0], US), visible_ns=777) == [(777, 777 + US)]
+
+
+def test_a_second_reading_of_the_same_data_is_faster() -> None:
+    """The cache decides: 8 MB come from memory once, then from the L2."""
+    demand = Priced(
+        KernelWork("elementwise", "float32", 0, 1 << 21), (Access(1, 8 << 20, is_write=False),)
+    )
+    device = SimulatedDevice(H200)
+    stream = device.streams[0]
+    times = run(
+        device, *(StreamTask(Kind.KERNEL, stream, name="k", demand=demand) for _ in range(3))
+    )
+    cold, hot, again = ((end or 0) - (start or 0) for start, end in times)
+    assert cold > hot == again
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 10_000), st.integers(1, 132))))
+def test_streams_keep_their_order_and_work_is_never_lost(
+    tasks: list[tuple[int, int, int]],
+) -> None:
+    """In every program: order within a stream, and no kernel faster than alone."""
+    device = SimulatedDevice(H200)
+    for _ in range(3):
+        device.add_stream()
+    made = [kernel(device.streams[number], *demand) for number, *demand in tasks]
+    times = run(device, *made)
+    for (start_ns, end_ns), (_, duration_ns, _) in zip(times, tasks, strict=True):
+        assert (end_ns or 0) - (start_ns or 0) >= duration_ns
+    for stream in device.streams:
+        ends = [task.end_ns or 0 for task in made if task.stream is stream]
+        assert ends == sorted(ends)
+    assert device.n_pending == 0
+
+
+def test_the_same_program_gives_the_same_times() -> None:
+    """Nothing depends on identity, so two runs agree to the nanosecond."""
+    program = [(0, 900, 100), (1, 500, 80), (2, 700, 132), (1, 300, 1)]
+
+    def times() -> list[tuple[int | None, int | None]]:
+        device = SimulatedDevice(H200)
+        device.add_stream()
+        device.add_stream()
+        tasks = (kernel(device.streams[number], *demand) for number, *demand in program)
+        return run(device, *tasks)
+
+    assert times() == times()
+
+
+def test_waiting_in_a_circle_is_refused() -> None:
+    """A stream that waits for a task behind its own wait can never go on."""
+    from gpulab.errors import VirtualGpuError
+
+    device = SimulatedDevice(H200)
+    behind = kernel(device.streams[0], US)
+    device.submit(mark(device.streams[0], behind), 0)
+    device.submit(behind, 0)
+    with pytest.raises(VirtualGpuError, match=r"^the virtual GPU waits for work that can never"):
+        device.finish(behind)

@@ -1,0 +1,182 @@
+"""The cost model, to the nanosecond; docs/fidelity.md says how close it is to a real H200."""
+
+import pytest
+
+from gpulab.gpus import gpu
+from gpulab.virtual import L2, KernelWork, Traffic, duration_ns
+from gpulab.virtual.simulator.costs.kernel_cost import n_sms, sleep_ns
+from gpulab.virtual.simulator.costs.kernel_families import FAMILIES
+from gpulab.virtual.simulator.costs.matmul_tiles import MatmulShape, schedule
+from gpulab.virtual.simulator.l2_cache import Access
+
+H200 = gpu("H200")
+NOTHING = Traffic(0, 0)
+MB = 1 << 20
+
+
+def product(arithmetic: str, m: int, k: int, n: int, kind: str = "gemm") -> KernelWork:
+    """Return the work of a product of matrices."""
+    sizes = MatmulShape(1, m, n, k, kind)
+    return KernelWork("gemm", arithmetic, flops=sizes.flops, n_elements=m * n, product=sizes)
+
+
+PRODUCT_NS = {
+    ("float16", 128, 128, 128): 2_211,
+    ("float16", 1024, 1024, 1024): 5_344,
+    ("float16", 4096, 4096, 4096): 181_270,
+    ("float32", 256, 256, 256): 6_172,
+    ("float32", 1024, 1024, 1024): 59_227,
+    ("float32", 4096, 4096, 4096): 2_709_853,
+    ("tf32", 1024, 1024, 1024): 12_559,
+    ("float64", 2048, 2048, 2048): 292_219,
+    ("bfloat16", 16, 4096, 4096): 8_764,
+}
+KERNEL_NS = {
+    ("elementwise", 256, 0, 3_072): 1_201,
+    ("elementwise", 1 << 20, 12 * MB, 0): 2_453,
+    ("elementwise", 1 << 26, 0, 768 * MB): 184_158,
+    ("broadcast", 1 << 22, 32 * MB, 0): 11_187,
+    ("fill", 1 << 24, 0, 64 * MB): 15_283,
+    ("reduction", 1 << 10, 4_096, 0): 1_801,
+    ("reduction", 1 << 24, 0, 64 * MB): 21_418,
+    ("normal", 1 << 22, 0, 16 * MB): 12_610,
+}
+
+
+@pytest.mark.parametrize("sizes", PRODUCT_NS)
+def test_a_product_takes_as_long_as_its_quickest_tiles(sizes: tuple[str, int, int, int]) -> None:
+    """Square and narrow products, with their matrices in the cache."""
+    assert duration_ns(product(*sizes), NOTHING, H200) == PRODUCT_NS[sizes]
+
+
+@pytest.mark.parametrize("key", KERNEL_NS)
+def test_a_kernel_over_elements_takes_its_floor_and_the_slower_of_two(
+    key: tuple[str, int, int, int],
+) -> None:
+    """Family, elements, and bytes in the cache and from memory."""
+    family, n_elements, hit_bytes, miss_bytes = key
+    work = KernelWork(family, n_elements=n_elements)
+    assert duration_ns(work, Traffic(hit_bytes, miss_bytes), H200) == KERNEL_NS[key]
+
+
+def test_a_lower_clock_stretches_arithmetic_and_nothing_else() -> None:
+    """A product takes twice its arithmetic; a kernel that moves bytes takes no longer."""
+    work = product("float16", 4096, 4096, 4096)
+    found = schedule(work.product or MatmulShape(1, 1, 1, 1), "float16", H200)
+    slower_ns = duration_ns(work, NOTHING, H200, 2.0) - duration_ns(work, NOTHING, H200)
+    assert slower_ns == pytest.approx(found.arithmetic_ns, abs=1)
+    moving = KernelWork("elementwise", n_elements=MB)
+    traffic = Traffic(0, 12 * MB)
+    assert duration_ns(moving, traffic, H200, 2.0) == duration_ns(moving, traffic, H200)
+
+
+def test_a_long_sum_of_a_small_result_is_split() -> None:
+    """Four tiles would leave 128 multiprocessors idle, so each sum is made by 32 of them."""
+    long = schedule(MatmulShape(1, 64, 64, 8192), "float32", H200)
+    assert long.n_tiles == 4 * 32
+    assert long.after_ns == 1_750 + 32 * 70
+
+
+def test_rows_off_16_bytes_take_older_kernels() -> None:
+    """A product whose rows begin anywhere takes several times as long."""
+    aligned = schedule(MatmulShape(1, 4096, 4096, 4096), "float16", H200)
+    other = schedule(MatmulShape(1, 4096, 4096, 4096, is_aligned=False), "float16", H200)
+    assert other.total_ns > 4 * aligned.total_ns
+
+
+def test_few_blocks_are_limited_by_what_one_moves() -> None:
+    """Eight long rows take as long as one, and 800 of them longer."""
+    traffic = Traffic(32 * MB, 0)
+    one = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=8)
+    half = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=4)
+    assert duration_ns(half, traffic, H200) > 1.9 * duration_ns(one, traffic, H200)
+
+
+def test_steps_in_a_row_take_their_clocks() -> None:
+    """1,000 columns of a factorization, 628 clocks each, on top of its floor."""
+    assert (
+        duration_ns(KernelWork("factorization", n_steps=1_000), NOTHING, H200) == 3_000 + 317_172
+    )
+
+
+def test_a_kernel_makes_its_part_of_the_accesses() -> None:
+    """Reads alone, writes alone, neither, or no more of each than so many bytes."""
+    read, write = Access(1, 100, is_write=False), Access(2, 50, is_write=True)
+    both = (read, write)
+    assert KernelWork("copy").part_of(both) == both
+    assert KernelWork("copy", writes=False).part_of(both) == (read,)
+    assert KernelWork("copy", reads=False).part_of(both) == (write,)
+    assert KernelWork("copy", reads=False, writes=False).part_of(both) == ()
+    assert KernelWork("rows", most_bytes=60).part_of(both) == (
+        Access(1, 60, is_write=False),
+        write,
+    )
+
+
+def test_the_host_time_is_the_familys_unless_given() -> None:
+    """A kernel in the middle of a call costs less than the call."""
+    assert KernelWork("elementwise").launch_ns == FAMILIES["elementwise"].launch_ns == 5_250
+    assert KernelWork("elementwise", host_ns=3_000).launch_ns == 3_000
+
+
+def test_a_million_cycles_last_half_a_millisecond() -> None:
+    """1,000,000 cycles at 1980 MHz; the record of an H200 is 0.506 ms."""
+    assert sleep_ns(1_000_000, H200) == 505_051
+
+
+def test_a_slower_gpu_takes_longer() -> None:
+    """The data sheet scales the model."""
+    work = product("float16", 4096, 4096, 4096)
+    traffic = Traffic(0, 6 * 4096**2)
+    assert duration_ns(work, traffic, gpu("A100")) > 2 * duration_ns(work, traffic, H200)
+
+
+def test_small_work_uses_few_multiprocessors() -> None:
+    """A thousand elements fit on one, eight rows on eight, a large product takes all."""
+    assert n_sms(KernelWork("elementwise", n_elements=1_000), H200) == 1
+    assert n_sms(KernelWork("norm", n_elements=1 << 20, n_rows=8), H200) == 8
+    assert n_sms(product("float16", 4096, 4096, 4096), H200) == 132
+
+
+def test_every_family_has_a_floor_and_a_launch() -> None:
+    """No kernel is free on the device or on the host."""
+    assert all(family.floor_ns > 0 and family.launch_ns > 0 for family in FAMILIES.values())
+
+
+def addition(cache: L2, n: int) -> Traffic:
+    """Add two arrays of ``n`` bytes twice, and return the second traffic."""
+    accesses = [Access(place, n, is_write=place == 3) for place in (1, 2, 3)]
+    cache.serve(accesses)
+    return cache.serve(accesses)
+
+
+def test_what_fits_is_found_again() -> None:
+    """Written bytes take half the room of read ones."""
+    assert addition(L2(60 * MB), 10 * MB) == Traffic(30 * MB, 0)
+    assert L2(60 * MB).serve([Access(1, MB, is_write=False)]) == Traffic(0, MB)
+
+
+def test_what_exceeds_the_cache_pushes_itself_out() -> None:
+    """The more it is, the less is left; twice the capacity leaves nothing."""
+    capacity_bytes = L2(60 * MB).capacity_bytes
+    found = addition(L2(60 * MB), 11 * MB)
+    assert 0 < found.hit_bytes < 33 * MB
+    assert addition(L2(60 * MB), capacity_bytes).hit_bytes == 0
+
+
+def test_the_longest_unused_leaves_first() -> None:
+    """Of three pieces of which two fit, the first is gone."""
+    cache = L2(60 * MB)
+    for place in (1, 2, 3):
+        cache.serve([Access(place, 12 * MB, is_write=False)])
+    assert cache.serve([Access(2, 12 * MB, is_write=False)]) == Traffic(12 * MB, 0)
+    assert cache.serve([Access(1, 12 * MB, is_write=False)]) == Traffic(0, 12 * MB)
+
+
+def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
+    """If it fits; the same array read twice comes once."""
+    accesses = [Access(1, MB, is_write=False), Access(1, MB, is_write=True)]
+    assert L2(60 * MB).serve(accesses) == Traffic(MB, MB)
+    assert L2(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)
+    large = [Access(1, 60 * MB, is_write=False), Access(1, 60 * MB, is_write=True)]
+    assert L2(60 * MB).serve(large) == Traffic(0, 120 * MB)

@@ -1,0 +1,269 @@
+"""Clock, power and temperature of the virtual GPU: as recorded, and by their rules."""
+
+import pytest
+
+from gpulab.gpus import GpuSpec, gpu
+from gpulab.virtual import SimulatedRegime, load_of
+from gpulab.virtual.simulator import thermal
+from gpulab.virtual.simulator.thermal import Load
+
+MS, S = 1_000_000, 1_000_000_000
+N = 8192
+PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS = 2 * N**3, 3 * 2 * N * N, 1_450_000
+GAP_NS = 900
+
+
+def product_load(spec: GpuSpec, arithmetic: str = "float16") -> Load:
+    """Return what a product of 8192 x 8192 matrices draws that takes 1.45 ms."""
+    return load_of(arithmetic, PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS, spec)
+
+
+def run(
+    regime: SimulatedRegime, load: Load, *, from_ns: int, to_ns: int, kernel_ns: int = MS
+) -> int:
+    """Let kernels of ``kernel_ns`` follow each other; return when the last one ended."""
+    now_ns = from_ns
+    while now_ns < to_ns:
+        regime.start(now_ns, load)
+        now_ns += kernel_ns
+        regime.end(now_ns, load)
+        now_ns += GAP_NS
+    return now_ns
+
+
+@pytest.fixture
+def h200() -> SimulatedRegime:
+    """Return an H200 at rest."""
+    return SimulatedRegime(gpu("H200"))
+
+
+def test_rest_is_as_recorded(h200: SimulatedRegime) -> None:
+    """With a context and no work the clock is high, for no reason to be low."""
+    now_ns = 400 * MS
+    assert h200.clock_mhz(now_ns) == 1980
+    assert h200.power_w(now_ns) == 125
+    assert h200.temperature_c(now_ns) == 37
+    assert h200.reasons(now_ns) == 0
+    assert h200.utilization(now_ns) == (0, 0)
+
+
+def test_the_clock_falls_before_the_reported_power_rises(h200: SimulatedRegime) -> None:
+    """Recorded: 1440 MHz 0.1 s after the start, while 261 W are reported of 690."""
+    run(h200, product_load(h200.spec), from_ns=S, to_ns=S + 150 * MS)
+    assert 1380 <= h200.clock_mhz(S + 150 * MS) <= 1480
+    assert h200.power_w(S + 150 * MS) < 300
+
+
+def test_the_settled_regime_is_as_recorded(h200: SimulatedRegime) -> None:
+    """Recorded after 1.5 s: 1410 to 1470 MHz, 691 W, 59 to 61 degrees, software power cap."""
+    end_ns = run(h200, product_load(h200.spec), from_ns=S, to_ns=S + 1500 * MS)
+    assert 1380 <= h200.clock_mhz(end_ns) <= 1480
+    assert h200.power_w(end_ns) == pytest.approx(691, rel=0.02)
+    assert 58 <= h200.temperature_c(end_ns) <= 61
+    assert h200.reasons(end_ns) == thermal.SW_POWER_CAP
+    assert h200.utilization(end_ns) == (100, 6)
+
+
+def test_the_clock_recovers_at_once_and_the_reported_power_within_a_second(
+    h200: SimulatedRegime,
+) -> None:
+    """Recorded 0.13 s after the end: 1965 MHz, 46 degrees, and still 594 W."""
+    end_ns = run(h200, product_load(h200.spec), from_ns=S, to_ns=3 * S)
+    assert h200.clock_mhz(end_ns + 130 * MS) >= 1965
+    assert h200.temperature_c(end_ns + 130 * MS) == pytest.approx(46, abs=2)
+    assert h200.power_w(end_ns + 130 * MS) == pytest.approx(594, rel=0.1)
+    assert h200.clock_mhz(end_ns + 200 * MS) == 1980
+    assert h200.reasons(end_ns + 400 * MS) == 0
+    assert h200.power_w(end_ns + 1200 * MS) == 125
+
+
+def test_a_burst_is_not_slowed_and_settled_work_takes_a_sixth_longer(
+    h200: SimulatedRegime,
+) -> None:
+    """Recorded: products 2 to 10 take 1.44 ms, product 100 and later ones 1.67 ms."""
+    load = product_load(h200.spec)
+    now_ns, stretches = S, []
+    for _ in range(150):
+        stretches.append(h200.stretch("float16", now_ns))
+        h200.start(now_ns, load)
+        now_ns += round(PRODUCT_NS * stretches[-1])
+        h200.end(now_ns, load)
+        now_ns += GAP_NS
+    assert stretches[:10] == [1.0] * 10
+    assert stretches[99] == pytest.approx(1.671 / 1.434, rel=0.02)
+    assert stretches[149] == pytest.approx(1.661 / 1.434, rel=0.02)
+
+
+@pytest.mark.parametrize(("flops", "n_bytes"), [(0, 4_400_000_000), (50_000_000_000, 0)])
+def test_streaming_and_float32_keep_the_clock(
+    h200: SimulatedRegime, flops: int, n_bytes: int
+) -> None:
+    """Work at the reachable bandwidth, or at 50 TFLOP/s of float32, stays below the cap."""
+    load = load_of("float32", flops, n_bytes, MS, h200.spec)
+    end_ns = run(h200, load, from_ns=0, to_ns=2 * S)
+    assert h200.clock_mhz(end_ns) == 1980
+    assert h200.stretch("float32", end_ns) == 1
+    assert h200.reasons(end_ns) == 0
+    assert 350 < h200.power_w(end_ns) < 600
+
+
+def test_small_products_launched_one_by_one_keep_the_clock(h200: SimulatedRegime) -> None:
+    """A half-precision product of 1024 takes 8 us, and eager launches come every 12 us."""
+    load = load_of("float16", 2 * 1024**3, 3 * 2 * 1024**2, 8_400, h200.spec)
+    for launch_ns in range(0, S, 12_000):
+        h200.start(launch_ns, load)
+        h200.end(launch_ns + 8_400, load)
+    assert h200.clock_mhz(S) == 1980
+
+
+def test_float64_meets_the_limit_at_nineteen_twentieths_of_the_clock(
+    h200: SimulatedRegime,
+) -> None:
+    """Recorded: the float64 product of 8192 takes 5 % longer than eight of 4096."""
+    load = load_of("float64", 2 * 4096**3, 0, 2_328_000, h200.spec)
+    end_ns = run(h200, load, from_ns=0, to_ns=S, kernel_ns=2_328_000)
+    assert h200.stretch("float64", end_ns) == pytest.approx(1.05, abs=0.01)
+
+
+def test_looking_changes_nothing() -> None:
+    """A regime that was looked at every 0.7 ms ends in the same state as one left alone."""
+    watched, alone = SimulatedRegime(gpu("H200")), SimulatedRegime(gpu("H200"))
+    load = product_load(watched.spec)
+    for regime, look_every_ns in ((watched, 700_000), (alone, 10 * S)):
+        for start_ns in (S, 3 * S):
+            for now_ns in range(start_ns, start_ns + S, look_every_ns):
+                if now_ns == start_ns:
+                    regime.start(now_ns, load)
+                regime.power_w(now_ns)
+            regime.end(start_ns + S, load)
+    for now_ns in range(4 * S, 40 * S, 990 * MS):
+        assert watched.power_w(now_ns) == alone.power_w(now_ns)
+        assert watched.energy_mj(now_ns) == alone.energy_mj(now_ns)
+        assert watched.temperature_c(now_ns) == alone.temperature_c(now_ns)
+        assert watched.clock_mhz(now_ns) == alone.clock_mhz(now_ns)
+
+
+def test_a_year_at_rest_passes_at_once(h200: SimulatedRegime) -> None:
+    """Once nothing changes any more, time is skipped and its energy still counted."""
+    run(h200, product_load(h200.spec), from_ns=0, to_ns=S)
+    year_s = 365 * 86_400
+    before_mj = h200.energy_mj(60 * S)
+    assert h200.energy_mj((60 + year_s) * S) - before_mj == year_s * 125_000
+    assert h200.clock_mhz((60 + year_s) * S) == 1980
+
+
+def test_time_skipped_with_work_running_counts_as_busy(h200: SimulatedRegime) -> None:
+    """A kernel that runs for an hour keeps the GPU busy and hot for that hour."""
+    h200.start(0, product_load(h200.spec))
+    now_ns = 3_600 * S
+    assert h200.utilization(now_ns) == (100, 6)
+    assert h200.power_w(now_ns) == pytest.approx(691, abs=1)
+    h200.end(now_ns, product_load(h200.spec))
+    assert h200.power_w(now_ns + 2 * S) == 125
+
+
+def test_utilization_is_the_time_with_any_kernel(h200: SimulatedRegime) -> None:
+    """Of the last 0.2 s a kernel ran half of the time; two at once count once."""
+    for start_ns in range(0, 200 * MS, 2 * MS):
+        h200.start(start_ns, thermal.REST)
+        h200.start(start_ns, thermal.REST)
+        h200.end(start_ns + MS, thermal.REST)
+        h200.end(start_ns + MS, thermal.REST)
+    assert h200.utilization(200 * MS) == (50, 0)
+    assert h200.power_w(200 * MS) == 125
+    assert h200.utilization(400 * MS) == (0, 0)
+
+
+def test_an_earlier_time_counts_as_the_latest() -> None:
+    """Time does not go back: work that is said to have begun before the present begins now."""
+    early, late = SimulatedRegime(gpu("H200")), SimulatedRegime(gpu("H200"))
+    for regime, start_ns in ((early, 30 * MS), (late, 70 * MS)):
+        regime.advance(70 * MS)
+        regime.start(start_ns, product_load(regime.spec))
+    assert early.utilization(200 * MS) == late.utilization(200 * MS) == (65, 4)
+    assert early.energy_mj(200 * MS) == late.energy_mj(200 * MS)
+
+
+def test_a_lock_lowers_the_clock_at_once_and_stretches_the_work(h200: SimulatedRegime) -> None:
+    """Locked to 1207 MHz it has the step below, and float32 takes 1.65 times as long."""
+    h200.lock(0, 1207)
+    assert h200.clock_mhz(0) == 1200
+    assert h200.stretch("float32", 0) == 1980 / 1200
+    assert h200.reasons(S) == 0
+    h200.unlock(S)
+    assert h200.clock_mhz(S + 200 * MS) == 1980
+    assert h200.reasons(S + 200 * MS) == 0
+
+
+@pytest.mark.parametrize(("asked_mhz", "got_mhz"), [(10, 345), (1980, 1980), (5000, 1980)])
+def test_a_lock_stays_inside_what_is_supported(
+    h200: SimulatedRegime, asked_mhz: int, got_mhz: int
+) -> None:
+    """Like the driver, it takes the nearest clock that the GPU has."""
+    h200.lock(0, asked_mhz)
+    assert h200.clock_mhz(0) == got_mhz
+
+
+def test_the_power_limit_wins_over_the_lock(h200: SimulatedRegime) -> None:
+    """A GPU locked above what its limit allows still falls below, for the limit's reason."""
+    h200.lock(0, 1700)
+    end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=S)
+    assert 1380 <= h200.clock_mhz(end_ns) <= 1480
+    assert h200.reasons(end_ns) == thermal.SW_POWER_CAP
+
+
+def test_a_low_lock_keeps_the_power_below_its_limit(h200: SimulatedRegime) -> None:
+    """That is why a lock well under the boost clock gives steady times."""
+    h200.lock(0, 1200)
+    end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
+    assert h200.clock_mhz(end_ns) == 1200
+    assert h200.power_w(end_ns) < 500
+    assert h200.reasons(end_ns) == 0
+
+
+def test_a_lower_power_limit_lowers_clock_and_power(h200: SimulatedRegime) -> None:
+    """At 400 W the same work settles at a lower clock and 0.987 of 400 W."""
+    h200.limit_power(0, 400)
+    end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
+    assert h200.power_limit_w == 400
+    assert h200.clock_mhz(end_ns) < 1200
+    assert h200.power_w(end_ns) == pytest.approx(395, abs=1)
+
+
+def test_a_limit_below_the_power_at_rest_leaves_the_lowest_clock(h200: SimulatedRegime) -> None:
+    """No load is so great that the clock stops."""
+    h200.limit_power(0, 100)
+    end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
+    assert h200.clock_mhz(end_ns) == 345
+
+
+@pytest.mark.parametrize("name", ["A100", "H100-PCIE", "T4", "V100", "B200", "RTX4090", "L4"])
+def test_gpus_without_a_recording_take_the_same_ratios(name: str) -> None:
+    """Half-precision products settle at 0.73 of the boost clock and at the power limit."""
+    regime = SimulatedRegime(gpu(name))
+    flops = round(0.766 * regime.spec.peak_flops_per_s["float16"] * 1e-3)
+    end_ns = run(regime, load_of("float16", flops, 0, MS, regime.spec), from_ns=0, to_ns=2 * S)
+    assert regime.clock_mhz(end_ns) / regime.spec.boost_clock_mhz == pytest.approx(0.73, abs=0.02)
+    assert regime.power_w(end_ns) == pytest.approx(0.987 * regime.spec.tdp_w, rel=0.01)
+
+
+def test_types_without_units_of_their_own_draw_like_float32() -> None:
+    """A T4 computes tf32 and bfloat16 on its float32 units, and float64 on few."""
+    spec = gpu("T4")
+    for name in ("tf32", "bfloat16", "float64"):
+        flops = round(spec.peak_flops_per_s[name] * 1e-3)
+        load = load_of(name, flops, 0, MS, spec)
+        plain = load_of("float32", round(spec.peak_flops_per_s["float32"] * 1e-3), 0, MS, spec)
+        assert load == plain
+        regime = SimulatedRegime(spec)
+        regime.lock(0, 795)
+        assert regime.stretch(name, 0) == 2
+
+
+def test_a_load_is_what_the_work_needs_for_its_time(h200: SimulatedRegime) -> None:
+    """Twice the work in the same time draws twice as much; memory alone leaves the cores cool."""
+    once = load_of("float16", 10**12, 10**9, 2 * MS, h200.spec)
+    twice = load_of("float16", 2 * 10**12, 2 * 10**9, 2 * MS, h200.spec)
+    assert twice.core_mw == pytest.approx(2 * once.core_mw, abs=1)
+    assert twice.memory_mw == pytest.approx(2 * once.memory_mw, abs=1)
+    assert load_of("float32", 0, 4_800_000_000, MS, h200.spec) == Load(0, 287_500)

@@ -1,0 +1,384 @@
+"""Random generators of the virtual GPU: seeds, states, errors, and numbers that come again."""
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, random_split
+
+import gpulab
+from gpulab.virtual import generators
+from gpulab.virtual.generators import VirtualGenerator
+
+FIRST_SEED = 67280421310721
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def on_cuda(seed: int) -> torch.Generator:
+    """Return a generator of the virtual GPU with a seed."""
+    return torch.Generator(device="cuda").manual_seed(seed)
+
+
+DRAWS: dict[str, Callable[[torch.Generator], torch.Tensor]] = {
+    "randn": lambda g: torch.randn(5, device="cuda", generator=g),
+    "rand": lambda g: torch.rand(5, device="cuda", generator=g),
+    "randint": lambda g: torch.randint(1000, (5,), device="cuda", generator=g),
+    "randperm": lambda g: torch.randperm(9, device="cuda", generator=g),
+    "normal_": lambda g: torch.empty(5, device="cuda").normal_(generator=g),
+    "uniform_": lambda g: torch.empty(5, device="cuda").uniform_(generator=g),
+    "exponential_": lambda g: torch.empty(5, device="cuda").exponential_(generator=g),
+    "random_": lambda g: torch.empty(5, device="cuda").random_(generator=g),
+    "bernoulli": lambda g: torch.bernoulli(torch.full((40,), 0.5, device="cuda"), generator=g),
+    "bernoulli_": lambda g: torch.empty(40, device="cuda").bernoulli_(generator=g),
+    "multinomial": lambda g: torch.multinomial(torch.ones(40, device="cuda"), 9, generator=g),
+    "normal": lambda g: torch.normal(torch.zeros(5, device="cuda"), 1.0, generator=g),
+    "poisson, without a keyword": lambda g: torch.poisson(
+        torch.full((9,), 50.0, device="cuda"), generator=g
+    ),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_serves_every_random_operator(name: str) -> None:
+    """The same seed gives the same numbers, another seed others; each launch takes 4."""
+    draw, generator = DRAWS[name], on_cuda(1)
+    first, second = draw(generator), draw(generator)
+    assert first.is_cuda
+    assert generator.get_offset() == 8
+    assert torch.equal(first, draw(on_cuda(1)))
+    assert torch.equal(second, draw(on_cuda(1).set_offset(4)))
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, draw(on_cuda(2)))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_of_the_cpu_is_refused_for_a_cuda_tensor(name: str) -> None:
+    """PyTorch's words, and no other."""
+    with pytest.raises(RuntimeError) as error:
+        DRAWS[name](torch.Generator())
+    assert str(error.value) == "Expected a 'cuda' device type for generator but found 'cpu'"
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: torch.randn(3, generator=g),
+        lambda g: torch.empty(3).uniform_(generator=g),
+        lambda g: torch.poisson(torch.ones(3), generator=g),
+    ],
+    ids=["randn", "uniform_", "poisson"],
+)
+def test_a_generator_of_the_gpu_is_refused_for_a_cpu_tensor(
+    draw: Callable[[torch.Generator], object],
+) -> None:
+    """PyTorch's words, and no other."""
+    with pytest.raises(RuntimeError) as error:
+        draw(on_cuda(1))
+    assert str(error.value) == "Expected a 'cpu' device type for generator but found 'cuda'"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_host_generators_are_as_before() -> None:
+    """A CPU generator draws the CPU's numbers on the host, for tensors and for loading too."""
+    with_generator = torch.randn(3, generator=torch.Generator().manual_seed(3))
+    torch.manual_seed(3)
+    assert torch.equal(with_generator, torch.randn(3))
+    loader = DataLoader([1, 2, 3, 4], shuffle=True, generator=torch.Generator().manual_seed(0))
+    assert sorted(int(item) for item in loader) == [1, 2, 3, 4]
+    parts = random_split(range(5), [2, 3], generator=torch.Generator("cpu").manual_seed(0))  # type: ignore[arg-type] # a range will do
+    assert [len(part) for part in parts] == [2, 3]
+
+
+def test_numbers_are_the_same_in_every_process() -> None:
+    """A seed and an offset name the same numbers everywhere: Python's hashes have no part."""
+    generator = VirtualGenerator(torch.device("cuda")).manual_seed(7)
+    assert [generators.draw(generator) for _ in range(3)] == [3098854039, 2389331605, 984157021]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_launches_are_counted_whatever_their_values() -> None:
+    """A result too large for values takes its numbers too, so that limits change no others."""
+    generator = on_cuda(1)
+    torch.randn(1 << 21, device="cuda", generator=generator)
+    assert generator.get_offset() == 4
+
+
+@pytest.mark.usefixtures("gpu")
+def test_dropout_leaves_the_hosts_numbers_alone() -> None:
+    """A random operator without a generator draws from the device's, and counts there."""
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    torch.nn.functional.dropout(torch.ones(9, device="cuda"))
+    torch.cuda.synchronize()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.cuda.default_generators[0].get_offset() == 4
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_new_generator_is_pytorchs() -> None:
+    """It is a ``torch.Generator`` on cuda, with PyTorch's first seed and offset 0."""
+    generator = torch.Generator(device="cuda")
+    assert isinstance(generator, torch.Generator)
+    assert generator.device == torch.device("cuda")
+    assert torch.Generator("cuda:0").device == torch.device("cuda:0")
+    assert torch.Generator(torch.device("cuda:1")).device == torch.device("cuda:1")
+    assert torch.Generator(0).device == torch.device("cuda:0")
+    assert generator.initial_seed() == FIRST_SEED
+    assert generator.get_offset() == 0
+
+
+def test_the_name_stands_for_both_kinds() -> None:
+    """``torch.Generator`` makes and knows real ones as before, and may be subclassed."""
+    real = torch.Generator
+    with gpulab.virtual_gpu("H200"):
+        assert type(torch.Generator()) is real
+        assert type(torch.Generator(device="cpu")) is real
+        assert type(torch.Generator(None)) is real
+        assert isinstance(real(), torch.Generator)
+        assert not isinstance(1, torch.Generator)
+        assert issubclass(real, torch.Generator)
+        assert not issubclass(int, torch.Generator)
+
+        class Mine(torch.Generator):
+            pass
+
+        mine = Mine()
+        assert isinstance(mine, Mine)
+        assert isinstance(mine, torch.Generator)
+        assert not isinstance(torch.Generator(), Mine)
+        assert issubclass(Mine, torch.Generator)
+        assert not issubclass(real, Mine)
+        assert torch.equal(
+            torch.rand(2, generator=mine.manual_seed(1)),
+            torch.rand(2, generator=real().manual_seed(1)),
+        )
+    assert torch.Generator is real
+    assert isinstance(mine, real)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_state_is_seed_and_offset() -> None:
+    """16 bytes on the host, low byte first; setting them gives the same numbers again."""
+    generator = on_cuda(258)
+    torch.randn(3, device="cuda", generator=generator)
+    state = generator.get_state()
+    assert state.tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]
+    assert (state.dtype, state.device.type) == (torch.uint8, "cpu")
+    later = torch.randn(3, device="cuda", generator=generator)
+    other = torch.Generator("cuda").set_state(state)
+    assert (other.initial_seed(), other.get_offset()) == (258, 4)
+    assert torch.equal(torch.randn(3, device="cuda", generator=other), later)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_state_without_an_offset_starts_anew() -> None:
+    """8 bytes are a seed alone."""
+    generator = on_cuda(1).set_offset(8)
+    generator.set_state(torch.tensor([9, 0, 0, 0, 0, 0, 0, 0], dtype=torch.uint8))
+    assert (generator.initial_seed(), generator.get_offset()) == (9, 0)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_seeds_and_offsets_are_64_bits() -> None:
+    """Negative ones count from 2**64, as in PyTorch; a new seed sets the offset back."""
+    generator = on_cuda(-1)
+    assert generator.initial_seed() == 2**64 - 1
+    assert generator.set_offset(-4).get_offset() == 2**64 - 4
+    assert generator.get_state().tolist() == [255] * 8 + [252] + [255] * 7
+    assert generator.manual_seed(3).get_offset() == 0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_unchosen_seed_differs() -> None:
+    """``seed`` starts a sequence that differs each time, and returns its name."""
+    generator = on_cuda(1).set_offset(4)
+    first = generator.seed()
+    assert (generator.initial_seed(), generator.get_offset()) == (first, 0)
+    assert generator.seed() != first
+
+
+WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str]] = {
+    "an odd offset": (
+        lambda g: g.set_offset(6),
+        RuntimeError,
+        "offset must be a multiple of 4",
+    ),
+    "a word as offset": (
+        lambda g: g.set_offset("a"),  # type: ignore[arg-type] # the mistake
+        RuntimeError,
+        "manual_offset expected a long, but got str",
+    ),
+    "a word as seed": (
+        lambda g: g.manual_seed("a"),  # type: ignore[arg-type] # the mistake
+        RuntimeError,
+        "manual_seed expected a long, but got str",
+    ),
+    "a list as state": (
+        lambda g: g.set_state([1]),  # type: ignore[arg-type] # the mistake
+        TypeError,
+        "expected a torch.ByteTensor, but got list",
+    ),
+    "floats as state": (
+        lambda g: g.set_state(torch.zeros(16)),
+        TypeError,
+        "RNG state must be a torch.ByteTensor",
+    ),
+    "a state on the device": (
+        lambda g: g.set_state(torch.zeros(16, dtype=torch.uint8, device="cuda")),
+        TypeError,
+        "RNG state must be a torch.ByteTensor",
+    ),
+    "a state with gaps": (
+        lambda g: g.set_state(torch.zeros(32, dtype=torch.uint8)[::2]),
+        TypeError,
+        "RNG state must be a torch.ByteTensor",
+    ),
+    "a short state": (
+        lambda g: g.set_state(torch.zeros(3, dtype=torch.uint8)),
+        RuntimeError,
+        "RNG state is wrong size",
+    ),
+    "a host generator to share with": (
+        lambda g: g.graphsafe_set_state(torch.Generator()),
+        RuntimeError,
+        "Expected a CUDA Generator",
+    ),
+    "no generator to share with": (
+        lambda g: g.graphsafe_set_state(3),  # type: ignore[arg-type] # the mistake
+        TypeError,
+        "expected a Generator, but got int",
+    ),
+}
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_raise_pytorchs_errors(name: str) -> None:
+    """Class and message are those that CUDA's generators raise."""
+    mistake, kind, message = WRONG[name]
+    with pytest.raises(kind) as error:
+        mistake(on_cuda(1))
+    assert type(error.value) is kind
+    assert str(error.value) == message
+
+
+@pytest.mark.usefixtures("gpu")
+def test_states_are_copied_or_shared() -> None:
+    """A clone goes on by itself; what the graph-safe functions join moves together."""
+    generator = on_cuda(5)
+    clone, shared = generator.clone_state(), generator.graphsafe_get_state()
+    torch.randn(1, device="cuda", generator=generator)
+    assert (clone.initial_seed(), clone.get_offset()) == (5, 0)
+    assert shared.get_offset() == 4
+    assert clone.device == torch.device("cuda")
+    clone.graphsafe_set_state(generator)
+    torch.randn(1, device="cuda", generator=clone)
+    assert generator.get_offset() == shared.get_offset() == 8
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_a_copy_is_at_the_same_place(
+    copied: Callable[[torch.Generator], torch.Generator],
+) -> None:
+    """A copied or pickled generator gives the numbers that the original gives next."""
+    generator = torch.Generator("cuda:0").manual_seed(4).set_offset(12)
+    other = copied(generator)
+    assert other.device == torch.device("cuda:0")
+    assert other.get_offset() == 12
+    numbers = torch.randn(3, device="cuda", generator=generator)
+    assert torch.equal(numbers, torch.randn(3, device="cuda", generator=other))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_default_generator_follows_the_seeds() -> None:
+    """``torch.manual_seed`` and each function of ``torch.cuda`` seed it."""
+    (default,) = torch.cuda.default_generators
+    assert isinstance(default, VirtualGenerator)
+    assert default.device == torch.device("cuda:0")
+    for seed, give in enumerate(
+        (torch.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all), start=1
+    ):
+        give(seed)
+        assert torch.cuda.initial_seed() == default.initial_seed() == seed
+        first = torch.randn(3, device="cuda")
+        give(seed)
+        assert torch.equal(torch.randn(3, device="cuda"), first)
+    for give_any in (torch.cuda.seed, torch.cuda.seed_all, torch.seed):
+        before = default.initial_seed()
+        give_any()
+        assert default.initial_seed() != before
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_default_state_can_be_kept_and_set() -> None:
+    """States of one device and of all, and ``fork_rng``, give the same numbers again."""
+    torch.manual_seed(1)
+    state, states = torch.cuda.get_rng_state(), torch.cuda.get_rng_state_all()
+    first = torch.rand(3, device="cuda")
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(torch.rand(3, device="cuda"), first)
+    torch.cuda.set_rng_state_all(states)
+    with torch.random.fork_rng(devices=[0]):
+        assert torch.equal(torch.rand(3, device="cuda"), first)
+    with torch.random.fork_rng():
+        torch.cuda.manual_seed(9)
+    assert torch.equal(torch.rand(3, device="cuda"), first)
+
+
+def test_default_generators_start_alike_and_live_on() -> None:
+    """Each virtual GPU starts from PyTorch's first seed, and keeps its place between contexts."""
+    before = torch.cuda.default_generators
+    gpu = gpulab.virtual_gpu("H200")
+    with gpu:
+        assert torch.cuda.initial_seed() == FIRST_SEED
+        torch.rand(1, device="cuda")
+    with gpulab.virtual_gpu("H200"):
+        assert torch.cuda.default_generators[0].get_offset() == 0
+    with gpu:
+        assert torch.cuda.default_generators[0].get_offset() == 4
+    assert torch.cuda.default_generators == before
+
+
+def test_a_generator_that_outlived_its_context_draws_from_its_seed() -> None:
+    """On the CPU it gives the CPU's numbers for its seed; on another virtual GPU it goes on."""
+    with gpulab.virtual_gpu("H200"):
+        generator = on_cuda(6)
+        first = torch.rand(3, device="cuda", generator=generator).tolist()
+    assert torch.equal(
+        torch.rand(3, generator=generator),
+        torch.rand(3, generator=torch.Generator().manual_seed(6)),
+    )
+    with gpulab.virtual_gpu("A100"):
+        generator.set_offset(0)
+        assert torch.rand(3, device="cuda", generator=generator).tolist() == first
+
+
+def test_launches_draw_seeds_far_apart() -> None:
+    """Neighbouring seeds and offsets give 32-bit seeds without a pattern, none of them twice."""
+    generator = VirtualGenerator(torch.device("cuda"))
+    drawn = []
+    for seed in range(20):
+        generator.manual_seed(seed)
+        drawn += [generators.draw(generator) for _ in range(20)]
+    assert len(set(drawn)) == 400
+    assert max(drawn) < 2**32
+    assert abs(sum(drawn) / 400 / 2**32 - 0.5) < 0.05
+
+
+def test_the_mixing_is_splitmix64() -> None:
+    """The first outputs for state 0 are those that its authors' reference gives."""
+    step = 0x9E3779B97F4A7C15
+    outputs = [generators._mixed(n * step % 2**64) for n in range(3)]
+    assert outputs == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]

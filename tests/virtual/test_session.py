@@ -1,0 +1,218 @@
+"""Entering and leaving: everything is given back, and wrong uses are refused in clear words."""
+
+import sys
+import threading
+import time
+import timeit
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.virtual.dispatch.deferred_values import unseen
+
+OWNERS: list[Any] = [
+    *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
+    *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
+    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
+    *(torch.nn.DataParallel, torch.nn.parallel, torch.distributed, torch.export),
+    *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
+    *(time, timeit, threading, threading.Thread),
+]
+
+
+def cuda_modules() -> Iterator[ModuleType]:
+    """Yield torch.cuda and everything below it that is loaded."""
+    for name, module in sorted(sys.modules.items()):
+        if name == "torch.cuda" or name.startswith("torch.cuda."):
+            yield module
+
+
+def everything() -> dict[tuple[str, str], object]:
+    """Return every name that the virtual GPU might replace, with what stands there."""
+    found: dict[tuple[str, str], object] = {}
+    for owner in (*OWNERS, *cuda_modules()):
+        for name, value in vars(owner).items():
+            found[owner.__name__, name] = value
+    for kind in (torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph):
+        found[kind.__name__, "bases"] = kind.__bases__
+    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
+        found[function.__qualname__, "defaults"] = function.__defaults__
+    found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
+    return found
+
+
+def use_much() -> None:
+    """Use many parts, so that what is loaded late is loaded."""
+    torch.manual_seed(1)
+    model = torch.nn.Linear(4, 4).cuda()
+    with torch.autocast("cuda"):
+        model(torch.randn(2, 4, device="cuda")).float().sum().backward()
+    graph = torch.cuda.CUDAGraph()
+    x = torch.ones(3, device="cuda")
+    with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+        x.add_(1)
+    torch.cuda.clock_rate()
+    torch.cuda.memory_summary()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_leaving_gives_everything_back(*, fails: bool) -> None:
+    """All of torch, torch.cuda, torch._C, Tensor, time and timeit is as it was, errors or not."""
+    with gpulab.virtual_gpu("H200"):
+        use_much()  # loads what torch loads at the first use
+    before = everything()
+    try:
+        with gpulab.virtual_gpu("A100", count=2):
+            use_much()
+            if fails:
+                raise ZeroDivisionError  # noqa: TRY301 # the error is the point
+    except ZeroDivisionError:
+        pass
+    after = everything()
+    assert sorted(after.keys() ^ before.keys()) == []
+    assert [key for key, value in after.items() if value is not before[key]] == []
+    # What the first entry added and did not take away again was there both times.
+    made = {key: value for key, value in after.items() if type(value) in {FunctionType, type}}
+    assert [key for key, value in made.items() if value.__module__.startswith("gpulab.")] == []
+
+
+def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was replaced until then is given back, and the next entry works."""
+    from gpulab.virtual import _clock
+
+    with gpulab.virtual_gpu("H200"):
+        use_much()
+    before = everything()
+
+    def fail(_host: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_clock, "install", fail)
+        with pytest.raises(ZeroDivisionError), gpulab.virtual_gpu("H200"):
+            pass
+    after = everything()
+    assert [key for key, value in after.items() if value is not before.get(key)] == []
+    with gpulab.virtual_gpu("H200"):
+        assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None:
+    """Ctrl-C arrives while values are computed: the device goes on, and so do later programs."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        x, y = (torch.ones(4, device="cuda") for _ in range(2))
+        torch.cuda._sleep(1_000_000)
+        x.add_(1)
+
+        def interrupt(_seed: int) -> None:
+            raise KeyboardInterrupt
+
+        last = gpu.machine.gpu.stream.last
+        assert last is not None
+        last.payload = unseen(interrupt)
+        y.add_(1)
+        with pytest.raises(KeyboardInterrupt):
+            torch.cuda.synchronize()
+        torch.cuda.synchronize()
+        assert y.tolist() == [2.0] * 4
+        assert gpu.machine.gpu.device.n_pending == 0
+
+
+def test_tensors_of_two_virtual_gpus_do_not_mix() -> None:
+    """The message says how to bring one to the other."""
+    first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("A100")
+    with first:
+        x = torch.ones(3, device="cuda")
+    with second:
+        y = torch.ones(3, device="cuda")
+        with pytest.raises(VirtualGpuError) as error:
+            x + y
+        with pytest.raises(VirtualGpuError):
+            x + 1
+    assert str(error.value) == (
+        "a tensor of another virtual GPU (H200) is used; move it with .cpu() while that one is "
+        "entered, and to this one after"
+    )
+
+
+def test_two_programs_take_turns() -> None:
+    """Each virtual GPU keeps its clock, its memory and its tensors while the other is entered."""
+    gpus = [gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("H200")]
+    held, times_s = [], []
+    for gpu, value in zip(gpus, (1.0, 2.0), strict=True):
+        with gpu:
+            held.append(torch.full((3,), value, device="cuda"))
+            torch.cuda.synchronize()
+            time.sleep(value)
+            times_s.append(gpu.now_s)
+    for gpu, x, value, time_s in zip(gpus, held, (1.0, 2.0), times_s, strict=True):
+        with gpu:
+            assert x.tolist() == [value] * 3
+            assert time_s <= gpu.now_s < time_s + 1
+
+
+def test_a_gpu_that_is_not_there_is_refused_in_cudas_words() -> None:
+    """On one device cuda:1 raises; on two it works."""
+    with gpulab.virtual_gpu("H200"), pytest.raises(torch.AcceleratorError) as error:
+        torch.ones(2, device="cuda:1")
+    assert str(error.value) == (
+        "CUDA error: invalid device ordinal\n"
+        "GPU device may be out of range, do you have enough GPUs?"
+    )
+    with gpulab.virtual_gpu("H200", count=2):
+        assert torch.ones(2, device="cuda:1").device == torch.device("cuda", 1)
+
+
+def test_an_unknown_stream_handle_is_refused() -> None:
+    """Streams of other libraries do not exist here."""
+    with gpulab.virtual_gpu("H200"), pytest.raises(NotModelledError) as error:
+        torch.cuda.ExternalStream(12345)
+    assert str(error.value) == (
+        "the virtual GPU has no stream with the handle 12345; it knows only the streams that "
+        "torch.cuda.Stream() made"
+    )
+
+
+def test_events_between_processes_are_refused() -> None:
+    """There is one process."""
+    with gpulab.virtual_gpu("H200"), pytest.raises(NotModelledError) as error:
+        torch.cuda.Event(interprocess=True)
+    assert str(error.value) == (
+        "the virtual GPU has no model of events shared by processes; use one process"
+    )
+
+
+def test_an_event_stays_on_its_device() -> None:
+    """The message is PyTorch's."""
+    with gpulab.virtual_gpu("H200", count=2):
+        event = torch.cuda.Event()
+        event.record()
+        with torch.cuda.device(1), pytest.raises(RuntimeError) as error:
+            event.record()
+    assert str(error.value) == ("Event device 0 does not match recording stream's device 1.")
+
+
+def test_hidden_waits_warn_or_raise_on_request() -> None:
+    """torch.cuda.set_sync_debug_mode works as on hardware."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(3, device="cuda")
+        torch.cuda.set_sync_debug_mode("warn")
+        with pytest.warns(UserWarning, match=r"^called a synchronizing CUDA operation$"):
+            x.sum().item()
+        torch.cuda.set_sync_debug_mode("error")
+        with pytest.raises(RuntimeError, match=r"^called a synchronizing CUDA operation$"):
+            x.nonzero()
+        torch.cuda.set_sync_debug_mode("default")
+        assert x.sum().item() == 3
+
+
+@pytest.mark.parametrize(("option", "least"), [("count", 1), ("max_value_elements", 0)])
+def test_options_that_cannot_be_are_refused(option: str, least: int) -> None:
+    """The message holds the value and the least that is allowed."""
+    with pytest.raises(ValueError, match=rf"^{option}=-1; it must be at least {least}$"):
+        gpulab.virtual_gpu("H200", **{option: -1})

@@ -1,0 +1,548 @@
+"""Unmodified PyTorch on the virtual GPU: operations, streams, events, copies and values."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
+from gpulab.virtual import entered
+from gpulab.virtual.simulator.costs.kernel_families import FAMILIES
+from gpulab.virtual.simulator.host import HostCosts
+
+US = 1e-6
+COSTS = HostCosts()
+CLOCK_S = COSTS.clock_read_ns * 1e-9
+OVERHEAD_S = (COSTS.launch_latency_ns + COSTS.wake_ns) * 1e-9
+GEMM_LAUNCH_S = FAMILIES["gemm"].launch_ns * 1e-9
+ADD_LAUNCH_S = FAMILIES["elementwise"].launch_ns * 1e-9
+
+
+@pytest.fixture
+def gpu() -> Iterator[None]:
+    """Enter a virtual H200 without first-use costs, so that times are exact."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def elapsed_s(work: Callable[[], object]) -> float:
+    """Return the host time of a call."""
+    start_s = time.perf_counter()
+    work()
+    return time.perf_counter() - start_s
+
+
+def settle(work: Callable[[], object], n_calls: int = 3) -> None:
+    """Call the work until its outputs come from kept memory, and wait."""
+    for _ in range(n_calls):
+        work()
+    torch.cuda.synchronize()
+
+
+OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "add": lambda a, b: a + b,
+    "subtract a number": lambda a, _: a - 2.5,
+    "multiply in place": lambda a, b: a.clone().mul_(b),
+    "divide": lambda a, b: a / (b.abs() + 1),
+    "compare": lambda a, b: (a > b).to(torch.float32),
+    "where": lambda a, b: torch.where(a > 0, a, b),
+    "exp": lambda a, _: a.exp(),
+    "relu": lambda a, _: torch.relu(a),
+    "gelu": lambda a, _: torch.nn.functional.gelu(a),
+    "sum": lambda a, _: a.sum(),
+    "sum of a dimension": lambda a, _: a.sum(dim=1),
+    "mean": lambda a, _: a.mean(dim=0, keepdim=True),
+    "largest": lambda a, _: a.max(dim=1).values,
+    "argmax": lambda a, _: a.argmax(dim=1),
+    "variance": lambda a, _: a.var(),
+    "matmul": lambda a, b: a @ b,
+    "batched matmul": lambda a, b: torch.bmm(a.expand(3, 8, 8), b.expand(3, 8, 8)),
+    "matrix and vector": lambda a, b: a @ b[0],
+    "linear": lambda a, b: torch.nn.functional.linear(a, b, a[0]),
+    "einsum": lambda a, b: torch.einsum("ij,kj->ik", a, b),
+    "softmax": lambda a, _: a.softmax(dim=-1),
+    "log softmax": lambda a, _: a.log_softmax(dim=0),
+    "layer norm": lambda a, b: torch.nn.functional.layer_norm(a, (8,), b[0], b[1]),
+    "conv2d": lambda a, b: torch.nn.functional.conv2d(a[None, None], b[None, None, :3, :3]),
+    "transpose": lambda a, _: a.t().contiguous(),
+    "slice": lambda a, _: a[2:5, ::2] * 1,
+    "reshape": lambda a, _: a.reshape(4, 16) + 0,
+    "cat": lambda a, b: torch.cat([a, b], dim=1),
+    "stack": lambda a, b: torch.stack([a, b]),
+    "gather rows": lambda a, _: a[torch.tensor([3, 1], device=a.device)],
+    "mask": lambda a, _: a[a > 0],
+    "assign a slice": lambda a, _: a.clone().index_fill_(0, torch.tensor([1], device=a.device), 7),
+    "sort": lambda a, _: a.sort(dim=1).values,
+    "top 3": lambda a, _: a.topk(3).values,
+    "cumulative sum": lambda a, _: a.cumsum(dim=0),
+    "embedding": lambda a, _: torch.nn.functional.embedding(
+        torch.tensor([0, 5], device=a.device), a
+    ),
+    "nonzero": lambda a, _: (a > 0).nonzero(),
+    "full": lambda a, _: torch.full((3, 2), 1.5, device=a.device),
+    "arange": lambda a, _: torch.arange(2, 9, 3, device=a.device),
+    "zeros like": lambda a, _: torch.zeros_like(a),
+    "double": lambda a, _: a.double() * 2,
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_gives_the_values_of_the_cpu(name: str) -> None:
+    """The same call on the virtual GPU and on the CPU agrees in shape, type and values."""
+    torch.manual_seed(1)
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    expected = OPERATIONS[name](a, b)
+    with gpulab.virtual_gpu("H200"):
+        computed = OPERATIONS[name](a.cuda(), b.cuda())
+        assert computed.device == torch.device("cuda:0")
+        on_host = computed.cpu()
+    torch.testing.assert_close(on_host, expected)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_half_precision_keeps_its_type() -> None:
+    """A product of halves is a half, as exact as float32 arithmetic rounded at the end."""
+    a = torch.randn(16, 16, dtype=torch.float16)
+    on_device = (a.cuda() @ a.cuda()).cpu()
+    torch.testing.assert_close(on_device, (a.float() @ a.float()).half())
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_module_in_inference() -> None:
+    """A small network moves over and gives what it gives on the CPU."""
+    layers = torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.LayerNorm(16)
+    model = torch.nn.Sequential(*layers).eval()
+    x = torch.randn(4, 8)
+    with torch.inference_mode():
+        expected = model(x)
+        on_device = model.to("cuda")(x.to("cuda"))
+    assert next(model.parameters()).is_cuda
+    torch.testing.assert_close(on_device.cpu(), expected)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_backward_runs() -> None:
+    """Gradients of a small expression are those of the CPU."""
+    x = torch.randn(5)
+    on_device = x.cuda().requires_grad_()
+    (on_device**2).sum().backward()
+    assert on_device.grad is not None
+    torch.testing.assert_close(on_device.grad.cpu(), 2 * x)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_launch_returns_before_its_kernel_has_run() -> None:
+    """A stopwatch round a product reads the launch and the look at the clock, nothing else."""
+    a = torch.randn(4096, 4096, device="cuda")
+    settle(lambda: a @ a)
+    assert elapsed_s(lambda: a @ a) == pytest.approx(GEMM_LAUNCH_S + CLOCK_S, abs=1e-9)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_waiting_reads_launch_kernel_and_wake_up() -> None:
+    """With synchronize the stopwatch reads launch, latency, kernel and wake-up."""
+    a = torch.randn(4096, 4096, device="cuda")
+    settle(lambda: a @ a)
+
+    def waited() -> None:
+        a @ a
+        torch.cuda.synchronize()
+
+    kernel_s = 2_765_964e-9  # its inputs come from memory
+    assert elapsed_s(waited) == pytest.approx(GEMM_LAUNCH_S + OVERHEAD_S + kernel_s, rel=2e-3)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_events_read_the_kernel_and_their_floor() -> None:
+    """With the queue ahead, a pair of events reads 2.6 µs more than a sleep of known length."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(1_000_000)
+    start.record()
+    torch.cuda._sleep(1_000_000)
+    end.record()
+    torch.cuda.synchronize()
+    assert start.elapsed_time(end) == pytest.approx(0.505051 + 0.0026, abs=3.2e-5)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_interval_before_its_end_raises_as_on_hardware() -> None:
+    """The message is CUDA's, word for word."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    torch.cuda._sleep(1_000_000)
+    end.record()
+    with pytest.raises(RuntimeError) as error:
+        start.elapsed_time(end)
+    assert str(error.value) == "Both events must be completed before calculating elapsed time."
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_interval_of_events_without_timing_raises_as_on_hardware() -> None:
+    """The message is PyTorch's, word for word."""
+    start, end = torch.cuda.Event(), torch.cuda.Event()
+    with pytest.raises(ValueError, match="Both events must be created") as error:
+        start.elapsed_time(end)
+    assert str(error.value) == "Both events must be created with argument 'enable_timing=True'."
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_interval_of_unrecorded_events_raises_as_on_hardware() -> None:
+    """The message is PyTorch's, word for word."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(ValueError, match="Both events must be recorded") as error:
+        start.elapsed_time(end)
+    assert str(error.value) == "Both events must be recorded before calculating elapsed time."
+
+
+@pytest.mark.usefixtures("gpu")
+def test_events_on_another_stream_see_nothing_of_the_work() -> None:
+    """A pair on a side stream reads an empty pair while the default stream is busy."""
+    side = torch.cuda.Stream()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(10_000_000)
+    start.record(side)
+    torch.cuda._sleep(10_000_000)
+    end.record(side)
+    torch.cuda.synchronize()
+    assert start.elapsed_time(end) < 0.1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_current_stream_follows_its_context() -> None:
+    """Inside the context work goes to the side stream, afterwards to the old one."""
+    side = torch.cuda.Stream()
+    before = torch.cuda.current_stream()
+    with torch.cuda.stream(side):
+        assert torch.cuda.current_stream() == side
+        torch.cuda._sleep(1_000_000)
+    assert torch.cuda.current_stream() == before
+    assert not side.query()
+    assert before.query()
+    side.synchronize()
+    assert side.query()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_missing_wait_gives_wrong_values_and_a_wait_right_ones() -> None:
+    """Values appear when the simulated kernel ends: reading across streams needs a wait."""
+    side = torch.cuda.Stream()
+    results = []
+    for waits in (False, True):
+        a = torch.zeros(4, device="cuda")
+        b = torch.zeros(4, device="cuda")
+        torch.cuda.synchronize()
+        torch.cuda._sleep(10_000_000)
+        a.fill_(1.0)
+        if waits:
+            side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.mul(a, 10, out=b)
+        torch.cuda.synchronize()
+        results.append(b.tolist())
+    assert results == [[0.0] * 4, [10.0] * 4]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_reading_pinned_memory_too_early_gives_old_values() -> None:
+    """A pinned copy is under way when the call returns."""
+    on_host = torch.zeros(3).pin_memory()
+    on_device = torch.ones(3, device="cuda")
+    torch.cuda._sleep(1_000_000)
+    on_host.copy_(on_device, non_blocking=True)
+    early = (on_host + 0).tolist()
+    torch.cuda.synchronize()
+    assert (early, on_host.tolist()) == ([0.0] * 3, [1.0] * 3)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_copy_that_has_had_its_time_is_seen_without_a_wait() -> None:
+    """The device goes on while the host sleeps."""
+    on_host = torch.zeros(3).pin_memory()
+    on_host.copy_(torch.ones(3, device="cuda"), non_blocking=True)
+    time.sleep(1)
+    assert (on_host + 0).tolist() == [1.0] * 3
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("is_pinned", "expected"), [(False, 1.0), (True, -7.0)])
+def test_only_pinned_memory_must_not_be_overwritten_during_a_copy(
+    *, is_pinned: bool, expected: float
+) -> None:
+    """A small pageable source is put aside at once; a pinned one is read when the copy runs."""
+    on_host = torch.ones(3, pin_memory=is_pinned)
+    torch.cuda._sleep(1_000_000)
+    on_device = torch.empty(3, device="cuda")
+    on_device.copy_(on_host, non_blocking=True)
+    on_host.fill_(-7)
+    assert on_device.tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize("wait", ["item", "cpu", "tolist", "__repr__"])
+@pytest.mark.usefixtures("gpu")
+def test_reading_a_value_waits_for_the_device(wait: str) -> None:
+    """item, cpu, tolist and printing are hidden synchronizations."""
+    x = torch.ones((), device="cuda")
+    torch.cuda._sleep(10_000_000)
+    assert elapsed_s(getattr(x, wait)) > 5e-3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_pinned_copies_return_and_pageable_ones_wait() -> None:
+    """64 MB: the call takes some µs from pinned memory, milliseconds from pageable memory."""
+    on_device = torch.empty(1 << 24, device="cuda")
+    pageable = torch.empty(1 << 24)
+    pinned = torch.empty(1 << 24, pin_memory=True)
+    assert pinned.is_pinned()
+    assert not pageable.is_pinned()
+    assert elapsed_s(lambda: on_device.copy_(pinned, non_blocking=True)) < 20 * US
+    torch.cuda.synchronize()
+    assert elapsed_s(lambda: on_device.copy_(pageable, non_blocking=True)) > 2e-3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_moving_the_values_of_a_copy_takes_no_host_time() -> None:
+    """Launch, latency, a copy of 1.7 µs and wake-up: the simulation's own work is unseen."""
+    on_device = torch.zeros(4, device="cuda")
+    pinned = torch.ones(4, pin_memory=True)
+    torch.cuda.synchronize()
+
+    def copied() -> None:
+        on_device.copy_(pinned, non_blocking=True)
+        torch.cuda.synchronize()
+
+    assert elapsed_s(copied) == pytest.approx(
+        COSTS.copy_launch_ns * 1e-9 + 1.7 * US + OVERHEAD_S + CLOCK_S, abs=2e-9
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_launch_queue_fills_up() -> None:
+    """Behind a long kernel 1,021 launches return at once and the next one waits."""
+    x = torch.zeros(8, device="cuda")
+    torch.cuda.synchronize()
+    torch.cuda._sleep(1_000_000_000)
+    times_s = [elapsed_s(lambda: x.add_(1)) for _ in range(1_030)]
+    blocked = [i for i, time_s in enumerate(times_s) if time_s > 1e-3]
+    assert blocked == [1_021]
+
+
+def test_the_second_matmul_is_cheaper_than_the_first() -> None:
+    """First use costs time once: the context, the library, the kernel."""
+    with gpulab.virtual_gpu("H200"):
+        a = torch.randn(64, 64, device="cuda")
+        first_s = elapsed_s(lambda: a @ a)
+        settle(lambda: a @ a)
+        assert first_s > 0.1
+        assert elapsed_s(lambda: a @ a) < 1e-3
+
+
+@pytest.mark.usefixtures("gpu")
+def test_large_tensors_have_no_values_and_say_so() -> None:
+    """A value that was not computed is nan or an error, never a number."""
+    big = torch.ones(2048, 1024, device="cuda")
+    assert repr(big) == (
+        "tensor(<no values>, device='cuda:0', size=(2048, 1024), dtype=torch.float32)"
+    )
+    assert str(big.sum().item()) == "nan"
+    with pytest.raises(NoValuesError) as error:
+        big.argmax().item()
+    assert str(error.value) == (
+        "this torch.int64 tensor of shape () has no values: the virtual GPU computes them up to "
+        "1048576 elements and 50000000 FLOPs an operation; choose smaller sizes, or raise "
+        "max_value_elements= and max_value_flops= of gpulab.virtual_gpu(...)"
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_expensive_products_have_no_values() -> None:
+    """The bound on FLOPs holds whatever the size of the result."""
+    a = torch.ones(512, 512, device="cuda")
+    assert (a + a).sum().item() == 2 * 512 * 512
+    assert str((a @ a).sum().item()) == "nan"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_expensive_result_makes_its_target_unknown() -> None:
+    """A tensor that had values loses them when what is written to it was not computed."""
+    a = torch.ones(512, 512, device="cuda")
+    c = torch.ones(512, 512, device="cuda")
+    torch.mm(a, a, out=c)
+    assert str(c.sum().item()) == "nan"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_overwriting_makes_a_small_tensor_known_again() -> None:
+    """What is filled whole no longer depends on what was missing."""
+    a = torch.ones(512, 512, device="cuda")
+    c = a @ a
+    c.fill_(3.0)
+    assert c[0, 0].item() == 3.0
+
+
+@pytest.mark.usefixtures("gpu")
+def test_mixed_devices_raise_as_on_hardware() -> None:
+    """The message is PyTorch's."""
+    with pytest.raises(RuntimeError) as error:
+        torch.ones(3, device="cuda") + torch.ones(3)
+    assert str(error.value) == (
+        "Expected all tensors to be on the same device, "
+        "but found at least two devices, cuda:0 and cpu!"
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_too_large_a_tensor_runs_out_of_memory_as_on_hardware() -> None:
+    """The error is PyTorch's own class."""
+    with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory"):
+        torch.empty(1 << 40, device="cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_an_operation_without_a_model_is_named() -> None:
+    """The message names it and says what to do instead."""
+    with pytest.raises(NotModelledError) as error:
+        torch.ones(3, 3, device="cuda").to_sparse()
+    assert "the virtual GPU has no model of aten." in str(error.value)
+    assert str(error.value).endswith("; run this part on the CPU, or on a CUDA GPU")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_autocast_on_the_cpu_still_works() -> None:
+    """Only the virtual device is concerned."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_device_says_what_it_is() -> None:
+    """Name, capability, memory and cache are those that the driver of the real one reports."""
+    properties = torch.cuda.get_device_properties(0)
+    assert torch.cuda.get_device_name() == "NVIDIA H200"
+    assert torch.cuda.get_device_capability() == (9, 0)
+    assert (properties.L2_cache_size, properties.multi_processor_count) == (62914560, 132)
+    assert torch.cuda.mem_get_info()[1] == 150109880320
+    assert torch.cuda.device_count() == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_memory_is_counted() -> None:
+    """A tensor counts while it lives."""
+    before = torch.cuda.memory_allocated()
+    x = torch.empty(1 << 20, device="cuda")
+    assert torch.cuda.memory_allocated() - before == 4 << 20
+    del x
+    assert torch.cuda.memory_allocated() == before
+
+
+@pytest.mark.usefixtures("gpu")
+def test_seeds_repeat_the_devices_random_numbers() -> None:
+    """The same seed gives the same numbers, and the host's generator is left alone."""
+    host_state = torch.get_rng_state()
+    torch.cuda.manual_seed(3)
+    first = torch.randn(4, device="cuda").tolist()
+    assert torch.randn(4, device="cuda").tolist() != first
+    torch.cuda.manual_seed(3)
+    assert torch.randn(4, device="cuda").tolist() == first
+    assert torch.equal(torch.get_rng_state(), host_state)
+
+
+def test_leaving_the_context_gives_torch_back() -> None:
+    """Nothing of torch.cuda or time stays replaced, also after an error."""
+    names = ("is_available", "synchronize", "Stream", "Event", "get_device_properties")
+    before = [getattr(torch.cuda, name) for name in names]
+    bases, clock, to = torch.cuda.Event.__bases__, time.perf_counter, torch.Tensor.to
+    with pytest.raises(ZeroDivisionError), gpulab.virtual_gpu("H200"):
+        1 / 0  # noqa: B018 # the error is the point
+    assert [getattr(torch.cuda, name) for name in names] == before
+    assert (torch.cuda.Event.__bases__, time.perf_counter, torch.Tensor.to) == (bases, clock, to)
+
+
+def test_the_device_lives_on_from_one_context_to_the_next() -> None:
+    """Tensors, values and the clock survive leaving and entering."""
+    device = gpulab.virtual_gpu("H200")
+    with device:
+        x = torch.arange(4.0, device="cuda")
+        left_s = time.perf_counter()
+    with device:
+        assert time.perf_counter() > left_s
+        assert x.sum().item() == 6.0
+
+
+def test_entering_twice_is_one_context() -> None:
+    """The inner exit does not end the outer context."""
+    device = gpulab.virtual_gpu("H200")
+    with device, device:
+        pass
+    with device:
+        with device:
+            pass
+        assert torch.cuda.is_available()
+        assert entered() is device
+    assert not device.entered
+
+
+def test_a_second_virtual_gpu_inside_the_first_is_refused() -> None:
+    """Two devices cannot both stand behind torch.cuda."""
+    with gpulab.virtual_gpu("H200"), pytest.raises(VirtualGpuError) as error:
+        gpulab.virtual_gpu("A100").__enter__()
+    assert entered() is None
+    assert str(error.value) == (
+        "the virtual H200 is entered already; leave it before entering the virtual A100"
+    )
+
+
+def test_a_tensor_outside_its_context_is_refused() -> None:
+    """The message says where to use it."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(3, device="cuda")
+    with pytest.raises(VirtualGpuError) as error:
+        x + 1
+    assert str(error.value) == (
+        "no virtual GPU is active, but a tensor or stream of one is used; "
+        "work with it inside `with gpu:` or after gpulab.use(...)"
+    )
+
+
+def test_an_unknown_gpu_is_refused_by_name() -> None:
+    """Nothing is entered."""
+    with pytest.raises(UnknownNameError) as error:
+        gpulab.virtual_gpu("Voodoo")
+    assert str(error.value) == (
+        "unknown GPU 'Voodoo'; Known: A10, A100, A100-40GB, A100-PCIE, A10G, A40, "
+        "B200, GH200, H100, H100-PCIE, H200, L4, L40S, RTX3090, RTX4090, RTX5090, "
+        "RTXA6000, T4, V100, V100-PCIE"
+    )
+
+
+@pytest.mark.parametrize("name", ["max_value_elements", "max_value_flops"])
+def test_negative_limits_are_refused(name: str) -> None:
+    """The message holds the value and the least that is allowed."""
+    with pytest.raises(ValueError, match=f"^{name}=-1; it must be at least 0$"):
+        gpulab.virtual_gpu("H200", **{name: -1})
+
+
+@pytest.mark.usefixtures("gpu")
+def test_timeit_and_sleep_use_virtual_time() -> None:
+    """Other timers measure the same clock, and sleeping takes no real time."""
+    import timeit
+
+    assert elapsed_s(lambda: time.sleep(3600)) == pytest.approx(3600, abs=1e-6)
+    x = torch.ones(8, device="cuda")
+    settle(lambda: x + 1)
+    assert timeit.timeit(lambda: x + 1, number=1) == pytest.approx(
+        ADD_LAUNCH_S + CLOCK_S, abs=1e-8
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_other_threads_keep_real_time() -> None:
+    """The notebook's own threads live on while a cell runs in virtual time."""
+    import threading
+
+    readings: list[float] = []
+    thread = threading.Thread(target=lambda: readings.append(time.perf_counter()))
+    thread.start()
+    thread.join()
+    assert readings[0] < 1_000_000 <= time.perf_counter()

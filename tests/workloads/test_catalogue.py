@@ -1,0 +1,302 @@
+"""The catalogue gives every operation its inputs, its arithmetic, its traffic and a check."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.virtual import virtual_gpu
+from gpulab.workloads import WORKLOADS, Agreement, Whole, Workload, names, workload
+
+# FLOPs and bytes in float32, worked out by hand from the sizes that the docstrings name.
+BY_HAND = {
+    "matmul": (8, 2 * 8**3, 3 * 8**2 * 4),
+    "matmul_odd": (8, 2 * 9 * 11 * 7, (9 * 11 + 11 * 7 + 9 * 7) * 4),
+    "bmm": (8, 64 * 2 * 8**3, 64 * 3 * 8**2 * 4),
+    "linear": (2, 2 * 2 * 4096**2 + 2 * 4096, (4 * 4096 + 4096**2 + 4096) * 4),
+    "add": (10, 10, 120),
+    "exp": (10, 10, 80),
+    "copy": (10, 0, 80),
+    "transposed_copy": (8, 0, 2 * 8**2 * 4),
+    "sum": (10, 10, 44),
+    "mean": (10, 10, 44),
+    "argmax": (10, 0, 48),
+    "softmax": (2, 4 * 8192, 2 * 8192 * 4),
+    "layer_norm": (2, 8 * 8192, (2 * 8192 + 8192) * 4),
+    "rms_norm": (2, 4 * 8192, (2 * 8192 + 4096) * 4),
+    "gelu": (10, 50, 80),
+    "dropout": (10, 10, 80),
+    "embedding": (4, 0, 4 * 8 + 2 * 4 * 1024 * 4),
+    "gather": (2, 0, 2048 * 8 + 2 * 2048 * 4),
+    "scatter_add": (2, 2048, 2048 * 8 + 3 * 2048 * 4),
+    "cumsum": (2, 8192, 2 * 8192 * 4),
+    "sort": (2, 0, 8192 * 8 + 2 * 8192 * 4),
+    "topk": (2, 0, 16 * 8 + (8192 + 16) * 4),
+    "fft": (2, 5 * 2 * 1024 * 10, 3 * 2048 * 4),
+    "conv1x1": (1, 2 * 256 * 64 * 3136, ((256 + 64) * 3136 + 64 * 256) * 4),
+    "conv3x3": (1, 2 * 576 * 64 * 3136, (128 * 3136 + 64 * 576) * 4),
+    "conv_depthwise": (1, 2 * 9 * 128 * 3136, (256 * 3136 + 128 * 9) * 4),
+    "attention": (128, 64 * (4 * 128**2 * 64 + 4 * 128**2), 4 * 64 * 128 * 64 * 4),
+    "cross_entropy": (2, 3 * 64_000, 64_001 * 4 + 16),
+    "adam": (10, 130, 280),
+}
+PRODUCTS = ["matmul", "matmul_odd", "bmm", "conv1x1", "conv3x3", "conv_depthwise", "attention"]
+# What they write is not all that they move, or not a tensor of its own.
+UNUSUAL = {"copy", "scatter_add", "adam", "embedding", "linear", "attention"}
+
+
+@pytest.fixture
+def dice() -> Workload:
+    """Return a workload of the test's own: the doubles of n numbers."""
+    listed = workload("exp")
+    return dataclasses.replace(listed, name="dice", sizes=(4,))
+
+
+def with_call(listed: Workload, call: Callable[..., Any]) -> Workload:
+    """Return the workload with another operation in its place; float64 keeps the right one."""
+    right = listed.problem
+
+    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
+        made = right(n)
+
+        def either(*inputs: torch.Tensor) -> torch.Tensor:
+            wide = inputs[0].dtype is torch.float64
+            result: torch.Tensor = (made.call if wide else call)(*inputs)
+            return result
+
+        return dataclasses.replace(made, call=either)
+
+    return dataclasses.replace(listed, problem=problem)
+
+
+def test_the_catalogue_is_complete() -> None:
+    """The operations are those that the tests know by hand, and at least 25."""
+    assert names() == tuple(BY_HAND)
+    assert names() == tuple(WORKLOADS)
+    assert len(names()) >= 25
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_flops_and_bytes(name: str) -> None:
+    """Arithmetic and traffic are those of the derivation."""
+    size, n_flops, n_bytes = BY_HAND[name]
+    assert workload(name).flops(size) == n_flops
+    dtype = workload(name).dtypes[0]
+    assert (dtype, workload(name).bytes(size, dtype)) == ("float32", n_bytes)
+
+
+def test_a_row_of_the_table_is_read_once() -> None:
+    """Look-ups of more rows than there are read each row once and write all of them."""
+    n_bytes = 40_000 * 8 + (32_000 + 40_000) * 1024 * 4
+    assert workload("embedding").bytes(40_000, "float32") == n_bytes
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_flops_agree_with_torch(name: str) -> None:
+    """Torch's own counter finds the same products; the softmax of attention it leaves out."""
+    size, n_flops, _ = BY_HAND[name]
+    work = workload(name).make(size, "float32", "cpu")
+    # Of attention only the plain form is made of products that it counts.
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        work()
+    softmax = 4 * 64 * size**2 if name == "attention" else 0
+    assert counter.get_total_flops() == n_flops - softmax
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_HAND) - UNUSUAL))
+def test_bytes_are_inputs_and_outputs(name: str) -> None:
+    """Where each input is read once and each output written once, the bytes are their sizes."""
+    size, _, n_bytes = BY_HAND[name]
+    listed = workload(name)
+    inputs = listed.setup(size, "float32", "cpu")
+    result = listed.problem(size).work(inputs)()
+    outputs = (result,) if isinstance(result, torch.Tensor) else result
+    assert n_bytes == sum(tensor.nbytes for tensor in (*inputs, *outputs))
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_the_cpu_twin_agrees_with_float64(name: str) -> None:
+    """Every operation on the CPU gives what it gives in float64, up to rounding."""
+    for dtype in workload(name).dtypes[:3:2]:
+        agreement = workload(name).check(BY_HAND[name][0], dtype, "cpu")
+        assert agreement.agrees, f"{dtype}: {agreement}"
+
+
+def test_the_virtual_gpu_agrees_with_float64() -> None:
+    """Every operation on the virtual GPU gives what it gives in float64, up to rounding."""
+    wrong = {}
+    with virtual_gpu("H200", max_value_elements=1 << 26, max_value_flops=10**9):
+        for name, (size, _, _) in BY_HAND.items():
+            agreement = workload(name).check(size)
+            if not agreement.agrees:
+                wrong[name] = str(agreement)
+    assert wrong == {}
+
+
+def test_work_runs_on_the_device_in_use() -> None:
+    """What is made for the GPU enqueues a kernel there, and its twin does not."""
+    with virtual_gpu("H200") as virtual:
+        on_gpu, on_cpu = (workload("add").make(1 << 20, "float16", at) for at in ("cuda", "cpu"))
+        assert on_gpu().device == torch.device("cuda:0")
+        assert on_cpu().device == torch.device("cpu")
+        torch.cuda.synchronize()
+        records = [task for task in virtual.machine.gpu.device.records() if task.name]
+    assert records
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda x: torch.exp(x) * 1.001, lambda x: torch.full_like(x, math.nan)],
+    ids=["a thousandth off", "nan"],
+)
+def test_a_wrong_result_is_found(dice: Workload, wrong: Callable[..., Any]) -> None:
+    """An operation that is off by a thousandth, or gives no number, does not agree."""
+    assert dice.check(device="cpu").agrees
+    assert not with_call(dice, wrong).check(device="cpu").agrees
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("argmax", torch.argmin),
+        ("sort", lambda x: torch.sort(x, descending=True)),
+        ("topk", lambda x: torch.topk(x.roll(1, -1), k=8)),
+        ("dropout", lambda x: x / 0.9),
+        ("dropout", torch.zeros_like),
+        ("scatter_add", lambda target, _index, _source: target),
+    ],
+)
+def test_a_wrong_choice_is_found(name: str, wrong: Callable[..., Any]) -> None:
+    """Indices, masks and places that are wrong do not agree, though values may look right."""
+    listed = with_call(workload(name), wrong)
+    assert not listed.check(BY_HAND[name][0] * 100, device="cpu").agrees
+
+
+def in_turn(listed: Workload, *calls: Callable[..., Any], **parts: Any) -> Workload:  # noqa: ANN401 # fields of a private record
+    """Return the workload with one call for the device and the next for the reference."""
+    turns = iter(calls)
+
+    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
+        def call(*inputs: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = next(turns)(*inputs)
+            return result
+
+        return dataclasses.replace(listed.problem(n), call=call, **parts)
+
+    return dataclasses.replace(listed, problem=problem)
+
+
+def test_the_reference_has_inputs_of_its_own() -> None:
+    """Even in float64 on the CPU, what the work writes into its input changes no reference."""
+    listed = in_turn(workload("exp"), lambda x: x.mul_(2), lambda x: x.mul_(3))
+    assert not listed.check(4, "float64", "cpu").agrees
+
+
+def test_equal_elements_may_be_named_in_either_order() -> None:
+    """An index that points to another element of the same value is as good."""
+    listed = in_turn(
+        workload("argmax"),
+        torch.argmax,
+        lambda x: len(x) - 1 - torch.argmax(x.flip(0)),
+        inputs=(Whole(2, (100,)),),
+    )
+    assert listed.check(100, device="cpu").agrees
+
+
+def test_a_step_of_the_optimizer_that_does_nothing_is_found() -> None:
+    """What is compared is how far the parameters moved, not where they are."""
+    listed = workload("adam")
+
+    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
+        made = listed.problem(n)
+
+        def call(start: torch.Tensor, gradient: torch.Tensor) -> Callable[[], torch.Tensor]:
+            if start.dtype is torch.float64:
+                step: Callable[[], torch.Tensor] = made.call(start, gradient)
+                return step
+            return start.clone
+
+        return dataclasses.replace(made, call=call)
+
+    assert not dataclasses.replace(listed, problem=problem).check(1000, device="cpu").agrees
+
+
+def test_tf32_is_allowed_where_torch_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding to TF32 is no fault on a GPU while torch's switch for it is on."""
+    allowed = []
+    with virtual_gpu("H200", max_value_elements=1 << 26, max_value_flops=10**9):
+        for switch in (True, False):
+            monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", switch)
+            allowed.append(workload("conv3x3").check(1).allowed)
+    summed = 2**-23 * math.sqrt(64 * 9)
+    assert allowed == [pytest.approx(4 * (2**-10 + summed)), pytest.approx(4 * (2**-23 + summed))]
+
+
+def test_half_types_are_summed_in_single() -> None:
+    """More terms loosen the tolerance of a half type by what float32 loses, no more."""
+    allowed = workload("mean").check(10_000, "float16", "cpu").allowed
+    assert allowed == pytest.approx(4 * (2**-10 + 2**-23 * 100))
+
+
+def test_an_agreement_is_readable() -> None:
+    """It says how far apart the results are and what was allowed."""
+    assert str(Agreement(1e-7, 4e-7)) == "agrees with float64: 1.0e-07 apart, 4.0e-07 allowed"
+    assert str(Agreement(1.0, 4e-7)) == "DIFFERS from float64: 1.0e+00 apart, 4.0e-07 allowed"
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_every_derivation_says_flops_and_bytes(name: str) -> None:
+    """A reader can follow both counts, and sizes for a sweep rise."""
+    listed = workload(name)
+    assert "\nFLOPs: " in listed.derivation
+    assert "\nBytes: " in listed.derivation
+    assert listed.sizes == tuple(sorted(set(listed.sizes)))
+
+
+def test_inputs_repeat_with_a_generator() -> None:
+    """The same generator draws the same inputs, and leaves torch's own one alone."""
+    state = torch.get_rng_state()
+    draws = [
+        workload("add").setup(10, "float32", "cpu", generator=torch.Generator().manual_seed(1))
+        for _ in range(2)
+    ]
+    assert torch.equal(draws[0][0], draws[1][0])
+    assert not torch.equal(draws[0][0], draws[0][1])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_title_names_it_all() -> None:
+    """Operation, size and type stand in one line."""
+    assert workload("softmax").title(16, "bfloat16") == "softmax n=16 bfloat16"
+
+
+def test_unknown_names_are_refused() -> None:
+    """A misspelt operation is answered with the nearest and all others."""
+    with pytest.raises(UnknownNameError) as error:
+        workload("softmix")
+    listed = ", ".join(sorted(BY_HAND))
+    assert str(error.value) == (
+        f"unknown workload 'softmix'; did you mean 'softmax'? Known: {listed}"
+    )
+
+
+def test_unknown_types_are_refused() -> None:
+    """A type without a kernel is answered with those that have one."""
+    with pytest.raises(UnknownNameError) as error:
+        workload("fft").make(16, "float16", "cpu")
+    assert str(error.value) == (
+        "unknown type of fft 'float16'; did you mean 'float64'? Known: float32, float64"
+    )
+
+
+def test_sizes_below_one_are_refused() -> None:
+    """No operation has a size of zero."""
+    with pytest.raises(InvalidOptionError) as error:
+        workload("add").make(0, "float32", "cpu")
+    assert str(error.value) == "size=0 of add; it must be at least 1"
