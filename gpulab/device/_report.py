@@ -1,7 +1,8 @@
 """The report of ``gpulab doctor``: one row for each thing that timing depends on."""
 
 from dataclasses import asdict, dataclass
-from html import escape
+
+from gpulab._html import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,12 @@ class Report:
         )
 
     def _repr_html_(self) -> str:
-        # Jupyter's own style sets tables to the right, which suits numbers only.
-        left = 'style="text-align: left"'
-        head = "".join(f'<th scope="col" {left}>{name}</th>' for name in ("Topic", "State", "Why"))
-        body = "".join(
-            f'<tr><th scope="row" {left}>{escape(row.topic)}</th>'
-            f"<td {left}>{escape(row.state)}</td><td {left}>{escape(explain(row))}</td></tr>"
-            for row in self.rows
-        )
-        return (
-            "<table><caption>What this machine has for timing GPU work</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return table(
+            ((row.topic, row.state, explain(row)) for row in self.rows),
+            caption="What this machine has for timing GPU work",
+            headings=("Topic", "State", "Why"),
+            has_row_headings=True,
+            is_text=True,
         )
 
     def to_dict(self) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Boxes for a notebook's output that say by sign and word, not by colour alone, what they are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpulab._html import clean
@@ -49,18 +49,6 @@ def options(choices: Mapping[str, str]) -> str:
         f"<li><strong>{clean(key)}</strong>: {_code(text)}</li>" for key, text in choices.items()
     )
     return f'<ul style="list-style:none;padding-left:0.5em">{"".join(items)}</ul>'
-
-
-def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Write a table with a caption and header cells; every cell is escaped."""
-    head = "".join(f'<th scope="col">{clean(text)}</th>' for text in heads)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{clean(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f"<table><caption>{clean(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
 
 
 def _code(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from gpulab.exercises import _html
+from gpulab._html import table
 from gpulab.exercises._exercise import Verdict
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
@@ -88,9 +88,11 @@ class Progress:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        heads = ("exercise", "state", "answers", "hints read")
-        rows = ((name, e, e.n_tries, e.n_hints) for name, e in self.rows)
-        return _html.table(self._summary, heads, rows)
+        return table(
+            ((name, e, e.n_tries, e.n_hints) for name, e in self.rows),
+            caption=self._summary,
+            headings=("exercise", "state", "answers", "hints read"),
+        )
 
     @property
     def _summary(self) -> str:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpulab._html import clean
+from gpulab._html import clean, table
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._scene import Selector
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob, Pace
@@ -30,16 +30,12 @@ def table_html(frame: "pd.DataFrame", caption: str) -> str:
     shown = frame.head(_MAX_ROWS)
     names = [name for name in shown.columns if len(shown) == 1 or _varies(shown[name])]
     more = f" The first {_MAX_ROWS} of {len(frame):,} rows." if len(frame) > _MAX_ROWS else ""
-    head = "".join(f'<th scope="col">{clean(_title(name))}</th>' for name in names)
     writers = [_writer(name) for name in names]
-    body = "".join(
-        "<tr>" + "".join(f"<td>{clean(write(cell))}</td>" for write, cell in row) + "</tr>"
-        for row in (zip(writers, cells, strict=True) for cells in shown[names].to_numpy())
+    rows = (
+        [write(cell) for write, cell in zip(writers, cells, strict=True)]
+        for cells in shown[names].to_numpy()
     )
-    return (
-        f"<table><caption>{clean(caption)}{more}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
+    return table(rows, caption=f"{caption}{more}", headings=map(_title, names))
 
 
 def _varies(column: "pd.Series[Any]") -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpulab._html import clean
+from gpulab._html import clean, table
 from gpulab.stats import robust_spread
 from gpulab.units import format_interval, format_time, time_unit
 
@@ -206,7 +206,7 @@ def to_html(
             f'<p style="margin:0.3em 0"><strong>{clean(estimate)}</strong> ({clean(remark)})</p>',
             *_findings(findings),
             shown.to_svg(),
-            *_details(facts),
+            _details(facts),
             "</div>",
         ]
     )
@@ -217,11 +217,6 @@ def _findings(findings: Pairs) -> list[str]:
     return ['<ul aria-label="Findings" style="margin:0.3em 0">', *items, "</ul>"] if items else []
 
 
-def _details(facts: Pairs) -> list[str]:
-    rows = [
-        f'<tr><th scope="row" style="text-align:left">{clean(name)}</th>'
-        f'<td style="text-align:left">{clean(text)}</td></tr>'
-        for name, text in facts
-    ]
-    opening = "<details><summary>Samples and conditions</summary><table><tbody>"
-    return [opening, *rows, "</tbody></table></details>"]
+def _details(facts: Pairs) -> str:
+    rows = table(facts, has_row_headings=True, is_text=True)
+    return f"<details><summary>Samples and conditions</summary>{rows}</details>"

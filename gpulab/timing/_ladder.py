@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
+from gpulab._html import table
 from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
@@ -127,24 +127,16 @@ class Ladder(Saved):
         widths = [
             max(len(line[column]) for line in [_HEAD, *lines]) for column in range(len(_HEAD))
         ]
-        table = [
+        rows = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
         ]
-        return "\n".join([*table, f"({place(self.device_name, self.source)})"])
+        return "\n".join([*rows, f"({place(self.device_name, self.source)})"])
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(rung)) + "</tr>"
-            for rung in self.rungs
-        )
-        name = f"{escape(self.label)}: " if self.label else ""
-        caption = f"{name}every method beside the driver's records; {escape(self.device_name)}"
-        return (
-            f"<table><caption>{caption}, {escape(self.source)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        name = f"{self.label}: " if self.label else ""
+        caption = f"{name}every method beside the driver's records; {self.device_name}"
+        return table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
 
 
 _HEAD = ("rung", "reads", "95 % interval", "off by", "what it repairs")

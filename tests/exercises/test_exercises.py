@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from gpulab import exercises
+from gpulab._html import table
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _html, _progress
 from gpulab.exercises._api import exercise_ids
@@ -252,7 +253,7 @@ def test_boxes_and_tables_take_no_markup_from_their_text() -> None:
     parts = [
         _html.paragraphs(f"{tag}\n\n    {tag}"),
         _html.options({tag: f"{tag} `{tag}`"}),
-        _html.table(tag, [tag], [[tag]]),
+        table([[tag]], caption=tag, headings=[tag]),
     ]
     assert [part.count("&lt;b&gt;") for part in parts] == [2, 3, 3]
     assert not any(tag in part for part in parts)
