@@ -1,4 +1,4 @@
-"""The private names of torch that the virtual GPU needs, all in one place."""
+"""The private names of torch that gpulab needs, all in one place."""
 
 from typing import Any
 
@@ -36,3 +36,33 @@ device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
+
+
+# These are looked up at each call, because a virtual GPU replaces them while it is in use.
+_cuda: Any = torch.cuda
+
+
+def spin(n_cycles: int) -> None:
+    """Enqueue a kernel that counts clock cycles and does nothing else, on the current stream."""
+    _cuda._sleep(n_cycles)
+
+
+def record_memory_history(enabled: str | None, **options: object) -> None:
+    """Start keeping what the allocator does, or end it with None."""
+    _cuda.memory._record_memory_history(enabled=enabled, **options)
+
+
+def is_memory_history_kept() -> bool:
+    """Tell whether somebody keeps what the allocator does."""
+    return bool(C._cuda_isHistoryEnabled())
+
+
+def memory_snapshot() -> dict[str, Any]:
+    """Return the allocator's state and the history that was kept, as plain data."""
+    snapshot: dict[str, Any] = _cuda.memory._snapshot()
+    return snapshot
+
+
+def schema_of(operator: Any) -> Any:  # noqa: ANN401 # torch's operators have no public type
+    """Return the name and the arguments of one of PyTorch's operators."""
+    return operator._schema

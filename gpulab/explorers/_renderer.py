@@ -143,6 +143,7 @@ class Frame:
         figure.subplots_adjust(**_MARGINS)
         self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
         self._ax: Axes = figure.add_subplot()
+        self._fixed = frozenset(self._ax.get_children())
         self._empty: tuple[Hashable, Any] = (None, None)
         self._stills: OrderedDict[Hashable, _Still] = OrderedDict()
 
@@ -216,10 +217,7 @@ class Frame:
 
     def _contents(self) -> "list[Artist]":
         """Return what was drawn on the axes: everything but their frame."""
-        ax: Any = self._ax  # two of its titles are no public names
-        fixed = {ax.xaxis, ax.yaxis, ax.patch, *ax.spines.values()}
-        fixed |= {ax.title, ax._left_title, ax._right_title}
-        return [artist for artist in ax.get_children() if artist not in fixed]
+        return [artist for artist in self._ax.get_children() if artist not in self._fixed]
 
     def _encode(self) -> bytes:
         from PIL import Image

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import torch
 
+from gpulab.torch_private import schema_of
+
 # They hand out memory or change what a tensor means, and launch nothing.
 _WITHOUT_KERNEL = {
     *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"),
@@ -37,7 +39,6 @@ class _Schema(Protocol):
 class TorchOperator(Protocol):
     """What is used of PyTorch's operators, which have no public type."""
 
-    _schema: _Schema
     tags: Sequence[torch.Tag]
 
     def __call__(self, *args: object, **kwargs: object) -> object: ...
@@ -119,10 +120,11 @@ class _Form:
 
 @cache
 def _form_of(func: TorchOperator) -> _Form:
-    arguments = func._schema.arguments
+    schema: _Schema = schema_of(func)
+    arguments = schema.arguments
     writes = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
     waits = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
-    name = func._schema.name.rpartition("::")[2]
+    name = schema.name.rpartition("::")[2]
     return _Form(name, tuple(a.name for a in arguments), tuple(writes), bool(waits))
 
 

@@ -12,6 +12,7 @@ import torch
 from gpulab import profiling
 from gpulab.profiling import HostCall
 from gpulab.sanitizer import told
+from gpulab.torch_private import spin
 
 Key = tuple[int, int]
 
@@ -34,7 +35,7 @@ def numbers_of(streams: Mapping[Key, torch.cuda.Stream]) -> dict[Key, Key]:
     def launch() -> None:
         for stream in streams.values():
             with torch.cuda.stream(stream):
-                torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # torch's gap
+                spin(1)
 
     done = sorted(profiling.capture(launch).records, key=lambda record: record.correlation or 0)
     # Were one of them lost, nobody could tell which.

@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpulab.torch_private import (
+    is_memory_history_kept,
+    memory_snapshot,
+    record_memory_history,
+)
 from gpulab.tracing._spans import CounterSeries
 
 if TYPE_CHECKING:
@@ -61,24 +66,18 @@ def _followed(
 
 @contextmanager
 def _on_cuda(readings: Readings) -> Iterator[None]:
-    memory: Any = torch.cuda.memory
-    if _is_history_kept():
+    if is_memory_history_kept():
         # Somebody records a history; starting another one would end theirs.
         yield
         return
     in_use = [torch.cuda.memory_allocated(index) for index in range(torch.cuda.device_count())]
-    memory._record_memory_history(enabled="all", context=None, max_entries=_MAX_ENTRIES)
+    record_memory_history("all", context=None, max_entries=_MAX_ENTRIES)
     try:
         yield
-        traces = memory._snapshot()["device_traces"]
+        traces = memory_snapshot()["device_traces"]
     finally:
-        memory._record_memory_history(enabled=None)
+        record_memory_history(None)
     readings += [_summed(now, trace) for now, trace in zip(in_use, traces, strict=False)]
-
-
-def _is_history_kept() -> bool:
-    layer: Any = torch._C
-    return bool(layer._cuda_isHistoryEnabled())
 
 
 def _summed(in_use: int, trace: list[dict[str, Any]]) -> list[tuple[int, int]]:
