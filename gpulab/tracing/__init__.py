@@ -4,7 +4,6 @@ from gpulab.tracing._capture import timeline
 from gpulab.tracing._figure import draw_timeline, timeline_axes
 from gpulab.tracing._flows import Flow, links
 from gpulab.tracing._lanes import Lane, layout, series_of
-from gpulab.tracing._recorder import Recorder
 from gpulab.tracing._spans import SPAN_KINDS, CounterSeries, Span
 from gpulab.tracing._summary import Summary
 from gpulab.tracing._timeline import Timeline
@@ -14,7 +13,6 @@ __all__ = [
     "CounterSeries",
     "Flow",
     "Lane",
-    "Recorder",
     "Span",
     "Summary",
     "Timeline",

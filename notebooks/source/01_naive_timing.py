@@ -24,7 +24,6 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.tracing import Recorder
 from gpulab.units import format_time
 
 gpulab.use("auto")
@@ -89,8 +88,8 @@ done_guess.compare("yes" if is_done else "no")
 #
 # ### See it
 #
-# `Recorder` notes what the host does in a block, and what the GPU does for it. Three
-# multiplications, small enough that the launches do not vanish beside them.
+# `gpulab.timeline` runs a piece of work, notes what the host and the GPU do, and waits for the GPU
+# at the end. Three multiplications, small enough that the launches do not vanish beside them.
 
 # %%
 behind_guess = exercises.predict(
@@ -100,14 +99,7 @@ behind_guess
 
 # %%
 small = torch.randn(1280, 1280, device="cuda")
-for _ in range(3):  # again, the last round counts
-    recorder = Recorder()
-    for name in ("first", "second", "third"):
-        with recorder.host(f"launch {name}", kind="launch"), recorder.kernel(name):
-            product = small @ small
-    with recorder.host("wait", kind="wait"):
-        torch.cuda.synchronize()
-queue = recorder.timeline()
+queue = gpulab.timeline(lambda: [small @ small for _ in range(3)], n_warmup=3)
 format_time(queue.duration_s)
 
 # %%
@@ -117,8 +109,13 @@ plots.draw(
     title="The host launches and goes on; the GPU follows",
     alt="The host has launched the third multiplication before the GPU is done with the second, "
     "and then waits until the GPU is done with all.",
-    ax_size=(8, 2.4),
+    ax_size=(8, 2.8),
 )
+
+# %% [markdown]
+# The upper lane is the host, the lower one the stream. An arrow leads from each launch to the
+# kernel that it started. Of the grey rows, *queue depth* counts the launches that the GPU has not
+# finished yet; the others show how many kernels run at once, and the memory in use.
 
 # %%
 spans = queue.to_frame()
@@ -126,8 +123,8 @@ launched_s = spans[spans["kind"] == "wait"]["start_s"].item()
 behind_guess.compare(sum(spans[spans["kind"] == "kernel"]["end_s"] < launched_s))
 
 # %% [markdown]
-# The naive stopwatch reads the width of a launch. (Here a launch is wider, because the recorder
-# takes notes, too.) The work is in the other lane.
+# The naive stopwatch reads the time from one launch to the next. (On a real GPU it is longer here,
+# because the notes take time, too.) The work is in the other lane.
 
 # %% [markdown]
 # ## 2 Flat and steep

@@ -24,7 +24,6 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.tracing import Recorder
 from gpulab.units import format_time
 
 draw_timeline = partial(plots.draw, plots.timeline, ax_size=(8, 2.4))
@@ -112,20 +111,12 @@ format_time(time.perf_counter() - start)
 # %% [markdown]
 # ### See it
 #
-# `Recorder` notes when the host enters and leaves a block, and brackets the work of a stream. Here
-# are four calls in the queue and then yours. Look at when your launch ends, and when your kernel
-# begins.
+# `gpulab.timeline` waits for the GPU at the end, as your stopwatch does. Here are four calls in
+# the queue and then yours, the fifth. Look at when your launch ends, and when your kernel begins.
 
 # %%
-for _ in range(3):  # the last round is shown
-    recorder = Recorder()
-    for name in ("backlog", "backlog", "backlog", "backlog", "yours"):
-        with recorder.host(f"launch {name}", kind="launch"), recorder.kernel(name):
-            product = a @ a
-    with recorder.host("your stopwatch waits for all of it", kind="wait"):
-        torch.cuda.synchronize()
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(lambda: [a @ a for _ in range(5)], n_warmup=3),
     title="Your wait lasts as long as everybody's work",
     alt="The host launches five multiplications at once and then waits until the last has ended.",
 )
@@ -269,22 +260,19 @@ size_guess.compare(good[0] if good else "none of these")
 #
 # The question marks are yours. For the work we take `torch.cuda._sleep(n)`: a kernel that counts n
 # clock cycles and does nothing else. It leaves room on the GPU, so that both streams run freely.
-# In the pictures, left is stream 1 and right is stream 2.
+# In the pictures, `left` is the upper stream and `right` the lower one.
+#
+# `gpulab.timeline` takes a function, so each program below is one. When the function has returned,
+# `timeline` waits for all that is still running: this is the last wait of each picture.
 
 # %%
 left, right = torch.cuda.Stream(), torch.cuda.Stream()
 SHORT, LONG = 1_000_000, 3_000_000  # cycles
 
 
-def launch(recorder, name, stream, n_cycles):
-    with recorder.host(name, kind="launch"), torch.cuda.stream(stream), recorder.kernel(name):
+def sleep_in(stream, n_cycles):
+    with torch.cuda.stream(stream):
         torch.cuda._sleep(n_cycles)
-
-
-def new_recorder():
-    for stream in (left, right, left, right):
-        launch(Recorder(), "the slow first calls", stream, 1)
-    return Recorder()
 
 
 left, right
@@ -299,14 +287,16 @@ whole = exercises.predict(
 )
 whole
 
+
 # %%
-recorder = new_recorder()
-launch(recorder, "A", left, SHORT)
-launch(recorder, "B", right, LONG)
-with recorder.host("torch.cuda.synchronize()", kind="wait"):
+def wait_for_the_device():
+    sleep_in(left, SHORT)  # A
+    sleep_in(right, LONG)  # B
     torch.cuda.synchronize()
+
+
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(wait_for_the_device),
     title="The device: the host waits for every stream",
     alt="The host's wait ends when the longer kernel B ends.",
 )
@@ -326,16 +316,18 @@ one = exercises.predict(
 )
 one
 
+
 # %%
-recorder = new_recorder()
-launch(recorder, "A", left, SHORT)
-launch(recorder, "B", right, LONG)
-with recorder.host("left", kind="wait"):
+def wait_for_a_stream():
+    sleep_in(left, SHORT)  # A
+    sleep_in(right, LONG)  # B
     left.synchronize()
+
+
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(wait_for_a_stream),
     title="left.synchronize(): the host waits for one stream",
-    alt="The host's wait ends when A ends; B goes on in the other stream.",
+    alt="The host's first wait ends when A ends; B goes on in the other stream.",
 )
 
 # %%
@@ -355,16 +347,24 @@ marker = exercises.predict(
 marker
 
 # %%
-recorder, event = new_recorder(), torch.cuda.Event()
-launch(recorder, "A", left, SHORT)
-event.record(left)
-launch(recorder, "B", left, LONG)
-with recorder.host("event", kind="wait"):
+event = torch.cuda.Event()
+
+
+def wait_for_an_event():
+    sleep_in(left, SHORT)  # A
+    event.record(left)
+    sleep_in(left, LONG)  # B
     event.synchronize()
+
+
+waited = gpulab.timeline(wait_for_an_event)
+format_time(waited.duration_s)
+
+# %%
 draw_timeline(
-    recorder.timeline(),
+    waited,
     title="event.synchronize(): the host waits for the work before a marker",
-    alt="The host's wait ends when A ends, although B follows in the same stream.",
+    alt="The host's first wait ends when A ends, although B follows in the same stream.",
 )
 
 # %%
@@ -383,32 +383,33 @@ gpu_side = exercises.predict(
 )
 gpu_side
 
+
 # %%
-recorder, event = new_recorder(), torch.cuda.Event()
-launch(recorder, "A", left, SHORT)
-event.record(left)
-with recorder.host("wait_event"), recorder.kernel("waits", right, kind="wait"):
+def let_a_stream_wait():
+    sleep_in(left, SHORT)  # A
+    event.record(left)
     right.wait_event(event)
-launch(recorder, "B", right, SHORT)
-with recorder.host("the host is free"):
-    time.sleep(1e-3)
-waited = recorder.timeline()
+    sleep_in(right, SHORT)  # B
+    time.sleep(1e-3)  # the host is free
+
+
+waited = gpulab.timeline(let_a_stream_wait)
 format_time(waited.duration_s)
 
 # %%
 draw_timeline(
     waited,
     title="right.wait_event(event): only the stream waits",
-    alt="The host goes on at once; the right stream waits until A has ended and then runs B.",
+    alt="The host goes on at once; the lower stream waits until A has ended and then runs B.",
 )
 
 # %%
 gpu_side.compare("not at all")
 
 # %% [markdown]
-# The wait is one more entry in the queue of the stream. The host puts it there and goes on (here
-# it has time for a nap). `wait_stream` is the same with a marker that PyTorch makes for you,
-# behind everything that is in the other stream at this moment.
+# The wait is one more entry in the queue of the stream. The host puts it there and goes on: it has
+# time for a nap, so its lane is empty. `wait_stream` is the same with a marker that PyTorch makes
+# for you, behind everything that is in the other stream at this moment.
 #
 # A in `left`, then `right.wait_stream(left)`, then C in `left`, then B in `right`. When does B
 # start?
@@ -417,17 +418,19 @@ gpu_side.compare("not at all")
 late = exercises.predict("When does B start?", ..., choices=("at once", "after A", "after C"))
 late
 
+
 # %%
-recorder = new_recorder()
-launch(recorder, "A", left, SHORT)
-with recorder.host("wait_stream"), recorder.kernel("waits", right, kind="wait"):
+def wait_for_what_is_there():
+    sleep_in(left, SHORT)  # A
     right.wait_stream(left)
-launch(recorder, "C", left, LONG)
-launch(recorder, "B", right, SHORT)
+    sleep_in(left, LONG)  # C
+    sleep_in(right, SHORT)  # B
+
+
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(wait_for_what_is_there),
     title="right.wait_stream(left): for what is there now",
-    alt="The right stream waits until A has ended; then B runs beside C.",
+    alt="The lower stream waits until A has ended; then B runs beside C.",
 )
 
 # %%
@@ -508,35 +511,29 @@ large = torch.randn(4096, 2048, device="cuda", dtype=torch.half)
 wait_after_every_layer(large).shape
 
 # %%
-for _ in range(3):  # the last round is shown
-    recorder, x = Recorder(), large
-    for layer in layers[:5]:
-        with recorder.host("launch", kind="launch"), recorder.kernel("layer"):
-            x = layer(x)
-    with recorder.host("wait", kind="wait"):
-        torch.cuda.synchronize()
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(lambda: model[:5](large), n_warmup=3),
     title="Five layers, one wait at the end",
     alt="The launches follow one another without a pause; the host waits once.",
 )
 
+
 # %%
-for _ in range(3):
-    recorder, x = Recorder(), large
-    for layer in layers[:5]:
-        with recorder.host("launch", kind="launch"), recorder.kernel("layer"):
-            x = layer(x)
-        with recorder.host("wait", kind="wait"):
-            torch.cuda.synchronize()
+def five_with_waits():
+    x = large
+    for layer in model[:5]:
+        x = layer(x)
+        torch.cuda.synchronize()
+
+
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(five_with_waits, n_warmup=3),
     title="Five layers, a wait after each",
     alt="Launches and waits alternate; between two layers the stream stands idle.",
 )
 
 # %% [markdown]
-# (The markers that draw the picture take time themselves: read the order from it, not the speed.)
+# (On a real GPU the notes for the picture take time: read the order from it, not the speed.)
 #
 # ### Does it always cost that much?
 #

@@ -26,7 +26,6 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.tracing import Recorder
 from gpulab.units import format_time
 
 draw_timeline = partial(plots.draw, plots.timeline, ax_size=(8, 2.4))
@@ -257,17 +256,18 @@ plots.draw(
 # second marker: that host time falls between the markers. *Recorded* on an H200 for a kernel of
 # 1.2 µs: 14.9 µs with an idle GPU, 4.3 µs with a full queue. Here is one such iteration.
 
+
 # %%
-for _ in range(5):  # the last round is shown
-    recorder = Recorder()
-    with recorder.kernel("the pair"), recorder.host("launch", kind="launch"):
-        small.add_(1)
-    with recorder.host("wait", kind="wait"):
-        torch.cuda.synchronize()
+def one_pair():
+    start.record()
+    small.add_(1)
+    end.record()
+
+
 draw_timeline(
-    recorder.timeline(),
-    title="With an empty queue, the pair holds the launch",
-    alt="The span between the two events begins with the launch and ends after it.",
+    gpulab.timeline(one_pair, n_warmup=5),
+    title="With an empty queue, the launch is between the events",
+    alt="Two events with a short kernel between them; most of the time the stream is idle.",
 )
 
 # %% [markdown]
@@ -345,15 +345,19 @@ for _ in range(3):  # the last round counts
     torch.cuda.synchronize()
 format_time(start.elapsed_time(end) / 1e3)
 
+
 # %%
-for _ in range(2):  # the last round is shown
-    recorder = Recorder()
-    with recorder.kernel("pair", kind="event"), torch.cuda.stream(side), recorder.kernel("kernel"):
+def pair_round_another_stream():
+    start.record()
+    with torch.cuda.stream(side):
         torch.cuda._sleep(400_000)
+    end.record()
+
+
 draw_timeline(
-    recorder.timeline(),
+    gpulab.timeline(pair_round_another_stream),
     title="Both markers are in the default stream, the kernel is not",
-    alt="The pair on the default stream ends long before the kernel on the side stream does.",
+    alt="Both events of the default stream are reached long before the kernel ends.",
 )
 
 # %% [markdown]

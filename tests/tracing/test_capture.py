@@ -1,6 +1,6 @@
 """The timeline of a piece of work on the virtual GPU, to the nanosecond, and what it refuses."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -70,6 +70,44 @@ def test_program_is_as_fast_as_without(virtual: VirtualGpu) -> None:
     alone_ns = virtual.machine.host.now_ns - start_ns
     calls = [span for span in timeline(work).spans if span.is_on_host]
     assert round((calls[-2].end_s - calls[0].start_s) * 1e9) == alone_ns
+
+
+WAITS: dict[str, Callable[[torch.cuda.Stream, torch.cuda.Event], None]] = {
+    "torch.cuda.synchronize": lambda _side, _done: torch.cuda.synchronize(),
+    "stream.synchronize": lambda side, _done: side.synchronize(),
+    "event.synchronize": lambda _side, done: done.synchronize(),
+    "stream.wait_event": lambda _side, done: torch.cuda.current_stream().wait_event(done),
+    "stream.wait_stream": lambda side, _done: torch.cuda.current_stream().wait_stream(side),
+}
+
+
+@pytest.mark.usefixtures("virtual")
+@pytest.mark.parametrize("wait", WAITS)
+def test_who_blocks_in_the_five_waits(wait: str) -> None:
+    """Three of the waits block the host, two only the stream; none lets the work overlap."""
+    side, done = torch.cuda.Stream(), torch.cuda.Event()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(2_000_000)
+        done.record(side)
+        WAITS[wait](side, done)
+        torch.cuda._sleep(200_000)
+
+    spans = timeline(work).spans
+    before, after = (span for span in spans if span.name == "sleep")
+    waits_of_host = [span for span in spans if span.is_on_host and span.kind == "wait"]
+    waits_of_stream = [span for span in spans if span.name == "wait for event"]
+    assert before.end_s <= after.start_s
+    if "synchronize" in wait:
+        assert len(waits_of_host) == 2  # its own, and the one at the end
+        assert waits_of_host[0].duration_s > 900e-6
+        assert waits_of_stream == []
+    else:
+        assert len(waits_of_host) == 1
+        (waited,) = waits_of_stream
+        assert waited.duration_s > 900e-6
+        assert waited.lane == after.lane
 
 
 @pytest.mark.usefixtures("virtual")
