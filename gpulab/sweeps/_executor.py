@@ -52,7 +52,6 @@ class Runner(Protocol):
 
 INTERRUPTED = "an interrupt"
 
-_ASKED_FOR = ("it was asked for by name", "its context was entered")
 _N_FLYING = 16  # of an executor that does not tell how many workers it has
 _GRACE_S = 30.0  # for what still runs at an interrupt; a task ends within seconds
 
@@ -129,14 +128,9 @@ def _name_of(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
         return "cuda"
     # The workers of another kind of executor may be on machines with GPUs of their own, for
     # which a virtual GPU that was not asked for must not stand in.
-    if is_asked_for(gpu) or isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
+    if not gpu.stands_in or isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
         return gpu.virtual.spec.name
     return "cuda"
-
-
-def is_asked_for(gpu: Device) -> bool:
-    """Tell whether a virtual GPU was chosen by its name, and does not merely stand in."""
-    return gpu.reason in _ASKED_FOR
 
 
 def described(place: GpuAssignment) -> Mapping[str, object]:

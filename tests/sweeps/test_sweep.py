@@ -20,8 +20,8 @@ import torch
 from filelock import FileLock, Timeout
 
 import gpulab
-from gpulab import timing, workloads
-from gpulab.device import _device, _probe
+from gpulab import device, timing, workloads
+from gpulab.device import _probe
 from gpulab.errors import InvalidOptionError, NoGpuError, SchemaVersionError, UnknownNameError
 from gpulab.sweeps import (
     Point,
@@ -536,8 +536,8 @@ def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path
     """A GPU is told by its own number, so that two GPUs are two turns."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with gpulab.virtual_gpu("H200"):
-        real = replace(_device.current(), virtual=None, source="measured")
-        monkeypatch.setattr(_device, "current", lambda: real)
+        real = replace(device.current(), virtual=None, source="measured")
+        monkeypatch.setattr(device, "current", lambda: real)
         name = str(torch.cuda.get_device_properties(0).uuid)
         with _measure_point.device_lock(Task("add", 64)):
             assert (is_free(name), is_free("cpu")) == (False, True)
@@ -820,4 +820,4 @@ def test_frame_and_duplicates(h200: VirtualGpu) -> None:
     del h200
     found = quiet((*TASKS[:1], *TASKS[:1]))
     assert len(found.to_frame()) == 1
-    assert _device.current().source == "virtual"
+    assert device.current().source == "virtual"
