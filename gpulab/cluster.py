@@ -15,7 +15,6 @@ import torch
 from gpulab import device
 from gpulab.device import cuda_obstacle, outside
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
-from gpulab.sweeps import is_asked_for
 
 __all__ = ["local"]
 
@@ -93,7 +92,7 @@ def _gpus_for(n_workers: int | None) -> list[str | None]:
     if n_workers is not None and n_workers < 1:
         raise InvalidOptionError(f"n_workers={n_workers}; it must be at least 1")
     gpu = device.current()
-    if gpu.virtual is not None and is_asked_for(gpu):
+    if gpu.virtual is not None and not gpu.stands_in:
         return [None] * _n_virtual(n_workers)
     with outside():
         obstacle = cuda_obstacle()

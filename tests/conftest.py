@@ -10,10 +10,10 @@ import pytest
 def _gpu_is_left_as_found() -> Iterator[None]:
     """Forget the chosen GPU after each test, and fail a test that leaves a virtual one entered."""
     yield
-    device = sys.modules.get("gpulab.device._device")
-    if device is not None:
-        device._session.release()
-        device._session.device = None
+    notebook = sys.modules.get("gpulab.device._notebook_session")
+    if notebook is not None:
+        notebook.session.release()
+        notebook.session.device = None
     session = sys.modules.get("gpulab.virtual._session")
     left = None if session is None else session.entered()
     if left is not None:

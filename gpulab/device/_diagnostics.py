@@ -17,7 +17,7 @@ def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | Non
     in_use
         The GPU that measurements take now, in words.
     obstacle
-        What :func:`cuda_obstacle` found.
+        Why torch cannot use a CUDA GPU, or None where it can.
     virtual
         Why the virtual GPU cannot be used, or None where it can.
     """
@@ -26,7 +26,7 @@ def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | Non
             _python_row(),
             _torch_row(),
             _device_row(in_use, obstacle),
-            _probe.read_driver_version(),
+            _driver_row(),
             _clock_row(obstacle),
             _profiler_row(obstacle),
             _virtual_row(virtual),
@@ -51,6 +51,14 @@ def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
     if obstacle is None:
         return DiagnosisRow("GPU", in_use, "torch can use a CUDA GPU")
     return DiagnosisRow("GPU", "none", obstacle.reason, in_use)
+
+
+def _driver_row() -> DiagnosisRow:
+    found = _probe.read_driver()
+    if found.version is not None:
+        return DiagnosisRow("driver", found.version, "read through NVML")
+    lacking = "nothing; results carry no driver version"
+    return DiagnosisRow("driver", found.state, found.reason, lacking)
 
 
 def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:

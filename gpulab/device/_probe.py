@@ -10,7 +10,6 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 
-from gpulab.device._report import DiagnosisRow
 from gpulab.errors import UnsupportedVersionError
 
 PYTHON_RANGE = ((3, 11), (3, 14))
@@ -134,22 +133,37 @@ def driver_cuda_version() -> tuple[int, int] | None:
 @cache
 def driver_version() -> str | None:
     """Return the version of the NVIDIA driver, e.g. ``"580.159.03"``, or None if unreadable."""
-    found = read_driver_version()
-    return found.state if not found.instead else None
+    return read_driver().version
 
 
-def read_driver_version() -> DiagnosisRow:
-    """Return the version of the NVIDIA driver as a row of the report."""
-    lacking = "nothing; results carry no driver version"
+@dataclass(frozen=True, slots=True)
+class DriverReading:
+    """What NVML says about the driver.
+
+    Attributes
+    ----------
+    version
+        Version of the NVIDIA driver; None if it was not read.
+    state, reason
+        Why it was not read: what is known of the driver in a word or two, and the cause.
+    """
+
+    version: str | None
+    state: str = ""
+    reason: str = ""
+
+
+def read_driver() -> DriverReading:
+    """Return the version of the NVIDIA driver, or why it cannot be read."""
     try:
         nvml = importlib.import_module("pynvml")
     except ModuleNotFoundError:
-        return DiagnosisRow("driver", "unknown", "nvidia-ml-py is not installed", lacking)
+        return DriverReading(None, "unknown", "nvidia-ml-py is not installed")
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        return DiagnosisRow("driver", "none found", f"NVML answers: {error}", lacking)
+        return DriverReading(None, "none found", f"NVML answers: {error}")
     try:
-        return DiagnosisRow("driver", str(nvml.nvmlSystemGetDriverVersion()), "read through NVML")
+        return DriverReading(str(nvml.nvmlSystemGetDriverVersion()))
     finally:
         nvml.nvmlShutdown()

@@ -97,7 +97,8 @@ def at_size(curve: Curve, size: int) -> float | None:
 def words(record: Crossover) -> Iterable[str]:
     """Say where the curves cross, where the lines do, and what to doubt."""
     found = str(record)
-    yield f"Crossing: {found}." if found.startswith("n =") else f"{found[0].upper()}{found[1:]}."
+    has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
+    yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
     if record.predicted is not None:
         yield f"From the fitted lines alone: {record.predicted}."
     if record.is_mixed:

@@ -105,7 +105,7 @@ def doubts(curve: Curve) -> tuple[Finding, ...]:
         return ()
     sizes = ", ".join(size_text(size) for size, _ in curve.waits)
     longest_s = max(wait_s for _, wait_s in curve.waits)
-    fewer = "" if curve.how == "1 thread" else " or ask for fewer threads (n_threads=1)"
+    fewer = "" if curve.n_threads == 1 else " or ask for fewer threads (n_threads=1)"
     found = Finding(
         "waited-for-a-core",
         f"the host was short of cores: {len(curve.waits)} of {len(curve.sizes)} CPU readings "

@@ -33,6 +33,8 @@ class Curve:
         The GPU's or the CPU's.
     how
         What the times hold, e.g. ``"2 threads"`` or ``"transfers both"``.
+    n_threads
+        Threads that the CPU's work was given; None on the GPU, or where torch was left as set.
     missing
         Sizes without a time, each with the reason.
     waits
@@ -50,6 +52,7 @@ class Curve:
     source: str
     device_name: str
     how: str = ""
+    n_threads: int | None = None
     missing: tuple[tuple[int, str], ...] = ()
     waits: tuple[tuple[int, float], ...] = ()
     fit: Fit | None = None
@@ -121,6 +124,7 @@ def curve_of(points: Sequence[Point]) -> Curve:
         source=timed[0].source,
         device_name=timed[0].device_name,
         how=_how(first.task),
+        n_threads=first.task.n_threads,
         missing=tuple((point.task.size, point.error) for point in points if not point.ok),
     )
     return with_fit(made, first.task.workload, first.task.dtype)

@@ -1,6 +1,5 @@
 """Run many measurements, on any executor, and keep each result in a file that resumes."""
 
-from gpulab.sweeps._executor import is_asked_for
 from gpulab.sweeps._host import provenance
 from gpulab.sweeps._journal import SCHEMA, Journal, journal
 from gpulab.sweeps._measure_point import Effort, measure_point
@@ -18,7 +17,6 @@ __all__ = [
     "Sweep",
     "Task",
     "frame_of",
-    "is_asked_for",
     "journal",
     "measure_point",
     "provenance",

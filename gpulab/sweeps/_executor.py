@@ -1,4 +1,7 @@
-"""Run tasks here or on an executor, and lose nothing to an interrupt or a dying worker."""
+"""Run the tasks of a sweep in this process or on the workers of a ``concurrent.futures`` executor.
+
+An interrupt or a dying worker ends the run, and every point that was measured is kept.
+"""
 
 import os
 import threading
@@ -28,51 +31,53 @@ from gpulab.sweeps._measure_point import Effort, measure_point
 from gpulab.sweeps._tasks import Point, Task
 
 
-class Watcher(Protocol):
-    """Where a run tells how far it is."""
+class RunObserver(Protocol):
+    """What a runner reports to while it runs."""
 
-    def begin(self, task: Task) -> None:
-        """Note that a task is on its way."""
+    def task_started(self, task: Task) -> None:
+        """Note that a task runs now."""
 
-    def keep(self, point: Point) -> None:
+    def point_measured(self, point: Point) -> None:
         """Keep a point for good."""
 
 
-class Runner(Protocol):
-    """What takes the points."""
+class TaskRunner(Protocol):
+    """What measures the points of a sweep."""
 
     def describe(self) -> Mapping[str, object]:
         """Return the provenance of the points."""
         ...
 
-    def run(self, tasks: Sequence[Task], book: Watcher) -> str:
-        """Take the points of tasks, and return what stopped it, or nothing."""
+    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+        """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         ...
 
 
 INTERRUPTED = "an interrupt"
 
-_ASKED_FOR = ("it was asked for by name", "its context was entered")
-_N_FLYING = 16  # of an executor that does not tell how many workers it has
+_N_IN_FLIGHT = 16  # on an executor that does not say how many workers it has
 _GRACE_S = 30.0  # for what still runs at an interrupt; a task ends within seconds
 
 # Tasks of one process share its GPU, its virtual GPU and its clock.
-_one_at_a_time = threading.Lock()
-_lent: dict[str, Device] = {}
-_made: dict[str, Device] = {}
+_process_lock = threading.Lock()
+# By their token: devices that a sweep of this process shares with its own threads.
+_shared_devices: dict[str, Device] = {}
+# By the name that was asked for: devices that this process found for itself as a worker.
+_worker_devices: dict[str, Device] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class GpuAssignment:
-    """Which GPU a worker is to take; it can be pickled.
+    """Which GPU a worker measures on; it can be pickled.
 
     Attributes
     ----------
     gpu
         ``"auto"``, ``"cuda"``, or the name of a virtual one.
     process, token
-        Where the very device can be found, if the worker is a thread of that process. The token
-        is new for each sweep, so that no executor takes a point for one it has already.
+        A worker that is a thread of this process uses the very device that is shared under the
+        token. The token is new for each sweep, so that no executor that caches results returns
+        a point of an earlier sweep.
     """
 
     gpu: str
@@ -88,18 +93,18 @@ class GpuAssignment:
         NoGpuError
             If a CUDA GPU is asked for and this worker has none.
         """
-        with _one_at_a_time, self._device().virtual or nullcontext():
+        with _process_lock, self._device().virtual or nullcontext():
             yield
 
     def _device(self) -> Device:
-        if self.process == os.getpid() and self.token in _lent:
-            return _lent[self.token]
-        if self.gpu not in _made:
-            _made[self.gpu] = _looked_up(self.gpu)
-        return _made[self.gpu]
+        if self.process == os.getpid() and self.token in _shared_devices:
+            return _shared_devices[self.token]
+        if self.gpu not in _worker_devices:
+            _worker_devices[self.gpu] = _find_in_worker(self.gpu)
+        return _worker_devices[self.gpu]
 
 
-def _looked_up(gpu: str) -> Device:
+def _find_in_worker(gpu: str) -> Device:
     try:
         return device.find(gpu)
     except NoGpuError as error:
@@ -110,49 +115,44 @@ def _looked_up(gpu: str) -> Device:
 
 
 @contextmanager
-def lent(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignment]:
-    """Leave the GPU in use for the block, so that workers can enter it, and say which it is."""
+def share_gpu(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignment]:
+    """Share the GPU in use with the workers for the block, and leave it so that they can enter."""
     gpu = device.current()
-    place = GpuAssignment(_name_of(gpu, executor, tasks), os.getpid(), uuid4().hex)
-    _lent[place.token] = gpu
+    assignment = GpuAssignment(_worker_gpu(gpu, executor, tasks), os.getpid(), uuid4().hex)
+    _shared_devices[assignment.token] = gpu
     try:
         with outside():
-            yield place
+            yield assignment
     finally:
-        del _lent[place.token]
+        del _shared_devices[assignment.token]
 
 
-def _name_of(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
+def _worker_gpu(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
     if all(task.on == "cpu" for task in tasks):
         return "auto"
     if gpu.virtual is None:
         return "cuda"
     # The workers of another kind of executor may be on machines with GPUs of their own, for
     # which a virtual GPU that was not asked for must not stand in.
-    if is_asked_for(gpu) or isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
+    if not gpu.stands_in or isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
         return gpu.virtual.spec.name
     return "cuda"
 
 
-def is_asked_for(gpu: Device) -> bool:
-    """Tell whether a virtual GPU was chosen by its name, and does not merely stand in."""
-    return gpu.reason in _ASKED_FOR
-
-
-def described(place: GpuAssignment) -> Mapping[str, object]:
+def provenance_in_worker(assignment: GpuAssignment) -> Mapping[str, object]:
     """Return the provenance of what a worker measures; runs in the worker."""
-    with place.entered():
+    with assignment.entered():
         return provenance()
 
 
-def taken(place: GpuAssignment, task: Task, effort: Effort) -> Point:
+def measure_in_worker(assignment: GpuAssignment, task: Task, effort: Effort) -> Point:
     """Return the point of a task; runs in the worker."""
-    with place.entered():
+    with assignment.entered():
         return measure_point(task, effort)
 
 
-class Here:
-    """Takes the points of tasks in this process, on the GPU in use."""
+class InProcessRunner:
+    """Measures tasks in this process, on the GPU in use."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
@@ -161,18 +161,18 @@ class Here:
         """Return the provenance of the points."""
         return provenance()
 
-    def run(self, tasks: Sequence[Task], book: Watcher) -> str:
-        """Take the points of tasks, and return what stopped it, or nothing."""
+    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+        """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         try:
             for task in tasks:
-                book.begin(task)
-                book.keep(measure_point(task, self._effort))
+                observer.task_started(task)
+                observer.point_measured(measure_point(task, self._effort))
         except KeyboardInterrupt:
             return INTERRUPTED
         return ""
 
 
-def _broken(error: BrokenExecutor) -> str:
+def _broken_executor(error: BrokenExecutor) -> str:
     return f"its executor, which broke: {_first_line(error)}"
 
 
@@ -188,8 +188,7 @@ def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
     InvalidOptionError
         If the executor forks, and the tasks are more than a virtual GPU can do.
     """
-    context = getattr(executor, "_mp_context", None)
-    if context is None or context.get_start_method() != "fork":
+    if _start_method(executor) != "fork":
         return
     if device.current().virtual is None or any(task.on == "cpu" for task in tasks):
         raise InvalidOptionError(
@@ -199,64 +198,79 @@ def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
         )
 
 
-class Flight:
-    """Takes the points of tasks on the workers of an executor."""
+# An executor has no public attribute for the two questions below, and no public call answers
+# them: to fork first and look in the child could already hang.
 
-    def __init__(self, executor: Executor, place: GpuAssignment, effort: Effort) -> None:
+
+def _start_method(executor: Executor) -> str | None:
+    """Return how the executor starts processes; None if it starts none, or does not say."""
+    context = getattr(executor, "_mp_context", None)
+    return None if context is None else context.get_start_method()
+
+
+def _worker_count(executor: Executor) -> int:
+    """Return how many tasks the executor runs at a time, or a guess where it does not say."""
+    return int(getattr(executor, "_max_workers", _N_IN_FLIGHT))
+
+
+class ExecutorRunner:
+    """Measures tasks on the workers of an executor."""
+
+    def __init__(self, executor: Executor, assignment: GpuAssignment, effort: Effort) -> None:
         self._stopped_by = ""
         self._executor = executor
-        self._place = place
+        self._assignment = assignment
         self._effort = effort
-        self._flying: dict[Future[Point], Task] = {}
-        self._n_most = getattr(executor, "_max_workers", _N_FLYING)
+        self._in_flight: dict[Future[Point], Task] = {}
+        self._n_workers = _worker_count(executor)
 
     def describe(self) -> Mapping[str, object]:
         """Return the provenance of one of the workers; the others are compared with it."""
         try:
-            return self._executor.submit(described, self._place).result()
+            return self._executor.submit(provenance_in_worker, self._assignment).result()
         except BrokenExecutor as error:
             raise InvalidOptionError(
                 f"the executor is broken ({_first_line(error)}); make a new one"
             ) from error
 
-    def run(self, tasks: Sequence[Task], book: Watcher) -> str:
-        """Take the points of tasks, and return what stopped it, or nothing."""
+    def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
+        """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         waiting = deque(tasks)
         try:
-            while not self._stopped_by and (waiting or self._flying):
+            while not self._stopped_by and (waiting or self._in_flight):
                 while waiting and not self._stopped_by and self._has_room_for(waiting[0]):
-                    book.begin(waiting[0])
+                    observer.task_started(waiting[0])
                     self._submit(waiting.popleft())
-                self._collect(book, None)
+                self._collect(observer, None)
         except KeyboardInterrupt:
             self._stopped_by = INTERRUPTED
         finally:
-            self._land(book)
+            self._finish(observer)
         return self._stopped_by
 
     def _has_room_for(self, task: Task) -> bool:
-        # The CPU's work takes all of the CPU, and whatever ran beside it would be timed with it.
-        if task.on == "cpu" or any(other.on == "cpu" for other in self._flying.values()):
-            return not self._flying
-        # No more than there are workers: what waits in the executor would die with a worker.
-        return len(self._flying) < self._n_most
+        # A task of the CPU uses all its cores: whatever runs beside it would be timed with it.
+        if task.on == "cpu" or any(other.on == "cpu" for other in self._in_flight.values()):
+            return not self._in_flight
+        # No more tasks than workers: those that wait in a pool are lost when a worker dies.
+        return len(self._in_flight) < self._n_workers
 
     def _submit(self, task: Task) -> None:
         try:
-            future = self._executor.submit(taken, self._place, task, self._effort)
+            future = self._executor.submit(measure_in_worker, self._assignment, task, self._effort)
         except BrokenExecutor as error:
-            self._stopped_by = _broken(error)
+            self._stopped_by = _broken_executor(error)
         else:
-            self._flying[future] = task
+            self._in_flight[future] = task
 
-    def _collect(self, book: Watcher, timeout_s: float | None) -> None:
-        if not self._flying:
+    def _collect(self, observer: RunObserver, timeout_s: float | None) -> None:
+        if not self._in_flight:
             return
-        done, _ = wait_for(self._flying, timeout_s, return_when=FIRST_COMPLETED)
+        done, _ = wait_for(self._in_flight, timeout_s, return_when=FIRST_COMPLETED)
         for future in done:
-            self._take_in(future, self._flying.pop(future), book)
+            self._receive(future, self._in_flight.pop(future), observer)
 
-    def _take_in(self, future: Future[Point], task: Task, book: Watcher) -> None:
+    def _receive(self, future: Future[Point], task: Task, observer: RunObserver) -> None:
         try:
             point = future.result()
         except (KeyboardInterrupt, CancelledError):
@@ -264,21 +278,21 @@ class Flight:
             self._stopped_by = self._stopped_by or INTERRUPTED
             return
         except BrokenExecutor as error:
-            self._stopped_by = _broken(error)
+            self._stopped_by = _broken_executor(error)
             point = Point(task, error="a worker died while this task or one beside it ran")
         except GpulabError:
             raise  # every other task would meet it as well
         except Exception as error:  # noqa: BLE001  # an executor's own errors have no class in common
             reason = f"its worker failed: {type(error).__name__}: {_first_line(error)}"
             point = Point(task, error=reason)
-        book.keep(point)
+        observer.point_measured(point)
 
-    def _land(self, book: Watcher) -> None:
-        """Leave the executor idle: take back what has not begun, and keep what still ends."""
-        for future in list(self._flying):
+    def _finish(self, observer: RunObserver) -> None:
+        """Leave the executor idle: cancel tasks that wait, keep the points of those that run."""
+        for future in list(self._in_flight):
             if future.cancel():
-                del self._flying[future]
+                del self._in_flight[future]
         end_s = time.monotonic() + _GRACE_S
         with suppress(KeyboardInterrupt):  # the second one is for those who cannot wait
-            while self._flying and time.monotonic() < end_s:
-                self._collect(book, end_s - time.monotonic())
+            while self._in_flight and time.monotonic() < end_s:
+                self._collect(observer, end_s - time.monotonic())

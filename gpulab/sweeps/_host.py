@@ -1,4 +1,4 @@
-"""On what a sweep is taken: the machine in words, and how much memory it has left."""
+"""The machine that a sweep runs on: its provenance, its CPU's name and its free memory."""
 
 import platform
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def provenance() -> dict[str, object]:
-    """Return what is to be known of every point that this process takes."""
+    """Return the provenance of the points that this process measures: GPU, CPU and versions."""
     with device.active() as gpu:
         at = device.conditions()
         reading = clocks.try_read()
@@ -46,7 +46,7 @@ def _clocks(reading: clocks.Reading) -> dict[str, object]:
     }
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 

@@ -1,4 +1,4 @@
-"""The file of a sweep: one line of JSON a point, written as it comes, and read back."""
+"""The file of a sweep, in JSON lines: a header, then a line for each point as it comes."""
 
 import json
 import os
@@ -18,17 +18,17 @@ IDENTITY = ("gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads")
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """What a file holds.
+    """The contents of a sweep's file.
 
     Attributes
     ----------
     provenance
-        Of the machine that took the points; empty of a file that is not begun.
+        The machine that measured the points; empty if the file has no header yet.
     points
-        By the key of their task. Of several for one task the last is kept: a point that failed
+        By the key of their task. If a task has several, the last is kept: a point that failed
         may have been tried again.
     n_bytes
-        How far the whole lines reach.
+        Length of all complete lines.
     """
 
     provenance: Mapping[str, object] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class JournalContents:
 
 
 def read(path: str | os.PathLike[str]) -> JournalContents:
-    """Return what a sweep has written, all but a last line that a crash has cut off.
+    """Return what a sweep has written, without a last line that a crash has cut off.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _parsed(line: bytes, path: str | os.PathLike[str], number: int) -> dict[str,
 
 
 class Journal:
-    """A file of a sweep that is open to be gone on with."""
+    """The file of a sweep, open for more points."""
 
     def __init__(self, stream: IO[str], before: JournalContents) -> None:
         self.before = before
@@ -104,7 +104,7 @@ class Journal:
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the file's header; it is written if there is none.
+        """Return the provenance in the file's header; it is written if there is none.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Journal:
 
 @contextmanager
 def journal(path: str | os.PathLike[str]) -> Iterator[Journal]:
-    """Open the file of a sweep to begin it or to go on with it.
+    """Open the file of a sweep for a first or a later run.
 
     Raises
     ------
@@ -140,12 +140,12 @@ def journal(path: str | os.PathLike[str]) -> Iterator[Journal]:
     SchemaVersionError
         As :func:`read`.
     """
-    place = Path(path)
-    if not place.parent.is_dir():
+    file = Path(path)
+    if not file.parent.is_dir():
         raise InvalidOptionError(
-            f"out={str(path)!r}, and the folder {str(place.parent)!r} does not exist; make it"
+            f"out={str(path)!r}, and the folder {str(file.parent)!r} does not exist; make it"
         )
-    before = read(place) if place.exists() else JournalContents()
-    with place.open("a", encoding="utf-8", newline="\n") as stream:
+    before = read(file) if file.exists() else JournalContents()
+    with file.open("a", encoding="utf-8", newline="\n") as stream:
         stream.truncate(before.n_bytes)  # a line that was cut off would spoil the next
         yield Journal(stream, before)

@@ -1,6 +1,6 @@
-"""Processes take turns at what they would disturb each other on: a GPU, or the CPU.
+"""Measure one point of a sweep: the time of a task, or in one line why there is none.
 
-Take one point: the time of a task, or in one line why there is none.
+While a point is measured, a lock keeps other processes from the same GPU or CPU.
 """
 
 import math
@@ -27,50 +27,20 @@ from gpulab.units import format_bytes
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Whole, Workload, workload
 
-
-@contextmanager
-def device_lock(task: Task) -> Iterator[None]:
-    """Wait until no other process of this user measures on the same hardware, and keep it.
-
-    The lock ends with its process, however that dies. Programs that do not sweep know nothing
-    of it. A virtual GPU belongs to one process, and nobody waits for it.
-    """
-    name = _hardware(task)
-    if name is None:
-        yield
-        return
-    with FileLock(place(name)):
-        yield
-
-
-def place(name: str) -> Path:
-    """Return the file that is locked; each user has one, as he may not write another's."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"gpulab-{user}-{name}.lock"
-
-
-def _hardware(task: Task) -> str | None:
-    if task.on == "cpu":
-        return "cpu"
-    if device.current().virtual is not None:
-        return None
-    return str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
-
-
 _INDEX_BYTES = 8
 _SEED = 0  # every point of a workload gets the same numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """When to stop: half the width of the interval as a share of the median, and seconds."""
+    """When a measurement stops: at this precision of its median, or after this many seconds."""
 
     precision: float = 0.01
     max_time_s: float = 0.3
 
 
 def check(task: Task) -> None:
-    """Refuse a task that names what is not there.
+    """Refuse a task whose workload or method does not exist.
 
     Raises
     ------
@@ -83,7 +53,7 @@ def check(task: Task) -> None:
 
 
 def measure_point(task: Task, effort: Effort) -> Point:
-    """Return what was found for a task, on the GPU in use or on the CPU."""
+    """Return the point of a task, measured on the GPU in use or on the CPU."""
     work = workload(task.workload)
     with outside() if task.on == "cpu" else device.active(), device_lock(task):
         try:
@@ -91,7 +61,7 @@ def measure_point(task: Task, effort: Effort) -> Point:
                 return failed(task, f"{task.workload} has no kernel for {task.dtype} here")
             return _on_cpu(task, work, effort) if task.on == "cpu" else _on_gpu(task, work, effort)
         except Exception as error:  # noqa: BLE001  # one point's failure must not end a sweep
-            reason = _told(error, task, work)
+            reason = _explain(error, task, work)
         # Outside of the handler: the error's frames hold the tensors that filled the memory.
         if task.on == "gpu":
             _clean_up()
@@ -100,18 +70,18 @@ def measure_point(task: Task, effort: Effort) -> Point:
 
 def failed(task: Task, reason: str) -> Point:
     """Return a point without a time."""
-    source, device_name = _place(task)
+    source, device_name = _device_of(task)
     return Point(
         task,
         error=reason,
         source=source,
         device_name=device_name,
-        taken_at=_host.now(),
+        taken_at=_host.utc_now(),
     )
 
 
-def _place(task: Task) -> tuple[str, str]:
-    """Return the source of a task's time and the name of its device."""
+def _device_of(task: Task) -> tuple[str, str]:
+    """Return the source of a task's time, and the name of its device."""
     if task.on == "cpu":
         return "measured", _host.cpu_name()
     gpu = device.current()
@@ -120,12 +90,12 @@ def _place(task: Task) -> tuple[str, str]:
 
 def _on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
     with _without_values(device.current()):
-        return _measured(task, work, effort)
+        return _timed_on_gpu(task, work, effort)
 
 
 @contextmanager
 def _without_values(gpu: device.Device) -> Iterator[None]:
-    """Have the virtual GPU compute times alone: no time depends on values, which take longer."""
+    """Let the virtual GPU compute times only: values take longer, and no time depends on them."""
     if gpu.virtual is None:
         yield
         return
@@ -137,7 +107,7 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
         machine.limits = before
 
 
-def _measured(task: Task, work: Workload, effort: Effort) -> Point:
+def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
     problem = work.problem(task.size)
     _require(least_bytes(work, task), _host.free_gpu_bytes(), "the GPU")
     inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
@@ -186,7 +156,7 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
             precision=effort.precision,
             max_time_s=effort.max_time_s,
         )
-    source, device_name = _place(task)
+    source, device_name = _device_of(task)
     low_s, high_s = stats.median_interval(found.samples_s)
     facts = Facts(found.samples_s, WALL, inner_loops=found.inner_loops, clock="host")
     return Point(
@@ -198,7 +168,7 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
         source=source,
         device_name=device_name,
         findings=tuple(finding.code for finding in examine(facts)),
-        taken_at=_host.now(),
+        taken_at=_host.utc_now(),
     )
 
 
@@ -231,10 +201,11 @@ def _clean_up() -> None:
         return
 
 
-def _told(error: Exception, task: Task, work: Workload) -> str:
+def _explain(error: Exception, task: Task, work: Workload) -> str:
     line = next(iter(str(error).splitlines()), "")
     if isinstance(error, DoesNotFitError):
         return line
+    # PyTorch has no class of its own for two of these errors: only its text tells them apart.
     if isinstance(error, torch.OutOfMemoryError | FlushMemoryError | MemoryError) or (
         "DefaultCPUAllocator" in line
     ):
@@ -242,3 +213,32 @@ def _told(error: Exception, task: Task, work: Workload) -> str:
     if "not implemented for" in line:
         return f"{task.workload} has no kernel for {task.dtype} on the {task.on.upper()}: {line}"
     return f"{type(error).__name__}: {line}"
+
+
+@contextmanager
+def device_lock(task: Task) -> Iterator[None]:
+    """Lock the task's hardware for the block, once no other process of this user has it.
+
+    The lock ends with its process, however that dies. Programs other than sweeps do not see it.
+    A virtual GPU belongs to one process, so it is not locked.
+    """
+    name = _hardware_id(task)
+    if name is None:
+        yield
+        return
+    with FileLock(lock_file(name)):
+        yield
+
+
+def lock_file(name: str) -> Path:
+    """Return the file that is locked; each user has his own, because others' are read-only."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"gpulab-{user}-{name}.lock"
+
+
+def _hardware_id(task: Task) -> str | None:
+    if task.on == "cpu":
+        return "cpu"
+    if device.current().virtual is not None:
+        return None
+    return str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)

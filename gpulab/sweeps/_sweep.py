@@ -1,6 +1,4 @@
-"""What a sweep has found, and how it is gathered: on disk first, then in memory.
-
-Measure many tasks, here or on the workers of an executor, and keep every point that is there.
+"""Run a list of measurements, in this process or on the workers of an executor.
 
 A sweep with a file can be stopped at any moment, by Ctrl-C, by a crash or by a dying worker; the
 same call goes on with what is missing.
@@ -17,8 +15,14 @@ from typing import TYPE_CHECKING, Self
 from gpulab.errors import UnknownNameError
 from gpulab.progress import Bar
 from gpulab.provenance import place
-from gpulab.sweeps._executor import Flight, Here, Runner, lent, refuse_forks
-from gpulab.sweeps._host import now
+from gpulab.sweeps._executor import (
+    ExecutorRunner,
+    InProcessRunner,
+    TaskRunner,
+    refuse_forks,
+    share_gpu,
+)
+from gpulab.sweeps._host import utc_now
 from gpulab.sweeps._journal import Journal, journal
 from gpulab.sweeps._measure_point import Effort, check, measure_point
 from gpulab.sweeps._tasks import Point, Task, frame_of
@@ -32,13 +36,13 @@ __all__ = ["Sweep", "sweep", "take", "tasks_of"]
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What a sweep has found.
+    """The points of a sweep, and what is still missing.
 
     Attributes
     ----------
     points
-        One for each task that is done, in the order in which the tasks were given; of those
-        that failed, too.
+        One for each task that was measured or failed, in the order in which the tasks were
+        given.
     provenance
         Of the machine: GPU, driver, versions, CPU and its threads, clocks, date.
     missing
@@ -62,8 +66,8 @@ class Sweep:
 
     def __str__(self) -> str:
         n_tasks = len(self.points) + len(self.missing)
-        places = [place(point.device_name, point.source) for point in self.points]
-        lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(places)])]
+        devices = [place(point.device_name, point.source) for point in self.points]
+        lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {point.error}" for point in self.failures()]
         if self.stopped_by:
             lines.append(f"stopped by {self.stopped_by}")
@@ -77,35 +81,35 @@ class Sweep:
         return "\n".join(lines)
 
 
-class Book:
-    """The points of a sweep so far, in memory and in its file."""
+class RunningSweep:
+    """A sweep that runs: its points so far, which are also in its file and on its bar."""
 
     def __init__(
-        self, asked: Mapping[str, Task], header: Mapping[str, object], file: Journal | None
+        self, tasks: Mapping[str, Task], provenance: Mapping[str, object], file: Journal | None
     ) -> None:
-        self._asked = asked
-        self._header = header
+        self._tasks = tasks
+        self._provenance = provenance
         self._file = file
         before = {} if file is None else file.before.points
-        self._points = {key: before[key] for key in asked if key in before}
+        self._points = {key: before[key] for key in tasks if key in before}
         self._bar: Bar | None = None
 
-    def open_tasks(self) -> list[Task]:
-        """Return what is to be measured: new tasks first, because a failed one may fail again."""
-        new = [task for key, task in self._asked.items() if key not in self._points]
+    def pending_tasks(self) -> list[Task]:
+        """Return the tasks to measure: new ones first, because a failed one may fail again."""
+        new = [task for key, task in self._tasks.items() if key not in self._points]
         again = [point.task for point in self._points.values() if point.error]
         return new + again
 
     @contextmanager
-    def shown(self, bar: Bar) -> Iterator[Self]:
-        """Show on a bar how far the sweep is."""
+    def shown_on(self, bar: Bar) -> Iterator[Self]:
+        """Show the progress on a bar."""
         with bar:
             self._bar = bar
             bar.update(sum(not point.error for point in self._points.values()))
             yield self
 
-    def begin(self, task: Task) -> None:
-        """Show the title of a task that is on its way."""
+    def task_started(self, task: Task) -> None:
+        """Show the title of a task that runs now."""
         if self._bar is None or self._bar.disable:
             return
         self._bar.set_description_str(str(task), refresh=False)
@@ -113,7 +117,7 @@ class Book:
         if self._bar.format_dict["elapsed"] >= self._bar.delay:
             self._bar.refresh()
 
-    def keep(self, point: Point) -> None:
+    def point_measured(self, point: Point) -> None:
         """Keep a point, on disk first."""
         point = self._checked(point)
         if self._file is not None:
@@ -123,11 +127,11 @@ class Book:
             self._bar.update()
 
     def _checked(self, point: Point) -> Point:
-        """Return a point of this sweep's machine: workers need not be alike, and some die."""
-        name = str(self._header["gpu" if point.task.on == "gpu" else "cpu"])
-        if not point.device_name:  # it comes from no worker
-            source = str(self._header["source"]) if point.task.on == "gpu" else "measured"
-            return replace(point, device_name=name, source=source, taken_at=now())
+        """Return the point, or an error in its place if it is not of this sweep's machine."""
+        name = str(self._provenance["gpu" if point.task.on == "gpu" else "cpu"])
+        if not point.device_name:  # its worker died, and this process made the point
+            source = str(self._provenance["source"]) if point.task.on == "gpu" else "measured"
+            return replace(point, device_name=name, source=source, taken_at=utc_now())
         if point.error or point.device_name == name:
             return point
         reason = f"its worker has {point.device_name}, and the sweep is of {name}"
@@ -139,12 +143,12 @@ class Book:
             taken_at=point.taken_at,
         )
 
-    def closed(self, stopped_by: str) -> Sweep:
-        """Return what there is."""
+    def result(self, stopped_by: str) -> Sweep:
+        """Return the sweep as it ended."""
         return Sweep(
-            tuple(self._points[key] for key in self._asked if key in self._points),
-            self._header,
-            tuple(task for key, task in self._asked.items() if key not in self._points),
+            tuple(self._points[key] for key in self._tasks if key in self._points),
+            self._provenance,
+            tuple(task for key, task in self._tasks.items() if key not in self._points),
             stopped_by,
         )
 
@@ -207,30 +211,33 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     failed: add n=1,099,511,627,776 float32 on the GPU: hot, calibrated: does not fit: \
 needs at least 8.00 TiB, and the GPU has 139 GiB free
     """
-    asked = {task.key: task for task in tasks}
-    for task in asked.values():
+    by_key = {task.key: task for task in tasks}
+    for task in by_key.values():
         check(task)
     effort = Effort(precision, max_time_s)
     with ExitStack() as stack:
         file = None if out is None else stack.enter_context(journal(out))
-        runner: Runner = Here(effort)
+        runner: TaskRunner = InProcessRunner(effort)
         if executor is not None:
-            refuse_forks(executor, asked.values())
-            runner = Flight(executor, stack.enter_context(lent(executor, asked.values())), effort)
-        header = runner.describe()
+            refuse_forks(executor, by_key.values())
+            assignment = stack.enter_context(share_gpu(executor, by_key.values()))
+            runner = ExecutorRunner(executor, assignment, effort)
+        provenance = runner.describe()
         if file is not None:
-            header = file.begin(header)
-        book = Book(asked, header, file)
-        bar = Bar(total=len(asked), desc="sweep", unit=" points", disable=not progress)
-        stopped_by = runner.run(book.open_tasks(), stack.enter_context(book.shown(bar)))
-        return book.closed(stopped_by)
+            provenance = file.begin(provenance)
+        running = RunningSweep(by_key, provenance, file)
+        bar = Bar(total=len(by_key), desc="sweep", unit=" points", disable=not progress)
+        stopped_by = runner.run(
+            running.pending_tasks(), stack.enter_context(running.shown_on(bar))
+        )
+        return running.result(stopped_by)
 
 
 def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Point:
-    """Measure one task, here and now.
+    """Return the point of one task, measured now and in this process.
 
-    Memory that does not suffice, or a kernel that does not exist, is told in the point's
-    ``error``. Random numbers of the caller stay as they are, and so does torch's number of
+    Where memory does not suffice, or there is no kernel for the type, the point's ``error`` says
+    so. Random numbers of the caller stay as they are, and so does torch's number of
     threads.
 
     Parameters
@@ -270,9 +277,9 @@ def tasks_of(  # noqa: PLR0913  # one for each field of a task
     methods: Sequence[str] = ("calibrated",),
     transfers: Sequence[str] = ("none",),
 ) -> tuple[Task, ...]:
-    """Return every combination of what is given as a task, each of them once.
+    """Return a task for every combination of the arguments, each of them once.
 
-    A type is left out where a workload is not offered for it. On the CPU caches, methods and
+    A type is left out for a workload that does not offer it. On the CPU caches, methods and
     transfers make no difference, so that each size is one task there.
 
     Parameters

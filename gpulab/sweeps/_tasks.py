@@ -1,4 +1,4 @@
-"""What is to be measured in a sweep, and what was found: one task, one point."""
+"""One measurement of a sweep: the task that asks for it, and the point with its time."""
 
 import math
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ CACHES = ("cold", "hot")
 TRANSFERS = ("none", "in", "out", "both")
 WALL = "wall"  # the one method of the CPU: its clock, read before and after
 
-_FOUND = ("median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz")
+_TIME_COLUMNS = ("median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _threads(n_threads: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point(Saved):
-    """What was found for a task: its time, or why there is none.
+    """The time of a task, or the reason why there is none.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
 
     asked = [field.name for field in fields(Task)]
     rows = [_row(point) for point in points]
-    table = pd.DataFrame(rows, columns=[*asked, *_FOUND, "findings", "error"])
+    table = pd.DataFrame(rows, columns=[*asked, *_TIME_COLUMNS, "findings", "error"])
     # Whole numbers that may be missing would turn into floats.
     return table.astype({"n_threads": "Int64", "clock_mhz": "Int64"})
 

@@ -1,7 +1,7 @@
-"""Work together with the copies that bring its inputs to the GPU and its results back.
+"""Add the copies between host and GPU to a piece of work, so that they are timed with it.
 
-The host's side is pinned memory that is there beforehand, and every copy is queued behind the
-last: the fastest way that PyTorch offers. A program that copies from ordinary memory waits longer.
+The host's side is pinned memory that is allocated beforehand, and no copy waits for the one
+before: the fastest way that PyTorch offers. A program that copies from ordinary memory is slower.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from gpulab.virtual import VirtualTensor
 from gpulab.work import Work
 
-Tensor = torch.Tensor
 
+def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfers: str) -> Work:
+    """Return the work with its copies before and after it.
 
-def with_copies(work: Callable[[], Any], inputs: Sequence[Tensor], transfers: str) -> Work:
-    """Return the work with its copies in front and behind; it is called once to see its results.
+    If results are copied, the work is called once here, to allocate memory for them.
 
     Parameters
     ----------
@@ -41,31 +42,35 @@ def with_copies(work: Callable[[], Any], inputs: Sequence[Tensor], transfers: st
     return copied
 
 
-def host_bytes(inputs: Sequence[Tensor], transfers: str) -> int:
+def host_bytes(inputs: Sequence[torch.Tensor], transfers: str) -> int:
     """Return the bytes of pinned memory that the inputs take at least."""
     return sum(given.nbytes for given in inputs) if transfers in {"in", "both"} else 0
 
 
-def _tensors(result: Any) -> list[Tensor]:  # noqa: ANN401  # a tensor, or a tuple of them
-    made = [result] if isinstance(result, Tensor) else list(result)
+def _tensors(result: Any) -> list[torch.Tensor]:  # noqa: ANN401  # a tensor, or a tuple of them
+    made = [result] if isinstance(result, torch.Tensor) else list(result)
     return [_as_floats(tensor.detach()) for tensor in made]
 
 
-def _as_floats(tensor: Tensor) -> Tensor:
-    # Of an index that the virtual GPU did not compute it gives out nothing, not even a copy that
-    # nobody reads; as floats the same bytes pass.
-    if tensor.dtype is torch.int64 and not getattr(tensor, "has_values", True):
+def _as_floats(tensor: torch.Tensor) -> torch.Tensor:
+    # The virtual GPU refuses to copy out an index that it did not compute; the same bytes as
+    # floats may be copied.
+    if tensor.dtype is torch.int64 and not _has_values(tensor):
         return tensor.view(torch.float64)
     return tensor
 
 
-def _host_space(tensor: Tensor) -> Tensor:
+def _host_space(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
 
 
-def _host_copy(tensor: Tensor) -> Tensor:
+def _host_copy(tensor: torch.Tensor) -> torch.Tensor:
     space = _host_space(tensor)
     # Values matter where they are indices, and a virtual tensor may have none.
-    if getattr(tensor, "has_values", True):
+    if _has_values(tensor):
         space.copy_(tensor)
     return space
+
+
+def _has_values(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, VirtualTensor) or tensor.has_values

@@ -18,3 +18,4 @@ from .simulator.thermal import SimulatedRegime as SimulatedRegime
 from .simulator.thermal import load_of as load_of
 from .tensors.accesses import host_reads_and_writes as host_reads_and_writes
 from .tensors.accesses import host_touch as host_touch
+from .tensors.tensor import VirtualTensor as VirtualTensor

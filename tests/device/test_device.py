@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.device import _device, _probe
+from gpulab import device
+from gpulab.device import _in_use, _notebook_session, _probe
 from gpulab.device._probe import Obstacle
 from gpulab.errors import NoGpuError, UnknownNameError, UnsupportedVersionError
 from gpulab.virtual import entered
@@ -41,7 +42,7 @@ def test_auto_without_a_gpu() -> None:
         "so nothing here is measured on hardware"
     )
     assert (chosen.name, chosen.source) == ("NVIDIA H200", "virtual")
-    assert _device.current() is chosen
+    assert device.current() is chosen
 
 
 @pytest.mark.usefixtures("_with_gpu")
@@ -73,7 +74,7 @@ def test_cuda_is_demanded_in_vain() -> None:
     assert str(error.value) == (
         "no CUDA GPU can be used: torch 2.13.0 is a CPU build; install a build for CUDA"
     )
-    assert _device.current() is before
+    assert device.current() is before
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_unknown_gpu(gpu: str, hint: str) -> None:
         "B200, GH200, H100, H100-PCIE, H200, L4, L40S, RTX3090, RTX4090, RTX5090, "
         "RTXA6000, T4, V100, V100-PCIE, auto, cuda"
     )
-    assert _device.current() is before
+    assert device.current() is before
 
 
 def test_unsupported_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,25 +102,35 @@ def test_unsupported_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_html_is_escaped() -> None:
     """A notebook shows the same sentence, with the name emphasised."""
-    html = _device.Device("A<B", "measured", "why & how")._repr_html_()
+    html = device.Device("A<B", "measured", "why & how")._repr_html_()
     assert html == "<p><strong>A&lt;B</strong>, real: why &amp; how</p>"
 
 
 def test_current_chooses_at_first_need() -> None:
     """Who never chose gets what "auto" gives, and keeps it."""
-    first = _device.current()
+    first = device.current()
     assert first.reason == NO_GPU.reason
-    assert _device.current() is first
+    assert device.current() is first
+
+
+def test_only_an_unasked_virtual_gpu_stands_in() -> None:
+    """A virtual GPU that was named, or entered by hand, is what its user wants."""
+    assert device.current().stands_in
+    with gpulab.virtual_gpu("H200"):
+        assert not device.current().stands_in
+    assert not gpulab.use("H200").stands_in
+    assert not device.find("T4").stands_in
+    assert gpulab.use("auto").stands_in
 
 
 def test_current_sees_a_gpu_entered_by_hand() -> None:
     """Inside a with statement its GPU is the one in use, whatever was chosen."""
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
-        assert _device.current().virtual is by_hand
-        said = str(_device.current())
+        assert device.current().virtual is by_hand
+        said = str(device.current())
         assert said.startswith("Tesla T4, virtual, extrapolated from its data sheet: its context")
-    assert _device.current().name == "NVIDIA A100-SXM4-80GB"
+    assert device.current().name == "NVIDIA A100-SXM4-80GB"
 
 
 def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +150,7 @@ def test_active_enters_and_leaves() -> None:
     chosen = gpulab.use("H200")
 
     def fail_inside() -> None:
-        with _device.active() as in_use:
+        with device.active() as in_use:
             assert in_use is chosen
             assert torch.cuda.is_available()
             raise KeyError
@@ -151,8 +162,8 @@ def test_active_enters_and_leaves() -> None:
 
 def test_active_inside_is_the_same_gpu() -> None:
     """Asked for inside itself, the GPU stays entered until the outermost leaves."""
-    with _device.active() as outer:
-        with _device.active() as inner:
+    with device.active() as outer:
+        with device.active() as inner:
             assert inner is outer
         assert entered() is outer.virtual
 
@@ -160,7 +171,7 @@ def test_active_inside_is_the_same_gpu() -> None:
 @pytest.mark.usefixtures("_with_gpu")
 def test_active_does_nothing_for_a_real_gpu() -> None:
     """A real GPU is there already."""
-    with _device.active() as in_use:
+    with device.active() as in_use:
         assert in_use.virtual is None
         assert entered() is None
 
@@ -168,7 +179,7 @@ def test_active_does_nothing_for_a_real_gpu() -> None:
 def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of this machine's CUDA is claimed for a virtual GPU."""
     monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
-    taken = _device.conditions()
+    taken = device.conditions()
     assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
         *("NVIDIA H200", None, None),
     )
@@ -181,7 +192,7 @@ def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_with_gpu")
 def test_conditions_of_a_real_gpu() -> None:
     """A real GPU is recorded with its CUDA and its driver."""
-    taken = _device.conditions()
+    taken = device.conditions()
     assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
         *("NVIDIA L4", "13.0", "580.159.03"),
     )
@@ -192,7 +203,7 @@ def test_doctor_says_what_is_used_instead() -> None:
     rows = {row.topic: row for row in gpulab.doctor().rows}
     assert rows["GPU"].instead == "the virtual NVIDIA H200"
     assert rows["virtual GPU"].state == "usable"
-    assert _device._session.device is None
+    assert _notebook_session.session.device is None
 
 
 @pytest.mark.usefixtures("_with_gpu")
@@ -209,7 +220,7 @@ def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -
     def broken(_gpu: str) -> None:
         raise RuntimeError("no such private name")
 
-    monkeypatch.setattr(_device, "_make_virtual", broken)
+    monkeypatch.setattr(_in_use, "make_virtual", broken)
     gpu = {row.topic: row for row in gpulab.doctor().rows}["virtual GPU"]
     assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
 

@@ -8,7 +8,6 @@ import torch
 
 import gpulab
 from gpulab import device
-from gpulab.device import _device
 from gpulab.exercises.lesson_04 import first_use
 
 LINES = "import sys\nfor n in range(3):\n print('{\"what\": %d}' % n, flush=True)\n"
@@ -17,7 +16,7 @@ LINES = "import sys\nfor n in range(3):\n print('{\"what\": %d}' % n, flush=True
 @pytest.fixture
 def real(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make the GPU in use look like a real one."""
-    monkeypatch.setattr(device, "current", lambda: _device.Device("a GPU", "measured", "a test"))
+    monkeypatch.setattr(device, "current", lambda: device.Device("a GPU", "measured", "a test"))
     return
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab import device, exercises, stats
-from gpulab.device import _device
+from gpulab.device import _notebook_session
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import _progress
 from gpulab.exercises.lesson_04 import figures, traces
@@ -649,27 +649,27 @@ def sum_of_ones() -> list[float]:
 @pytest.fixture
 def _session() -> Iterator[None]:
     """Leave the choice of the GPU as it was."""
-    before = _device._session.device
+    before = _notebook_session.session.device
     yield
-    _device._session.device = before
+    _notebook_session.session.device = before
 
 
 @pytest.mark.usefixtures("_session")
 def test_virtual_gpu_is_new_each_time() -> None:
     """The context is paid for in each run, on a GPU of the name that was chosen."""
-    _device.use("A100")
+    device.use("A100")
     for _ in range(2):
         first_s, second_s = in_a_new_process(first_and_second)
         assert first_s > 0.3
         assert second_s < 1e-4
-    assert _device.current().virtual is not None
-    assert _device.current().virtual.spec.name == "A100"
+    assert device.current().virtual is not None
+    assert device.current().virtual.spec.name == "A100"
 
 
 @pytest.fixture
 def _real(monkeypatch: pytest.MonkeyPatch) -> None:
     """Say that a real GPU is in use; nothing asks it for anything."""
-    real = _device.Device("NVIDIA H200", "measured", "for this test")
+    real = device.Device("NVIDIA H200", "measured", "for this test")
     monkeypatch.setattr(device, "current", lambda: real)
 
 

@@ -259,7 +259,7 @@ def test_magic_called_from_no_cell(notebook: Notebook) -> None:
         "module, errors = types.ModuleType('module'), []\n"
         f"exec({source!r}, module.__dict__)",
         # The virtual GPU belongs to one thread, so the cell's own must be without it.
-        "gpulab.device._device._session.release()\n"
+        "gpulab.device._notebook_session.session.release()\n"
         "thread = threading.Thread(target=module.f, args=(get_ipython(), errors))\n"
         "thread.start(); thread.join(); print(errors)",
     )

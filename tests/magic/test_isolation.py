@@ -44,7 +44,9 @@ def test_everything_is_as_before_after_an_error(
         f"{LOAD}\nimport gc, torch, gpulab; gpulab.use('H200');",
         f"before = {state}",
         cell,
-        f"after = {state}\nprint(before == after, gpulab.device._device._session.virtual.entered)",
+        f"after = {state}\n"
+        "notebook = gpulab.device._notebook_session.session\n"
+        "print(before == after, notebook.virtual.entered)",
     )
     assert ran.error == name
     assert after.out == "True True\n"

@@ -218,9 +218,9 @@ def test_real_gpu_can_be_demanded(notebook: Notebook) -> None:
 def test_virtual_gpu_can_be_asked_for(notebook: Notebook) -> None:
     """--backend virtual stands one in for a real GPU, for this cell alone."""
     pretend = (
-        "from gpulab.device import _device as device\n"
-        "device._session.release()\n"
-        "device._session.device = device.Device('NVIDIA REAL', 'measured', 'pretended')"
+        "from gpulab.device import Device, _notebook_session\n"
+        "_notebook_session.session.release()\n"
+        "_notebook_session.session.device = Device('NVIDIA REAL', 'measured', 'pretended')"
     )
     *_, ran, after = notebook.run(
         LOAD,

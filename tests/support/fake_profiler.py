@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.autograd import DeviceType
 
-from gpulab.device import _device
+from gpulab.device import Device, _notebook_session
 from gpulab.profiling import _kineto
 
 if TYPE_CHECKING:
@@ -202,5 +202,5 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     for owner, name, stand_in in stand_ins:
         monkeypatch.setattr(owner, name, stand_in)
     monkeypatch.setattr(_kineto, "_complaints", [])
-    _device._session.device = _device.Device("NVIDIA H200", "measured", "a test made it")
+    _notebook_session.session.device = Device("NVIDIA H200", "measured", "a test made it")
     return gpu

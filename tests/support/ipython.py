@@ -102,8 +102,8 @@ def begin_session(shell: Any) -> None:  # noqa: ANN401  # IPython's shell is typ
     shell.extension_manager.unload_extension("gpulab")
     for table in shell.magics_manager.magics.values():
         table.pop("cudatime", None)
-    if "gpulab.device._device" in sys.modules:
-        session = sys.modules["gpulab.device._device"]._session
+    if "gpulab.device._notebook_session" in sys.modules:
+        session = sys.modules["gpulab.device._notebook_session"].session
         session.release()
         session.device = None
 

@@ -20,8 +20,8 @@ import torch
 from filelock import FileLock, Timeout
 
 import gpulab
-from gpulab import timing, workloads
-from gpulab.device import _device, _probe
+from gpulab import device, timing, workloads
+from gpulab.device import _probe
 from gpulab.errors import InvalidOptionError, NoGpuError, SchemaVersionError, UnknownNameError
 from gpulab.sweeps import (
     Point,
@@ -363,12 +363,12 @@ class Canned(Executor):
     def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
         """Run it at once, as on another machine if told so."""
         future: Future[Any] = Future()
-        place, *rest = arguments
+        assignment, *rest = arguments
         if self.remote:
-            place = replace(place, process=-1)
+            assignment = replace(assignment, process=-1)
         try:
             answer = self.answer(rest[0]) if rest else None
-            future.set_result(answer or function(place, *rest))
+            future.set_result(answer or function(assignment, *rest))
         except BaseException as error:  # noqa: BLE001  # an executor hands every error over
             future.set_exception(error)
         return future
@@ -486,7 +486,7 @@ def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) 
     running: list[Task] = []
     crowds = []
 
-    def slow(_place: object, task: Task, _effort: object) -> Point:
+    def slow(_assignment: object, task: Task, _effort: object) -> Point:
         running.append(task)
         time.sleep(0.02)
         crowds.append((task.on, len(running)))
@@ -494,7 +494,7 @@ def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) 
         name = _host.cpu_name() if task.on == "cpu" else "NVIDIA H200"
         return Point(task, median_s=1.0, n_samples=1, device_name=name)
 
-    monkeypatch.setattr(_executor, "taken", slow)
+    monkeypatch.setattr(_executor, "measure_in_worker", slow)
     tasks = tasks_of(["add", "exp"], [64, 128], on=["gpu", "cpu"])
     with ThreadPoolExecutor(4) as executor:
         found = quiet(tasks, executor=executor)
@@ -505,7 +505,7 @@ def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) 
 
 def is_free(name: str) -> bool:
     """Tell whether another process could measure on this hardware now."""
-    lock = FileLock(_measure_point.place(name), timeout=0)
+    lock = FileLock(_measure_point.lock_file(name), timeout=0)
     try:
         with lock:
             return True
@@ -536,8 +536,8 @@ def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path
     """A GPU is told by its own number, so that two GPUs are two turns."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with gpulab.virtual_gpu("H200"):
-        real = replace(_device.current(), virtual=None, source="measured")
-        monkeypatch.setattr(_device, "current", lambda: real)
+        real = replace(device.current(), virtual=None, source="measured")
+        monkeypatch.setattr(device, "current", lambda: real)
         name = str(torch.cuda.get_device_properties(0).uuid)
         with _measure_point.device_lock(Task("add", 64)):
             assert (is_free(name), is_free("cpu")) == (False, True)
@@ -820,4 +820,4 @@ def test_frame_and_duplicates(h200: VirtualGpu) -> None:
     del h200
     found = quiet((*TASKS[:1], *TASKS[:1]))
     assert len(found.to_frame()) == 1
-    assert _device.current().source == "virtual"
+    assert device.current().source == "virtual"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.device import _device
+from gpulab.device import Device, _notebook_session
 from gpulab.errors import (
     NotModelledError,
     ProfilerBusyError,
@@ -97,7 +97,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Known:
     monkeypatch.setattr(_device_floor, "_SAMPLERS", samplers)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: known.index)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: known.capability)
-    _device._session.device = _device.Device("NVIDIA H200", "measured", "a test made it")
+    _notebook_session.session.device = Device("NVIDIA H200", "measured", "a test made it")
     return known
 
 

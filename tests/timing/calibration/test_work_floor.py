@@ -7,7 +7,7 @@ import torch
 
 import gpulab
 from gpulab.clocks import Reading
-from gpulab.device import _device
+from gpulab.device import Device, _notebook_session
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.profiling import ActivityRecord, Records
 from gpulab.timing import Floor, calibration, compare, measure, saturated
@@ -130,7 +130,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> None:
     """Choose a GPU that passes for a real one, whose records leave no trace."""
     monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    _device._session.device = _device.Device("NVIDIA H200", "measured", "a test made it")
+    _notebook_session.session.device = Device("NVIDIA H200", "measured", "a test made it")
 
 
 @pytest.mark.usefixtures("real")

@@ -1,0 +1,90 @@
+"""The GPU that a notebook has chosen: entered at the start of each cell and left at its end."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpulab.device._device import Device, find
+from gpulab.virtual import entered
+
+if TYPE_CHECKING:
+    from gpulab.virtual import VirtualGpu
+
+
+class NotebookSession:
+    """The choice of this process, and the hooks that keep it in force in a notebook.
+
+    Attributes
+    ----------
+    device
+        The chosen GPU; None until somebody chooses or measures.
+    shell
+        IPython's shell while hooks are registered with it, else None.
+    n_cells_running
+        How many cells run now: one that runs another counts twice.
+    """
+
+    def __init__(self) -> None:
+        self.device: Device | None = None
+        self.shell: Any = None
+        self.n_cells_running = 0
+
+    @property
+    def virtual(self) -> "VirtualGpu | None":
+        """The chosen virtual GPU; None if the choice is a real one, or not made yet."""
+        return None if self.device is None else self.device.virtual
+
+    def choose(self) -> Device:
+        """Return the chosen GPU; the first call chooses ``"auto"``."""
+        if self.device is None:
+            self.device = find("auto")
+        return self.device
+
+    def switch(self, gpu: str) -> Device:
+        """Choose the GPU of this name, and enter it in a notebook."""
+        device = find(gpu)  # may refuse, and then nothing has changed
+        self.release()  # the old GPU must be left before the new one can be entered
+        self.device = device
+        self.hold()
+        return device
+
+    def hold(self) -> None:
+        """Keep a virtual GPU entered during each cell, this one included."""
+        shell = _ipython()
+        if self.virtual is None or shell is None:
+            return
+        self.shell = shell
+        shell.events.register("pre_run_cell", self.enter)
+        shell.events.register("post_run_cell", self.leave)  # runs after errors and Ctrl-C too
+        self.enter()
+
+    def release(self) -> None:
+        """Take the hooks back and leave the virtual GPU."""
+        if self.shell is None:
+            return
+        self.shell.events.unregister("pre_run_cell", self.enter)
+        self.shell.events.unregister("post_run_cell", self.leave)
+        self.shell = None
+        self.n_cells_running = 0
+        self.leave()
+
+    def enter(self, _info: object = None) -> None:
+        """Enter the virtual GPU at the start of a cell."""
+        # a cell may run another one, as some magics do: only the outermost enters and leaves
+        self.n_cells_running += 1
+        if self.virtual is not None and entered() is None:  # the learner may have entered one
+            self.virtual.__enter__()
+
+    def leave(self, _result: object = None) -> None:
+        """Leave the virtual GPU at the end of the outermost cell."""
+        self.n_cells_running = max(0, self.n_cells_running - 1)
+        if self.virtual is not None and self.virtual.entered and not self.n_cells_running:
+            self.virtual.__exit__(None, None, None)
+
+
+def _ipython() -> Any:  # noqa: ANN401 # IPython's shell is not typed, and need not be installed
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()
+
+
+# the choice holds for the process, like torch's own current device
+session = NotebookSession()
