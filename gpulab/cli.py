@@ -124,7 +124,7 @@ def lab(*, folder: Path, no_browser: bool, port: int | None) -> None:
         click.echo("JupyterLab has stopped.")
 
 
-def _say_copies(folder: Path, copies: Any) -> None:  # noqa: ANN401 # lessons.Copies, loaded late
+def _say_copies(folder: Path, copies: Any) -> None:  # noqa: ANN401 # CopiedLessons, loaded late
     click.echo(f"Lessons: {folder.resolve()}")
     for verb, names in (
         ("copied", copies.written),

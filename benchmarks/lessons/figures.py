@@ -12,7 +12,7 @@ import torch
 
 import gpulab
 from gpulab import clocks, stats
-from gpulab.exercises.lesson_04.first_use import in_a_new_process
+from gpulab.exercises.lesson_04 import in_a_new_process
 from gpulab.exercises.lesson_08 import pipelines
 
 Work = Callable[[], object]

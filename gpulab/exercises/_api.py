@@ -1,25 +1,13 @@
 """The door to the exercises: find one by its id, show it, judge an answer, give a hint."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises import (
-    lesson_00,
-    lesson_01,
-    lesson_02,
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_08,
-    lesson_09,
-    lesson_10,
-)
 from gpulab.exercises._exercise import Exercise, Hint, Verdict
 from gpulab.exercises._progress import SESSION, Progress
 
@@ -27,15 +15,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = (
-    *(lesson_00, lesson_01, lesson_02, lesson_03, lesson_04),
-    *(lesson_05, lesson_06, lesson_07, lesson_08, lesson_09, lesson_10),
-)
+_LESSONS = tuple(f"{number:02}" for number in range(11))
 
 
 def exercise_ids() -> tuple[str, ...]:
     """List the ids of all exercises, in the order of the lessons."""
-    return tuple(_registry())
+    return _ids_of(_LESSONS)
 
 
 def ask(exercise_id: str) -> Exercise:
@@ -46,9 +31,10 @@ def ask(exercise_id: str) -> Exercise:
     UnknownNameError
         If there is no exercise of this id.
     """
-    if exercise_id not in _registry():
+    lesson = _lesson_of(exercise_id)
+    if lesson not in _LESSONS or exercise_id not in _exercises_of(lesson):
         raise UnknownNameError("exercise", exercise_id, exercise_ids())
-    return _registry()[exercise_id]
+    return _exercises_of(lesson)[exercise_id]
 
 
 def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdict:
@@ -111,19 +97,28 @@ def readings(exercise_id: str) -> "pd.DataFrame":
 def progress() -> Progress:
     """Show which exercises were answered and which were right since the kernel started.
 
-    Shown are the lessons of which an exercise was met, for each notebook has a kernel of its
-    own; before any was met, all of them.
+    It shows the lessons of which you have met an exercise, as each notebook has a kernel of its
+    own; before you have met any, all lessons.
     """
-    lessons = {_lesson(name) for name in SESSION.entries} or set(map(_lesson, exercise_ids()))
-    shown = (name for name in exercise_ids() if _lesson(name) in lessons)
-    return Progress(tuple((name, SESSION.entry(name)) for name in shown))
+    met = {_lesson_of(exercise_id) for exercise_id in SESSION.entries}
+    names = _ids_of(sorted(met) or _LESSONS)
+    return Progress(tuple((name, SESSION.entry(name)) for name in names))
 
 
-def _lesson(exercise_id: str) -> str:
-    return exercise_id.partition(".")[0]
+def _lesson_of(exercise_id: str) -> str:
+    return str(exercise_id).partition(".")[0]
+
+
+def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
+    return tuple(exercise_id for lesson in lessons for exercise_id in _exercises_of(lesson))
 
 
 @cache
-def _registry() -> Mapping[str, Exercise]:
-    exercises = (exercise for lesson in _LESSONS for exercise in lesson.EXERCISES)
+def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
+    """Return the exercises of a lesson by their ids; this imports the lesson by its number.
+
+    It is the one import whose name is computed: a notebook loads its own lesson, and the ten
+    others only where somebody asks for all exercises.
+    """
+    exercises: tuple[Exercise, ...] = import_module(f"gpulab.exercises.lesson_{lesson}").EXERCISES
     return MappingProxyType({exercise.exercise_id: exercise for exercise in exercises})

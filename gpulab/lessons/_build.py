@@ -1,25 +1,19 @@
 """From a lesson's source to its notebook: the same text gives the same bytes everywhere."""
 
-import ast
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from gpulab.errors import NotebookError
-from gpulab.lessons._folder import _replace
+from gpulab.lessons._folder import write_whole
+from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 
-BEGIN_SOLUTION = "### BEGIN SOLUTION"
-END_SOLUTION = "### END SOLUTION"
 CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
-MAX_CELL_LINES = 12
-MAX_MEDIAN_LINES = 4
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -28,9 +22,6 @@ METADATA = {
     },
     "language_info": {"name": "python"},
 }
-
-# nbformat's notebooks are dictionaries with attributes, and untyped
-Notebook = Any
 
 
 def build(source: Path) -> bytes:
@@ -106,7 +97,7 @@ def _tidy(cell: Notebook) -> Notebook:
 
 
 def _ids(sources: Iterable[str]) -> Iterator[str]:
-    """Yield an id for each cell: its first words, so that it survives cells put in between."""
+    """Yield an id for each cell: its first words, so that a new cell before it changes nothing."""
     seen: dict[str, int] = {}
     for source in sources:
         words = re.findall(r"[a-z0-9]+", source.split("\n", maxsplit=1)[0].lower())
@@ -117,94 +108,6 @@ def _ids(sources: Iterable[str]) -> Iterator[str]:
 
 def _is_marker(line: str) -> bool:
     return line.strip() in {BEGIN_SOLUTION, END_SOLUTION}
-
-
-def check_form(name: str, notebook: Notebook) -> None:
-    """Refuse a lesson that is hard to read, to run or to hear read aloud.
-
-    Raises
-    ------
-    NotebookError
-        At the first rule that is broken; the message names notebook and cell.
-    """
-    _check_headings(name, notebook)
-    sizes = []
-    for number, cell in enumerate(notebook.cells, start=1):
-        if cell.cell_type != "code":
-            continue
-        where = f"{name}, cell {number}"
-        _check_markers(where, cell.source)
-        if not _is_exercise(cell):
-            sizes.append(_check_size(where, cell.source))
-            _check_shows_something(where, cell.source)
-    if sizes and median(sizes) > MAX_MEDIAN_LINES:
-        raise NotebookError(
-            f"{name}: the median code cell has {median(sizes):g} lines; "
-            f"cut the cells to a median of at most {MAX_MEDIAN_LINES}"
-        )
-
-
-def _is_exercise(cell: Notebook) -> bool:
-    return "exercise" in cell.metadata.get("tags", ()) or BEGIN_SOLUTION in cell.source
-
-
-def _check_size(where: str, source: str) -> int:
-    n_lines = sum(bool(line.strip()) for line in source.split("\n"))
-    if n_lines > MAX_CELL_LINES:
-        raise NotebookError(
-            f"{where}: {n_lines} lines of code; split it into cells of at most {MAX_CELL_LINES}"
-        )
-    return n_lines
-
-
-def _check_markers(where: str, source: str) -> None:
-    markers = [line.strip() for line in source.split("\n") if "SOLUTION" in line]
-    if markers != [BEGIN_SOLUTION, END_SOLUTION] * (len(markers) // 2):
-        raise NotebookError(
-            f"{where}: the solution markers are not in pairs; "
-            f"write {BEGIN_SOLUTION!r} and {END_SOLUTION!r}, each on a line of its own"
-        )
-
-
-def _check_shows_something(where: str, source: str) -> None:
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    magics: Any = TransformerManager  # untyped; it turns a magic into a call, so an expression
-    try:
-        body = ast.parse(magics().transform_cell(source)).body
-    except SyntaxError as error:
-        message = f"{where}: {error.msg} in line {error.lineno}; mend the code"
-        raise NotebookError(message) from None
-    if not body or not isinstance(body[-1], ast.Expr):
-        raise NotebookError(
-            f"{where}: the last line shows nothing; end the cell with an expression or a magic"
-        )
-
-
-def _check_headings(name: str, notebook: Notebook) -> None:
-    levels = [
-        (number, len(match[1]), match[2])
-        for number, cell in enumerate(notebook.cells, start=1)
-        if cell.cell_type == "markdown"
-        for match in re.finditer(r"^(#+) +(.+)$", _without_code(cell.source), re.MULTILINE)
-    ]
-    titles = [title for _, level, title in levels if level == 1]
-    if len(titles) != 1 or levels[0][1] != 1:
-        raise NotebookError(
-            f"{name}: {len(titles)} headings of level 1; "
-            "begin with one '# Title', and have no other"
-        )
-    for (_, before, _), (number, level, title) in pairwise(levels):
-        if level > before + 1:
-            raise NotebookError(
-                f"{name}, cell {number}: the heading {title!r} has level {level} under level "
-                f"{before}; use level {before + 1}"
-            )
-
-
-# in a listing a line that begins with # is a comment, and no heading
-def _without_code(markdown: str) -> str:
-    return re.sub(r"^```.*?^```", "", markdown, flags=re.MULTILINE | re.DOTALL)
 
 
 def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
@@ -237,7 +140,7 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
         if not target.exists() or target.read_bytes() != content:
             differing.append(target.name)
             if not check:
-                _replace(target, content)
+                write_whole(target, content)
     return tuple(differing)
 
 

@@ -1,4 +1,4 @@
-"""The learner's folder of lessons: refreshed where untouched, never overwritten, and served."""
+"""The learner's folder of lessons: filled, refreshed where untouched, never overwritten."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ FIRST_LESSON = "00_start_here.ipynb"
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class CopiedLessons:
     """What :func:`copy_lessons` did, as file names.
 
     Attributes
@@ -49,10 +49,10 @@ def notebooks_folder() -> Path:
     )
 
 
-def copy_lessons(folder: Path) -> Copies:
+def copy_lessons(folder: Path) -> CopiedLessons:
     """Fill ``folder`` with the lessons, and overwrite nothing that was changed in it.
 
-    A file that is still as it was copied is refreshed. Of a file that the learner changed, a newer
+    A file that is still as it was copied is refreshed. If the learner changed a file, a newer
     version is put beside it, once.
 
     Raises
@@ -74,33 +74,35 @@ def copy_lessons(folder: Path) -> Copies:
         ) from error
 
 
-def _fill(folder: Path) -> Copies:
-    copied = _read_manifest(folder)
+def _fill(folder: Path) -> CopiedLessons:
+    digests = _read_manifest(folder)
     done: dict[str, list[str]] = {"written": [], "kept": [], "beside": []}
     for lesson in sorted(notebooks_folder().glob("*.ipynb")):
         content = lesson.read_bytes()
-        if _place(folder / lesson.name, content, copied, done["written"]):
+        if _write_unless_changed(folder / lesson.name, content, digests, done["written"]):
             continue
         done["kept"].append(lesson.name)
         # once it was offered, a version is not put beside the learner's again
-        if copied.get(lesson.name) != _digest(content):
+        if digests.get(lesson.name) != _digest(content):
             beside = lesson.with_suffix(".new.ipynb").name
-            if _place(folder / beside, content, copied, done["beside"]):
-                copied[lesson.name] = _digest(content)
-    _replace(folder / MANIFEST, json.dumps(copied, indent=1, sort_keys=True).encode())
-    return Copies(**{name: tuple(names) for name, names in done.items()})
+            if _write_unless_changed(folder / beside, content, digests, done["beside"]):
+                digests[lesson.name] = _digest(content)
+    write_whole(folder / MANIFEST, json.dumps(digests, indent=1, sort_keys=True).encode())
+    return CopiedLessons(**{name: tuple(names) for name, names in done.items()})
 
 
-def _place(path: Path, content: bytes, copied: dict[str, str], written: list[str]) -> bool:
-    """Write ``content`` unless the learner changed ``path``; return whether it stands there."""
+def _write_unless_changed(
+    path: Path, content: bytes, digests: dict[str, str], written: list[str]
+) -> bool:
+    """Write ``content`` unless the learner changed ``path``; return whether ``path`` has it."""
     present = _digest(path.read_bytes()) if path.exists() else None
     # neither as it was copied nor as it would be written: the learner's own work
-    if present not in {None, copied.get(path.name), _digest(content)}:
+    if present not in {None, digests.get(path.name), _digest(content)}:
         return False
     if present != _digest(content):
-        _replace(path, content)
+        write_whole(path, content)
         written.append(path.name)
-    copied[path.name] = _digest(content)
+    digests[path.name] = _digest(content)
     return True
 
 
@@ -109,16 +111,16 @@ def _digest(content: bytes) -> str:
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return what was copied before; without a readable record every file counts as changed."""
+    """Return the digests of what was copied; without them every file counts as changed."""
     try:
-        copied = json.loads((folder / MANIFEST).read_bytes())
+        digests = json.loads((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return copied if isinstance(copied, dict) else {}
+    return digests if isinstance(digests, dict) else {}
 
 
-def _replace(path: Path, content: bytes) -> None:
-    # written whole or not at all: a learner may press Ctrl-C at any time
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a learner may press Ctrl-C at any time."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(content)
     part.replace(path)

@@ -26,8 +26,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, live, plots, stats
-from gpulab.exercises.lesson_04 import figures, first_use, traces
-from gpulab.exercises.lesson_04.first_use import in_a_new_process
+from gpulab.exercises.lesson_04 import figures, first_use, in_a_new_process, traces
 from gpulab.units import format_time
 
 gpulab.__version__

@@ -30,7 +30,7 @@ import torch
 
 import gpulab
 from gpulab import clocks, exercises, live, plots
-from gpulab.exercises.lesson_05.figures import asked_for, over_time
+from gpulab.exercises.lesson_05 import asked_for, over_time
 from gpulab.units import format_time
 
 gpulab.use("auto")

@@ -28,7 +28,7 @@ from torch.nn.functional import linear
 
 import gpulab
 from gpulab import exercises, live, plots
-from gpulab.exercises.lesson_06.figures import staircase
+from gpulab.exercises.lesson_06 import staircase
 from gpulab.timing import flusher
 from gpulab.units import format_time
 

@@ -28,7 +28,7 @@ import torch
 import gpulab
 from gpulab import exercises, live, plots
 from gpulab.errors import NotCapturableError
-from gpulab.exercises.lesson_07.gap_programs import program
+from gpulab.exercises.lesson_07 import program
 from gpulab.units import format_time
 
 gpulab.use("auto")

@@ -29,8 +29,7 @@ import torch
 import gpulab
 from gpulab import exercises, live
 from gpulab.exercises import machines
-from gpulab.exercises.lesson_08 import pipelines
-from gpulab.exercises.lesson_08.figures import overlap
+from gpulab.exercises.lesson_08 import overlap, pipelines
 from gpulab.units import format_time
 
 gpulab.use("auto")

@@ -27,8 +27,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots, recordings, scaling, sweeps, workloads
-from gpulab.exercises.lesson_09.break_even import n_needed
-from gpulab.exercises.lesson_09.figures import crossings, crossings_of, nearest, short
+from gpulab.exercises.lesson_09 import crossings, crossings_of, n_needed, nearest, short
 from gpulab.plots import draw_crossover
 from gpulab.units import format_time
 
@@ -422,8 +421,7 @@ def answer(cpu_s, gpu_s, transfers_s):
 exercises.check("09.how-many", answer)
 
 # %% [markdown]
-# `gpulab.exercises.lesson_09.break_even.n_needed` is that function. Take exponentials, at every
-# size.
+# `gpulab.exercises.lesson_09.n_needed` is that function. Take exponentials, at every size.
 
 # %%
 chain = crossover("exp", transfers="both")

@@ -25,8 +25,7 @@ import torch
 
 import gpulab
 from gpulab import exercises, plots, recordings, roofline
-from gpulab.exercises.lesson_10.figures import steps
-from gpulab.exercises.lesson_10.slow_programs import suspect
+from gpulab.exercises.lesson_10 import slow_program, steps
 from gpulab.sweeps import sweep, tasks_of
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import WORKLOADS, workload
@@ -536,7 +535,7 @@ def gap(program):
     return measure(program.work).median_s / plain_s
 
 
-gaps = pd.DataFrame({"as given": {letter: gap(suspect(letter)) for letter in "abc"}})
+gaps = pd.DataFrame({"as given": {letter: gap(slow_program(letter)) for letter in "abc"}})
 gaps.round(1)
 
 # %% [markdown]
@@ -545,9 +544,9 @@ gaps.round(1)
 
 # %% tags=["exercise"]
 ### BEGIN SOLUTION
-gaps["grown"] = [gap(suspect(letter, grown=True)) for letter in "abc"]
-gaps["rounded"] = [gap(suspect(letter, rounded=True)) for letter in "abc"]
-shown = [gpulab.timeline(suspect(letter).work).to_frame() for letter in "abc"]
+gaps["grown"] = [gap(slow_program(letter, grown=True)) for letter in "abc"]
+gaps["rounded"] = [gap(slow_program(letter, rounded=True)) for letter in "abc"]
+shown = [gpulab.timeline(slow_program(letter).work).to_frame() for letter in "abc"]
 gaps["kernels"] = [int((frame["kind"] == "kernel").sum()) for frame in shown]
 ### END SOLUTION
 gaps.round(1)

@@ -13,7 +13,7 @@ from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _html, _progress
 from gpulab.exercises._api import exercise_ids
 from gpulab.exercises.answers._forms import Choice, Letters, Table
-from gpulab.exercises.lesson_01 import first_blocked
+from gpulab.exercises.lesson_01._queue_length import first_blocked
 from gpulab.measurement import Conditions, Measurement
 
 IDS = (

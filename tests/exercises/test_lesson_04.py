@@ -15,8 +15,7 @@ from gpulab import device, exercises, stats
 from gpulab.device import _notebook_session
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import _progress
-from gpulab.exercises.lesson_04 import figures, traces
-from gpulab.exercises.lesson_04.first_use import in_a_new_process
+from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
 
 COSTS = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
 HUMPS = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}

@@ -9,11 +9,10 @@ import pytest
 from gpulab import clocks
 from gpulab.clocks import Reading
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import lesson_05 as lesson
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
-from gpulab.exercises.lesson_05 import _regime_filter as keeper
-from gpulab.exercises.lesson_05 import figures
+from gpulab.exercises.lesson_05 import _exercises as lesson
+from gpulab.exercises.lesson_05 import _regime_filter, asked_for, over_time
 
 Keep = Callable[[list[float], list[Reading | None]], object]
 
@@ -259,7 +258,7 @@ KEEPS: list[tuple[Keep, str, str]] = [
     ),
     (
         *(lambda samples_s, _: [*samples_s[1:8], samples_s[9]], "kept-all"),
-        keeper._KEPT_ALL.message,
+        _regime_filter._KEPT_ALL.message,
     ),
     (
         *(keeping(lambda _, seen: seen.sm_mhz == 1980), "kept-burst"),
@@ -320,7 +319,7 @@ KEEPS: list[tuple[Keep, str, str]] = [
             ],
             "no-reading",
         ),
-        keeper._NO_READING.message,
+        _regime_filter._NO_READING.message,
     ),
     (lambda *_: None, "nothing-returned", "Your function returned nothing; end it with return."),
     (
@@ -330,8 +329,8 @@ KEEPS: list[tuple[Keep, str, str]] = [
             "What clocks.flag gives are True and False: they say which samples to leave out."
         ),
     ),
-    (lambda *_: 1.65e-3, "not-samples", keeper._NOT_SAMPLES.message),
-    (lambda *_: [], "not-samples", keeper._NOT_SAMPLES.message),
+    (lambda *_: 1.65e-3, "not-samples", _regime_filter._NOT_SAMPLES.message),
+    (lambda *_: [], "not-samples", _regime_filter._NOT_SAMPLES.message),
     (
         *(lambda samples_s, _: samples_s["x"], "raised"),
         (
@@ -365,7 +364,7 @@ def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa:
     frame = pd.DataFrame(
         {"time_s": [0.0, 0.1, 0.2], "sm_mhz": [1980, 1440, 1440], "reasons": ["", "x", "x"]}
     )
-    assert figures.over_time(frame, ax) == ax
+    assert over_time(frame, ax) == ax
     assert ax.lines[0].get_ydata().tolist() == [1980, 1440, 1440]
     assert ax.get_legend_handles_labels()[1] == ["clock (MHz)", "the driver names: x"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == (
@@ -379,7 +378,7 @@ def test_one_series_is_shaded_where_a_reason_is_named(ax: Any) -> None:  # noqa:
 def test_nothing_is_shaded_without_a_reason(ax: Any) -> None:  # noqa: ANN401  # axes
     """A driver that names none, or gives no answer, leaves the picture plain."""
     frame = pd.DataFrame({"time_s": [0.0, 0.1], "sm_mhz": [1980, 1980], "reasons": ["", None]})
-    figures.over_time(frame, ax)
+    over_time(frame, ax)
     assert not ax.collections
 
 
@@ -389,7 +388,7 @@ def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: 
         {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
     )
     options: dict[str, Any] = {"column": "duration_s", "label": "time"}
-    figures.over_time(frame.assign(reasons="x"), ax, **options)
+    over_time(frame.assign(reasons="x"), ax, **options)
     assert [line.get_label() for line in ax.lines] == ["a", "b"]
     assert ax.lines[1].get_ydata().tolist() == [2.0, 2.0]
     assert ax.get_ylabel() == "time (ms)"
@@ -399,13 +398,13 @@ def test_durations_get_a_unit_and_series_their_names(ax: Any) -> None:  # noqa: 
 def test_frames_without_the_column_are_refused(ax: Any) -> None:  # noqa: ANN401  # axes
     """The message names the column that is missing."""
     with pytest.raises(InvalidOptionError) as error:
-        figures.over_time(pd.DataFrame({"time_s": [0.0]}), ax)
+        over_time(pd.DataFrame({"time_s": [0.0]}), ax)
     assert str(error.value) == "the frame has no column sm_mhz; it must have time_s, sm_mhz"
 
 
 def test_a_clock_that_is_asked_for_gives_way_to_the_power_limit() -> None:
     """Of the clocks asked for, only the one below the settled clock is kept."""
-    frame = figures.asked_for([1980, 1695, 1200])
+    frame = asked_for([1980, 1695, 1200])
     clocks_mhz = frame.groupby("asked_mhz")["sm_mhz"]
     assert clocks_mhz.first().to_dict() == {1200: 1200, 1695: 1695, 1980: 1980}
     assert clocks_mhz.last().to_dict() == {1200: 1200, 1695: 1440, 1980: 1440}

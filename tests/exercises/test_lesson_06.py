@@ -15,9 +15,9 @@ import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import lesson_06
 from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises.lesson_06 import staircase
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
-from gpulab.exercises.lesson_06.figures import staircase
 from gpulab.timing import flusher
 from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
 

@@ -7,14 +7,14 @@ import torch
 
 import gpulab
 from gpulab.errors import NotCapturableError, UnknownNameError
-from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
-from gpulab.exercises.lesson_07.gap_programs import program
+from gpulab.exercises.lesson_07 import _exercises as lesson
+from gpulab.exercises.lesson_07 import program
 from gpulab.timing import graph as time_in_graph
 
-TABLES = [lesson_07.GAPS, lesson_07.CAPTURABLE, lesson_07.WHICH_RUNG]
-PACES = {"host late": "host", "device": "gpu", "synchronize": "wait"}
+TABLES = [lesson.GAPS, lesson.CAPTURABLE, lesson.WHICH_RUNG]
+REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
 
 
 def check(exercise: Exercise, answer: object) -> Verdict:
@@ -40,9 +40,9 @@ def test_tables(exercise: Exercise) -> None:
 
 def test_choice() -> None:
     """One letter is right, and every other has a diagnosis of its own."""
-    judge = lesson_07.SYNC_INSIDE.judge
+    judge = lesson.SYNC_INSIDE.judge
     assert isinstance(judge, Choice)
-    found = {key: check(lesson_07.SYNC_INSIDE, key) for key in lesson_07.SYNC_INSIDE.choices or ()}
+    found = {key: check(lesson.SYNC_INSIDE, key) for key in lesson.SYNC_INSIDE.choices or ()}
     codes = ["sleep-absorbs", "first-half-ahead", "", "deadlock"]
     assert [found[key].diagnosis_code for key in "abcd"] == codes
 
@@ -60,7 +60,7 @@ def test_the_three_programs_are_held_up_as_said() -> None:
     """The cause of the longest gap of each program is what the exercise calls its pace."""
     with gpulab.virtual_gpu("H200"):
         longest = {key: gpulab.timeline(program(key)).summary().gaps[0] for key in "abc"}
-    assert {key: PACES[gap.cause] for key, gap in longest.items()} == right_of(lesson_07.GAPS)
+    assert {key: REASONS[gap.cause] for key, gap in longest.items()} == right_of(lesson.GAPS)
 
 
 def test_unknown_program() -> None:
@@ -94,7 +94,7 @@ def test_lines_raise_in_a_capture_as_said() -> None:
                 time_in_graph(lambda line=line: line(x, []), n_samples=1)
             except NotCapturableError:
                 refused.add(key)
-    answers = right_of(lesson_07.CAPTURABLE)
+    answers = right_of(lesson.CAPTURABLE)
     assert refused == {key for key, word in answers.items() if word == "raises"}
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises.lesson_07 import _exercises as lesson
 from gpulab.exercises.lesson_07 import _host_lead
 
 Work = Callable[[], object]
@@ -85,13 +85,13 @@ SLEEPS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("answer", "code"), SLEEPS)
 def test_sleeps_are_told_apart(answer: object, code: str) -> None:
     """One that lets the host be ahead in every sample passes; each wrong one is named."""
-    expect(check(lesson_07.LONG_ENOUGH, answer), code)
+    expect(check(lesson.LONG_ENOUGH, answer), code)
 
 
 @pytest.mark.parametrize("answer", [..., None, stub])
 def test_no_sleep_is_no_mistake(answer: object) -> None:
     """The placeholder and a stub are not answered; the message says how to."""
-    for exercise in (lesson_07.LONG_ENOUGH, lesson_07.GRAPH_IT):
+    for exercise in (lesson.LONG_ENOUGH, lesson.GRAPH_IT):
         verdict = check(exercise, answer)
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
 
@@ -133,7 +133,7 @@ def test_sleeps_are_described_by_their_numbers(
     answer: Callable[..., object], message: str
 ) -> None:
     """What was counted is in the message: samples ahead, or how much too long."""
-    assert check(lesson_07.LONG_ENOUGH, answer).message == message
+    assert check(lesson.LONG_ENOUGH, answer).message == message
 
 
 def test_a_host_held_up_once_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,14 +146,14 @@ def test_a_host_held_up_once_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         return (7 if next(found) in held_up else n_ahead), host_s
 
     monkeypatch.setattr(_host_lead, "_lead", lead)
-    expect(check(lesson_07.LONG_ENOUGH, head_start), "")
+    expect(check(lesson.LONG_ENOUGH, head_start), "")
 
 
 def test_a_sleep_far_too_long_is_told_and_not_slept() -> None:
     """Nobody waits for eight minutes to be told that eight minutes are too long."""
     with gpulab.virtual_gpu("H200") as entered:
         before_s = entered.now_s
-        expect(check(lesson_07.LONG_ENOUGH, called(10**12)), "too-long")
+        expect(check(lesson.LONG_ENOUGH, called(10**12)), "too-long")
         assert entered.now_s - before_s < 1
 
 
@@ -249,7 +249,7 @@ def test_graphs_are_told_apart(answer: object, code: str) -> None:
     """A graph that follows its input passes; each wrong one is named, and nothing is left."""
     with gpulab.virtual_gpu("H200"):
         stream = torch.cuda.current_stream()
-        expect(check(lesson_07.GRAPH_IT, answer), code)
+        expect(check(lesson.GRAPH_IT, answer), code)
         assert torch.cuda.current_stream() == stream
         assert not torch.cuda.is_current_stream_capturing()
 
@@ -274,4 +274,4 @@ WHERE = "Call it yourself in a cell to see the line."
 )
 def test_strange_graphs_are_shown(answer: Callable[..., object], message: str) -> None:
     """What came back, or what was raised, is in the message."""
-    assert check(lesson_07.GRAPH_IT, answer).message == message
+    assert check(lesson.GRAPH_IT, answer).message == message

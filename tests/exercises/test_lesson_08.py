@@ -14,8 +14,8 @@ import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import lesson_08, machines
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.lesson_08 import figures, pipelines
-from gpulab.exercises.lesson_08._double_buffer import DOUBLE_BUFFER
+from gpulab.exercises.lesson_08 import overlap, pipelines
+from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
 
 mpl.use("agg")
 EXERCISES = {exercise.exercise_id: exercise for exercise in lesson_08.EXERCISES}
@@ -383,7 +383,7 @@ RUNS = pd.DataFrame(
 
 def test_overlap_figure() -> None:
     """One row a program: what was saved inside what was possible, wrong data told by a hatch."""
-    ax = figures.overlap(RUNS, Figure().add_subplot())
+    ax = overlap(RUNS, Figure().add_subplot())
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["slow", "faulty", "right"]
     assert [text.get_text() for text in ax.texts] == ["0 %", "98 %", "90 %"]
     widths = {
@@ -404,7 +404,7 @@ def test_overlap_figure() -> None:
 def test_overlap_figure_without_a_column() -> None:
     """The message names what is missing."""
     with pytest.raises(InvalidOptionError) as error:
-        figures.overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
+        overlap(RUNS.drop(columns="n_wrong"), Figure().add_subplot())
     assert str(error.value) == (
         "the frame has no column n_wrong; it must have program, hidden_s, possible_s, n_wrong"
     )

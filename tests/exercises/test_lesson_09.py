@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from gpulab.exercises import lesson_09
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.lesson_09.break_even import NEVER, TRIALS, n_needed
-from gpulab.exercises.lesson_09.figures import crossings, crossings_of, nearest, short
+from gpulab.exercises.lesson_09 import crossings, crossings_of, n_needed, nearest, short
+from gpulab.exercises.lesson_09._break_even import CASES, NEVER
 from gpulab.scaling import Crossover, crossover
 from gpulab.sweeps import Point, Task
 from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
@@ -115,7 +115,7 @@ def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
 # How many operations must stay
 
 
-@pytest.mark.parametrize("case", TRIALS)
+@pytest.mark.parametrize("case", CASES)
 def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> None:
     """With one operation less the CPU is still faster, or there is none less."""
     cpu_s, gpu_s, transfers_s = case

@@ -18,8 +18,8 @@ from gpulab.exercises import lesson_10
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Diagnosis
 from gpulab.exercises.answers._quantities import Quantities
-from gpulab.exercises.lesson_10.figures import steps
-from gpulab.exercises.lesson_10.slow_programs import Suspect, suspect
+from gpulab.exercises.lesson_10 import slow_program, steps
+from gpulab.exercises.lesson_10._slow_programs import SlowProgram
 from gpulab.gpus import data_sheet, gpu
 from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
 
@@ -211,10 +211,10 @@ def test_a_function_without_a_body_is_no_answer() -> None:
     assert judged(LEAST, lambda *_given: None) == Verdict(ok=None, message=LEAST.judge.how)
 
 
-# The suspects
+# The slow programs
 
 
-def gap(program: Suspect) -> float:
+def gap(program: SlowProgram) -> float:
     """Return how many times as long a program takes as the plain roofline says."""
     flops_s = SHEET.compute_s(program.flops, program.arithmetic)
     plain_s = max(flops_s, SHEET.memory_s(program.size_bytes))
@@ -225,9 +225,12 @@ def gap(program: Suspect) -> float:
 def test_each_gap_closes_by_the_experiment_of_its_reason(letter: str) -> None:
     """Three times or more as given; what makes it less is what the key says, and nothing else."""
     with gpulab.virtual_gpu("H200", max_value_elements=0):
-        as_given = gap(suspect(letter))
-        grown, rounded = gap(suspect(letter, grown=True)), gap(suspect(letter, rounded=True))
-        frame = gpulab.timeline(suspect(letter).work).to_frame()
+        as_given = gap(slow_program(letter))
+        grown, rounded = (
+            gap(slow_program(letter, grown=True)),
+            gap(slow_program(letter, rounded=True)),
+        )
+        frame = gpulab.timeline(slow_program(letter).work).to_frame()
     assert as_given > 3
     assert (grown < 1.5) == (REASONS[letter] == "too small")
     assert (rounded < 1.5) == (REASONS[letter] == "slow kernel")
@@ -239,7 +242,7 @@ def test_each_gap_closes_by_the_experiment_of_its_reason(letter: str) -> None:
 def test_an_unknown_program_is_refused() -> None:
     """There are three, and the message names them."""
     with pytest.raises(UnknownNameError) as error:
-        suspect("d")
+        slow_program("d")
     assert str(error.value) == "unknown program 'd'; Known: a, b, c"
 
 

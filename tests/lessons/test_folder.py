@@ -51,9 +51,11 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_first_copy(shipped: Path, tmp_path: Path) -> None:
     """A new folder gets every lesson; a second run finds nothing to do."""
     mine = tmp_path / "deep" / "mine"
-    assert _folder.copy_lessons(mine) == _folder.Copies(written=("00_a.ipynb", "01_b.ipynb"))
+    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(
+        written=("00_a.ipynb", "01_b.ipynb")
+    )
     assert (mine / "01_b.ipynb").read_text() == "01_b.ipynb v1"
-    assert _folder.copy_lessons(mine) == _folder.Copies()
+    assert _folder.copy_lessons(mine) == _folder.CopiedLessons()
     assert sorted(path.name for path in mine.iterdir()) == [
         *[".gpulab.json", "00_a.ipynb", "01_b.ipynb"],
     ]
@@ -75,13 +77,13 @@ def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
-    assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
     for version in ("v2", "v3"):
         (shipped / "00_a.ipynb").write_text(version)
         copies = _folder.copy_lessons(mine)
-        assert copies == _folder.Copies(kept=("00_a.ipynb",), beside=("00_a.new.ipynb",))
+        assert copies == _folder.CopiedLessons(kept=("00_a.ipynb",), beside=("00_a.new.ipynb",))
         assert (mine / "00_a.new.ipynb").read_text() == version
-        assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+        assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
     assert (mine / "00_a.ipynb").read_text() == "my work"
 
 
@@ -94,7 +96,7 @@ def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> N
     _folder.copy_lessons(mine)
     (mine / "00_a.new.ipynb").write_text("more work")
     (shipped / "00_a.ipynb").write_text("v3")
-    assert _folder.copy_lessons(mine) == _folder.Copies(kept=("00_a.ipynb",))
+    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
     assert (mine / "00_a.new.ipynb").read_text() == "more work"
 
 

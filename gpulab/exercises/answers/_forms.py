@@ -10,7 +10,7 @@ from gpulab.units import parse_time
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The name of a typical mistake, and what to tell whoever made it."""
+    """The name of a typical mistake, and what to tell the learner who made it."""
 
     code: str
     message: str
@@ -67,12 +67,16 @@ class Letters:
         The right letters, and why they are right.
     wrongly_in, missing
         Letter to diagnosis, in the order in which mistakes are worth talking about.
+    all_chosen, none_chosen
+        What to say when the answer has every letter, or none.
     """
 
     right: frozenset[str]
     why: str
     wrongly_in: Mapping[str, Diagnosis]
     missing: Mapping[str, Diagnosis]
+    all_chosen: Diagnosis
+    none_chosen: Diagnosis
 
     @property
     def how(self) -> str:
@@ -94,18 +98,9 @@ class Letters:
         if given == self.right:
             return Verdict(ok=True, message=self.why)
         if given == self._known:
-            return Diagnosis(
-                "all",
-                "Not all of them: some return at once. Which only put "
-                "more work into the queue, or ask for what the host knows "
-                "anyway?",
-            ).verdict()
+            return self.all_chosen.verdict()
         if not given:
-            return Diagnosis(
-                "none",
-                "There are some. Look for lines that cannot go on without "
-                "a value that the GPU has yet to compute.",
-            ).verdict()
+            return self.none_chosen.verdict()
         return self._explain(given)
 
     def _explain(self, given: frozenset[str]) -> Verdict:
@@ -207,6 +202,12 @@ def malformed(answer: object, how: str) -> Verdict:
     shown = repr(answer)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."  # noqa: PLR2004  # one line
     return Diagnosis("not-a-choice", f"{shown} is no possible answer. {how}").verdict()
+
+
+def raised(error: Exception) -> Diagnosis:
+    """Make the diagnosis of a function that raised an error when it was tried."""
+    message = f"Your function raised {type(error).__name__}: {error}"
+    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 
 def no_function(answer: object, how: str) -> Verdict:

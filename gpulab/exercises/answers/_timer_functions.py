@@ -1,12 +1,9 @@
-"""Runs a learner's function on the GPU in use and says what it did, whatever it did.
+"""The form of answers that are a function which times work: it is run, and its reading judged."""
 
-The form of answers that are functions: they are run, and what they read is explained.
-"""
-
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import isclose
 from numbers import Real
 
@@ -14,16 +11,19 @@ import torch
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import Diagnosis, no_function, unanswered
+from gpulab.exercises._gpu_work import spin, stopwatch_s
+from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
 
 # Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
-WORK_CYCLES = 4_000_000
-BACKLOG_CYCLES = 20_000_000
+_WORK_CYCLES = 4_000_000
+_BACKLOG_CYCLES = 20_000_000
+# A reading may hold the launch and the wake-up; the work is long enough to make them small.
+_TOLERANCE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionTrial:
-    """What one call of a learner's function gave and did.
+    """What one call of a learner's timing function returned and did.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class FunctionTrial:
     n_calls
         How often it called the work it was given.
     n_elapsed
-        How often it asked a pair of events for their distance.
+        How often it asked a pair of events for the time between them.
     work_s, backlog_s
         What the work, and what was queued in front of it, took by our own stopwatch.
     """
@@ -54,33 +54,101 @@ class FunctionTrial:
         return float(self.value) / self.work_s
 
 
-def run(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
-    """Call a learner's function with some work, on an idle GPU or on one with a backlog.
+@dataclass(frozen=True, slots=True)
+class TimerFunction:
+    """A function ``f(work)`` that returns the seconds which the work took.
 
-    Parameters
+    Attributes
     ----------
-    function
-        Takes the work, a function without arguments.
-    backlog
-        Whether five times as much is still in the queue when it is called.
-
-    Returns
-    -------
-    Trial
-        Times of the GPU in use, real or virtual: only their ratios mean something.
+    name
+        Its name in the question.
+    why
+        What to say when it is right.
+    explain
+        Diagnoses the readings that are particular to one method of timing. It gets the trial
+        on the idle GPU and the one with a backlog; None means that nothing is wrong.
+    errors
+        Part of an exception's message, and the diagnosis of a function that raised it.
     """
+
+    name: str
+    why: str
+    explain: Callable[[FunctionTrial, FunctionTrial], Diagnosis | None]
+    errors: tuple[tuple[str, Diagnosis], ...] = ()
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        return (
+            f"Answer with the function: write def {self.name}(work), where work is a function "
+            "without arguments that puts work into the queue, and return seconds."
+        )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+
+        idle = _try(answer)
+        if _is_stub(idle):
+            return unanswered(self.how)
+        diagnosis = self._without_reading(idle) or _wrong_scale(idle)
+        diagnosis = diagnosis or self.explain(idle, _try(answer, backlog=True))
+        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
+
+    def _without_reading(self, trial: FunctionTrial) -> Diagnosis | None:
+        """Diagnose a function that gave no reading at all."""
+        if trial.error is not None:
+            return self._raised(trial.error)
+        if trial.n_calls == 0:
+            return _NOT_CALLED
+        if trial.value is None:
+            return _NOTHING_RETURNED
+        if trial.ratio is None:
+            message = f"Your function returned {trial.value!r}; it must return seconds, a number."
+            return Diagnosis("no-number", message)
+        return None
+
+    def _raised(self, error: Exception) -> Diagnosis:
+        for text, diagnosis in self.errors:
+            if text in str(error):
+                return diagnosis
+        return raised(error)
+
+
+_NOT_CALLED = Diagnosis(
+    "work-not-called", "Your function never called work(), so there was nothing to time."
+)
+_NOTHING_RETURNED = Diagnosis(
+    "nothing-returned", "Your function called the work but returned nothing; end it with return."
+)
+
+
+def near(value: float | None, expected: float) -> bool:
+    """Tell whether two ratios agree as well as two honest stopwatches would."""
+    return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
+
+
+def times(trial: FunctionTrial) -> str:
+    """Write how the reading relates to the work, for a message."""
+    ratio = trial.ratio or 0.0
+    return f"{ratio:.3g} times what the work takes"
+
+
+def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
+    """Call a learner's function with some work, on an idle GPU or behind five times as much."""
     calls: list[None] = []
 
     def work() -> None:
         calls.append(None)
-        _spin(WORK_CYCLES)
+        spin(_WORK_CYCLES)
 
     with device.active():
-        _spin(1)  # the first launch of all pays for loading the kernel
-        work_s = _stopwatch(WORK_CYCLES)
-        backlog_s = _stopwatch(BACKLOG_CYCLES) if backlog else 0.0
+        spin(1)  # the first launch of all pays for loading the kernel
+        work_s = stopwatch_s(partial(spin, _WORK_CYCLES))
+        backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
         if backlog:
-            _spin(BACKLOG_CYCLES)
+            spin(_BACKLOG_CYCLES)
         with _elapsed_calls() as elapsed:
             value, error = _call(function, work)
         torch.cuda.synchronize()
@@ -94,18 +162,6 @@ def _call(
         return function(work), None
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return None, error
-
-
-def _spin(cycles: int) -> None:
-    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # torch's gap
-
-
-def _stopwatch(cycles: int) -> float:
-    torch.cuda.synchronize()
-    start_s = time.perf_counter()
-    _spin(cycles)
-    torch.cuda.synchronize()
-    return time.perf_counter() - start_s
 
 
 @contextmanager
@@ -127,97 +183,11 @@ def _elapsed_calls() -> Iterator[list[None]]:
         event.elapsed_time = original  # type: ignore[method-assign]  # as it was
 
 
-# A reading may hold the launch and the wake-up; the work is long enough to make them small.
-_TOLERANCE = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """A function ``f(work)`` that returns the seconds which the work took.
-
-    Attributes
-    ----------
-    name
-        Its name in the question.
-    why
-        What to say when it is right.
-    explain
-        Diagnoses the readings that are particular to one method of timing. It gets the trial
-        on the idle GPU and the one with a backlog; None means that nothing is wrong.
-    errors
-        Part of an exception's message to the diagnosis of who raised it.
-    """
-
-    name: str
-    why: str
-    explain: "Callable[[FunctionTrial, FunctionTrial], Diagnosis | None]"
-    errors: tuple[tuple[str, Diagnosis], ...] = ()
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return (
-            f"Answer with the function: write def {self.name}(work), where work is a function "
-            "without arguments that puts work into the queue, and return seconds."
-        )
-
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
-        if not callable(answer):
-            return no_function(answer, self.how)
-
-        idle = run(answer)
-        if _is_stub(idle):
-            return unanswered(self.how)
-        diagnosis = self._broken(idle) or _wrong_scale(idle)
-        diagnosis = diagnosis or self.explain(idle, run(answer, backlog=True))
-        return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
-
-    def _broken(self, trial: "FunctionTrial") -> Diagnosis | None:
-        """Diagnose a function that gave no reading at all."""
-        if trial.error is not None:
-            return self._raised(trial.error)
-        if trial.n_calls == 0:
-            return _NOT_CALLED
-        if trial.value is None:
-            return _NOTHING
-        if trial.ratio is None:
-            message = f"Your function returned {trial.value!r}; it must return seconds, a number."
-            return Diagnosis("no-number", message)
-        return None
-
-    def _raised(self, error: Exception) -> Diagnosis:
-        for text, diagnosis in self.errors:
-            if text in str(error):
-                return diagnosis
-        message = f"Your function raised {type(error).__name__}: {error}"
-        return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
-
-
-_NOT_CALLED = Diagnosis(
-    "work-not-called", "Your function never called work(), so there was nothing to time."
-)
-_NOTHING = Diagnosis(
-    "nothing-returned", "Your function called the work but returned nothing; end it with return."
-)
-
-
-def near(value: float | None, expected: float) -> bool:
-    """Tell whether two ratios agree as well as two honest stopwatches would."""
-    return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
-
-
-def times(trial: "FunctionTrial") -> str:
-    """Write how the reading relates to the work, for a message."""
-    ratio = trial.ratio or 0.0
-    return f"{ratio:.3g} times what the work takes"
-
-
-def _is_stub(trial: "FunctionTrial") -> bool:
+def _is_stub(trial: FunctionTrial) -> bool:
     return trial.error is None and trial.n_calls == 0 and is_open(trial.value)
 
 
-def _wrong_scale(trial: "FunctionTrial") -> Diagnosis | None:
+def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
     """Recognise readings that are wrong by their unit, their sign or the number of calls."""
     if near(trial.ratio, 1e3):
         return Diagnosis(

@@ -1,26 +1,36 @@
-"""A function run where nothing of the GPU was used before: in a new process, or on a new GPU.
+"""Times of what was never used before, taken in a new process or on a new virtual GPU.
 
-First-use costs one after the other, where nobody has used the GPU yet, each as it comes.
+A real GPU forgets what was loaded when the process ends, so another process has to take them.
+A virtual GPU is as good as new when it was just made.
 """
 
 import inspect
 import json
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 
 import torch
 
 from gpulab import device
 from gpulab.virtual import virtual_gpu
 
+Cost = dict[str, object]
+
+NAMES = (
+    *("context", "64 MB of memory", "a kernel", "product, float32", "product, float16"),
+    *("random numbers", "convolution"),
+)
+_COMMAND = (sys.executable, "-m", __name__)
+
 
 def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
     """Run a function that has used nothing yet, and return its seconds.
 
-    A real GPU forgets what was loaded when the process ends, so the function runs in a new
-    one. A virtual GPU is as good as new when it was just made: the same one is chosen again.
+    If the GPU in use is virtual, it is chosen again, which makes it new.
 
     Parameters
     ----------
@@ -35,37 +45,19 @@ def in_a_new_process(function: Callable[[], Sequence[float]]) -> list[float]:
     """
     virtual = device.current().virtual
     if virtual is None:
-        return _in_a_process(function)
+        code = f"import time, torch\n{inspect.getsource(function)}\nprint(*{function.__name__}())"
+        lines = _lines_of((sys.executable, "-c", code))
+        return [float(word) for line in lines for word in line.split()]
     device.use(virtual.spec.name)
     with device.active():
         return [float(number) for number in function()]
 
 
-def _in_a_process(function: Callable[[], Sequence[float]]) -> list[float]:
-    code = f"import time, torch\n{inspect.getsource(function)}\nprint(*{function.__name__}())"
-    command = [sys.executable, "-c", code]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # ours
-    except subprocess.CalledProcessError as error:
-        error.add_note(f"the new process said: {error.stderr.strip()}")
-        raise
-    return [float(word) for word in done.stdout.split()]
-
-
-NAMES = (
-    *("context", "64 MB of memory", "a kernel", "product, float32", "product, float16"),
-    *("random numbers", "convolution"),
-)
-Cost = dict[str, object]
-_COMMAND = (sys.executable, "-m", __name__)
-
-
 def measured() -> Iterator[Cost]:
     """Yield ``what``, ``first_s`` and ``second_s`` of each cost, in the order of ``NAMES``.
 
-    A real GPU forgets what was loaded when the process ends, so a new one does the work; that
-    it has to start first, which takes seconds, is not in the numbers. For a virtual GPU another
-    one is made, and the one in use is as it was after that.
+    A new process has to start first, which takes seconds; that is not in the numbers. If the GPU
+    in use is virtual, another one is made for them, and the one in use stays as it is.
 
     Raises
     ------
@@ -74,7 +66,8 @@ def measured() -> Iterator[Cost]:
     """
     virtual = device.current().virtual
     if virtual is None:
-        yield from _of_a_process()
+        with closing(_lines_of(_COMMAND)) as lines:
+            yield from map(json.loads, lines)
         return
     with device.outside(), virtual_gpu(virtual.spec.name):
         yield from one_by_one()
@@ -88,7 +81,7 @@ def one_by_one() -> Iterator[Cost]:
 
 
 def _works() -> Iterator[Callable[[], object]]:
-    """Yield the works; between two of them is made what the next one needs."""
+    """Yield the works; what the next one needs is made between two of them."""
     yield torch.cuda.synchronize
     kept: list[torch.Tensor] = []
     yield lambda: kept.append(torch.empty(1 << 24, device="cuda"))
@@ -106,25 +99,30 @@ def _works() -> Iterator[Callable[[], object]]:
 
 
 def _once_s(work: Callable[[], object]) -> float:
+    # No wait before the first reading: it would make the context, and hide its cost.
     start_s = time.perf_counter()
     work()
     torch.cuda.synchronize()
     return time.perf_counter() - start_s
 
 
-def _of_a_process() -> Iterator[Cost]:
-    pipe = subprocess.PIPE
-    with subprocess.Popen(_COMMAND, stdout=pipe, stderr=pipe, text=True) as process:  # noqa: S603  # ours
+def _lines_of(command: Sequence[str]) -> Generator[str, None, None]:
+    """Yield the lines that a new process prints, as they come; end it if the caller stops."""
+    # A file takes whatever the process says, where a full pipe would block it.
+    with (
+        tempfile.TemporaryFile("w+") as stderr,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as process,  # noqa: S603  # ours
+    ):
         try:
-            for line in process.stdout or ():
-                yield json.loads(line)
-            said = process.stderr.read() if process.stderr else ""
+            yield from process.stdout or ()
             process.wait()
         finally:
-            process.kill()  # if the caller has had enough; one that has ended is left alone
+            process.kill()  # has no effect on a process that has ended
+        stderr.seek(0)
+        said = stderr.read().strip()
     if process.returncode:
-        error = subprocess.CalledProcessError(process.returncode, _COMMAND)
-        error.add_note(f"the new process said: {said.strip()}")
+        error = subprocess.CalledProcessError(process.returncode, command)
+        error.add_note(f"the new process said: {said}")
         raise error
 
 

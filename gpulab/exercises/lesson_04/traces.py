@@ -121,7 +121,7 @@ def to_frame() -> "pd.DataFrame":
 def two_runs() -> "pd.DataFrame":
     """Return two runs whose histograms both have two humps; each hump is a virtual H200's.
 
-    Columns are ``iteration``, ``duration_s`` and ``series``. Run a is a half-precision product
+    Columns are ``iteration``, ``duration_s`` and ``series``. Run a is a half-precision matmul
     of 8192 x 8192 numbers, while the clock falls; run b an addition that finds its data in the
     cache in six of ten calls. Where one hump ends, and the noise, are made up.
     """

@@ -1,11 +1,11 @@
-"""Judges a function that keeps the samples of one regime, by what it keeps of some."""
+"""The judge of a function that keeps the samples of one regime: it is tried on ten samples."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpulab.clocks import Reading
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, no_function, read_number
+from gpulab.exercises.answers import Diagnosis, no_function, raised, read_number
 
 
 def _at(*clocks_mhz: int | None) -> list[Reading | None]:
@@ -24,7 +24,7 @@ _KEPT = {2, 3, 4, 5, 6, 7, 9}
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class RegimeFilter:
     """A function ``keep(samples_s, readings)`` that returns some of the samples.
 
     Attributes
@@ -49,14 +49,9 @@ class Keeper:
         try:
             diagnosis = _explain_kept(answer(list(samples_s), _at(*_SAMPLES_MHZ)), samples_s)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return _raised(error).verdict()
+            return raised(error).verdict()
         diagnosis = diagnosis or _without_reading(answer, samples_s)
         return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
-
-
-def _raised(error: Exception) -> Diagnosis:
-    message = f"Your function raised {type(error).__name__}: {error}"
-    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 
 def _without_reading(keep: Callable[..., object], samples_s: list[float]) -> Diagnosis | None:

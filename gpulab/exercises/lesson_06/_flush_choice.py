@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Choice, Diagnosis, malformed, unanswered
+from gpulab.exercises.answers import Choice, Diagnosis, malformed, raised, unanswered
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -76,11 +76,8 @@ class FlushChoice:
 
 def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
     """Say what a flush left in the cache, from the time of the layer behind it."""
-    if trial.error is not None or trial.own_s is None:
-        what = f"{type(trial.error).__name__}: {trial.error}"
-        return Diagnosis(
-            "raised", f"Your function raised {what}\n\nCall it yourself in a cell to see the line."
-        )
+    if trial.error is not None:
+        return raised(trial.error)
     if trial.waits:
         return _WAITS
     # Where the three states cannot be told apart, they cannot be judged apart either.
@@ -94,7 +91,7 @@ def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
 
 
 def _numbers(trial: "FlushTrial") -> str:
-    own_s, hot_s, dirty_s = map(format_time, (trial.own_s or 0.0, trial.hot_s, trial.dirty_s))
+    own_s, hot_s, dirty_s = map(format_time, (trial.own_s, trial.hot_s, trial.dirty_s))
     return (
         f"Behind your flush the layer takes {own_s}; hot it takes {hot_s}, behind a flush that "
         f"writes {dirty_s}."

@@ -1,8 +1,9 @@
-"""Runs what a learner puts ahead of a linear layer, and says how the layer fared behind it."""
+"""A linear layer timed after a learner's flush, and beside it hot, cold and dirty."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import nan
 
 import torch
 from torch.nn.functional import linear
@@ -27,17 +28,17 @@ class FlushTrial:
     hot_s, clean_s, dirty_s
         With its weights in the cache; after a flush that reads; after one that writes.
     own_s
-        After the learner's function; None if that raised.
+        After the learner's function; not a number if that raised.
     error
         What it raised, or None.
     waits
-        Whether it kept the host until the GPU was done, which no timing gets ahead of.
+        Whether it blocked the host until the GPU was done, so that each sample has a launch in it.
     """
 
     hot_s: float
     clean_s: float
     dirty_s: float
-    own_s: float | None
+    own_s: float
     error: Exception | None = None
     waits: bool = False
 
@@ -58,7 +59,7 @@ def run(flush: Callable[[], object]) -> FlushTrial:
             flush()  # what it does only once, it does now
             own = _read(work, cache="hot", setup=flush)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return FlushTrial(hot_s, clean_s, dirty_s, None, error)
+            return FlushTrial(hot_s, clean_s, dirty_s, nan, error)
         waits = any(finding.code == "starved" for finding in own.findings)
         return FlushTrial(hot_s, clean_s, dirty_s, own.median_s, waits=waits)
 

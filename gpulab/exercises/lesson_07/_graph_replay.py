@@ -1,4 +1,4 @@
-"""Judges a function that a learner put into a CUDA graph, by what its replays compute."""
+"""The judge of a function that captures and replays a CUDA graph, by what the replays compute."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ import torch
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 
 _N_ROUNDS = 4
 _STARTS = (1, 100, 1_000)  # of the input at the capture and of two inputs after it
@@ -32,7 +32,7 @@ def _chain(x: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Replays:
     """What a learner's graph gave.
 
     Attributes
@@ -51,7 +51,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Graphed:
+class GraphReplay:
     """A function ``f(function, x)`` that returns a function which replays a graph.
 
     Attributes
@@ -80,14 +80,14 @@ class Graphed:
             return no_function(answer, self.how)
         with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
             # The stream's context gives back what a capture that failed may leave behind.
-            found = _run(answer)
+            found = _replay(answer)
             if found is None:
                 return unanswered(self.how)
             diagnosis = found if isinstance(found, Diagnosis) else _explain(found)
         return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
 
 
-def _run(answer: Callable[..., object]) -> _Run | Diagnosis | None:
+def _replay(answer: Callable[..., object]) -> _Replays | Diagnosis | None:
     """Make a graph and replay it; None if the function is only a stub."""
     chain, (first, *others) = _Chain(), (_input(start) for start in _STARTS)
     chain(first)  # the first launch of all pays for loading the kernels
@@ -96,15 +96,16 @@ def _run(answer: Callable[..., object]) -> _Run | Diagnosis | None:
         replay = answer(chain, first)
         n_captured = sum(chain.was_capturing)
         if is_open(replay):
-            return None if not chain.was_capturing else _NOTHING
+            return None if not chain.was_capturing else _NOTHING_RETURNED
         if not callable(replay):
-            return _no_function(replay)
+            return _not_a_function(replay)
         chain.was_capturing.clear()
         results = tuple(_on_host(replay(new)) for new in others)
         torch.cuda.synchronize()
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return _raised(error)
-    return _Run(results, tuple(chain.was_capturing), n_captured)
+        # A capture that fails in torch has no error of its own type; only its text says so.
+        return _IN_CAPTURE if "captur" in str(error) else raised(error)
+    return _Replays(results, tuple(chain.was_capturing), n_captured)
 
 
 def _input(start: int) -> torch.Tensor:
@@ -115,17 +116,17 @@ def _on_host(result: object) -> object:
     return result.detach().cpu() if isinstance(result, torch.Tensor) else result
 
 
-def _explain(run: _Run) -> Diagnosis | None:
+def _explain(replays: _Replays) -> Diagnosis | None:
     """Say whether a graph was replayed, and what is wrong with the results."""
-    if any(run.was_capturing):
+    if any(replays.was_capturing):
         return _CAPTURES_AGAIN
-    if run.was_capturing or not run.n_captured:
+    if replays.was_capturing or not replays.n_captured:
         return _NO_GRAPH
-    strange = [result for result in run.results if not isinstance(result, torch.Tensor)]
+    strange = [result for result in replays.results if not isinstance(result, torch.Tensor)]
     if strange:
         message = f"Your replaying function returned {strange[0]!r}; it must return a tensor."
         return Diagnosis("no-tensor", message)
-    return _compared([result for result in run.results if isinstance(result, torch.Tensor)])
+    return _compared([result for result in replays.results if isinstance(result, torch.Tensor)])
 
 
 def _compared(got: list[torch.Tensor]) -> Diagnosis | None:
@@ -135,11 +136,11 @@ def _compared(got: list[torch.Tensor]) -> Diagnosis | None:
     if all(torch.equal(result, captured) for result in got):
         return _NOT_COPIED
     if torch.equal(got[1], wanted[0]):
-        return _TOO_LATE
-    return _NOT_REPLAYED if torch.equal(*got) else _OTHER
+        return _COPIED_TOO_LATE
+    return _NOT_REPLAYED if torch.equal(*got) else _OTHER_VALUES
 
 
-def _no_function(replay: object) -> Diagnosis:
+def _not_a_function(replay: object) -> Diagnosis:
     kind = "Tensor" if isinstance(replay, torch.Tensor) else type(replay).__name__
     return Diagnosis(
         "no-function",
@@ -148,14 +149,7 @@ def _no_function(replay: object) -> Diagnosis:
     )
 
 
-def _raised(error: Exception) -> Diagnosis:
-    if "captur" in str(error):
-        return _IN_CAPTURE
-    message = f"Your function raised {type(error).__name__}: {error}"
-    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
-
-
-_NOTHING = Diagnosis(
+_NOTHING_RETURNED = Diagnosis(
     "nothing-returned",
     "Your function called the function but returned nothing; end it with return.",
 )
@@ -180,7 +174,7 @@ _NOT_COPIED = Diagnosis(
     "memory of x: copy the new values into it with x.copy_(new), before the replay. Giving the "
     "name x to another tensor does not move the graph.",
 )
-_TOO_LATE = Diagnosis(
+_COPIED_TOO_LATE = Diagnosis(
     "copied-too-late",
     "Each result is that of the input before. The copy into x must come before the replay.",
 )
@@ -189,7 +183,7 @@ _NOT_REPLAYED = Diagnosis(
     "The result never changes, and nothing has computed it: a capture only writes down what is "
     "to be done. Call graph.replay() in the function that you return.",
 )
-_OTHER = Diagnosis(
+_OTHER_VALUES = Diagnosis(
     "other-values",
     "The results are neither those of the new inputs nor of the captured one. Does the graph "
     "hold function(x) once and nothing else?",

@@ -1,4 +1,4 @@
-"""Judges a sleep that a learner chose: by whether the host was ahead in every sample."""
+"""The judge of a sleep's length: it must put the host ahead of the GPU in every sample."""
 
 import math
 import time
@@ -10,20 +10,21 @@ import torch
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises._gpu_work import spin
 from gpulab.exercises.answers import Diagnosis, no_function, unanswered
 from gpulab.timing import elapsed_s, new_pairs
 
 N_SAMPLES = 40
-_N_TRIES = 3  # a host that was held up once is no mistake of the learner's
+_N_TRIES = 3  # the learner is not to blame if something else kept the host busy
 _LAUNCHES = (1, 16)  # with its events a batch fits into the launch queue, about 1,000 entries
 _CYCLES_TIMED = 1_000_000
 _MOST = 20.0  # times what the host needs; more only keeps the reader waiting
-_SECONDS = 10.0  # nobody means ten cycles
-_FEW = 4  # samples; who is ahead in no more has thought of one
+_SECONDS = 10.0  # a smaller number is meant in seconds: ten cycles are no sleep
+_FEW = 4  # samples; a sleep for one sample puts the host ahead in no more
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class HostLead:
     """What a sleep of a learner's length did.
 
     Attributes
@@ -69,7 +70,7 @@ class HeadStart:
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Let the GPU sleep for as long as the learner says, and look who was ahead."""
+        """Let the GPU sleep for as long as the learner says, and count the samples with a lead."""
         if not callable(answer):
             return no_function(answer, self.how)
         leads = []
@@ -88,14 +89,14 @@ class HeadStart:
 
 def _try(
     function: Callable[..., object], n_launches: int, cycles_per_s: float
-) -> Lead | Diagnosis | None:
+) -> HostLead | Diagnosis | None:
     """Ask for a sleep and try it; None if the function is only a stub."""
     calls: list[None] = []
 
     def work() -> None:
         calls.append(None)
         for _ in range(n_launches):
-            _sleep(1)
+            spin(1)
 
     work()
     n_needed = _lead(work, 0)[1] * cycles_per_s
@@ -103,10 +104,10 @@ def _try(
     n_cycles = _asked(function, work, calls)
     if not isinstance(n_cycles, float):
         return n_cycles
-    if n_cycles > _MOST * n_needed:  # it is told, not slept
-        return Lead(n_launches, n_cycles, n_needed, 0)
+    if n_cycles > _MOST * n_needed:  # the verdict says so; nobody has to wait for the sleep
+        return HostLead(n_launches, n_cycles, n_needed, 0)
     n_ahead = max(_lead(work, max(0, int(n_cycles)))[0] for _ in range(_N_TRIES))
-    return Lead(n_launches, n_cycles, n_needed, n_ahead)
+    return HostLead(n_launches, n_cycles, n_needed, n_ahead)
 
 
 def _asked(
@@ -120,7 +121,7 @@ def _asked(
     finally:
         torch.cuda.synchronize()
     if is_open(value):
-        return None if not calls else _NOTHING
+        return None if not calls else _NOTHING_RETURNED
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(float(value)):
         message = f"Your function returned {value!r}; it must return a number of clock cycles."
         return Diagnosis("no-number", message)
@@ -128,9 +129,9 @@ def _asked(
 
 
 def _lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
-    """Enqueue the samples behind a sleep; return of how many the host was ahead, and its time."""
+    """Enqueue the samples after a sleep; return in how many the host was ahead, and its time."""
     pairs = new_pairs(N_SAMPLES)
-    _sleep(n_cycles)
+    spin(n_cycles)
     n_ahead = 0
     begin_s = time.perf_counter()
     for start, end in pairs:
@@ -146,17 +147,13 @@ def _lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
 def _cycles_per_s() -> float:
     [pair] = new_pairs(1)
     pair[0].record()
-    _sleep(_CYCLES_TIMED)
+    spin(_CYCLES_TIMED)
     pair[1].record()
     torch.cuda.synchronize()
     return _CYCLES_TIMED / elapsed_s(pair)
 
 
-def _sleep(n_cycles: int) -> None:
-    torch.cuda._sleep(n_cycles)  # type: ignore[no-untyped-call]  # torch's gap
-
-
-def _explain(light: Lead, heavy: Lead) -> Diagnosis | None:
+def _explain(light: HostLead, heavy: HostLead) -> Diagnosis | None:
     """Say what is wrong with the sleeps for a work of one launch and for one of many."""
     for lead in (light, heavy):
         if abs(lead.n_cycles) < _SECONDS:
@@ -186,7 +183,7 @@ def _explain(light: Lead, heavy: Lead) -> Diagnosis | None:
     )
 
 
-def _too_long(lead: Lead) -> Diagnosis:
+def _too_long(lead: HostLead) -> Diagnosis:
     return Diagnosis(
         "too-long",
         f"Your sleep is {lead.n_cycles / lead.n_needed:,.0f} times as long as the host needs. "
@@ -195,7 +192,7 @@ def _too_long(lead: Lead) -> Diagnosis:
     )
 
 
-_NOTHING = Diagnosis(
+_NOTHING_RETURNED = Diagnosis(
     "nothing-returned", "Your function called the work but returned nothing; end it with return."
 )
 _GUESS = Diagnosis(

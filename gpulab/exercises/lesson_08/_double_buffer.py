@@ -1,9 +1,9 @@
-"""The double buffer as an exercise: a pipeline is judged by values, order and overlap."""
+"""The judge of a double buffer: a pipeline is judged by values, order and overlap."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.exercises._exercise import Exercise, Verdict
+from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Diagnosis, no_function, unanswered
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NOT_ARRIVED = "read before the write is done"
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class DoubleBuffer:
     """Judges a double buffer: every step on its own data, no order left open, and overlap."""
 
     how: str = (
@@ -133,17 +133,4 @@ _RACES = {
 _OTHER = Diagnosis(
     "order-open",
     "Run it inside gpulab.hazards() and read which two lines are in no order.",
-)
-
-DOUBLE_BUFFER = Exercise(
-    "08.double-buffer",
-    "Write pipeline(slots, copying, fill, compute, n_steps): the listing above with both races "
-    "mended. Every step must compute on its own data, gpulab.hazards() must find nothing, and at "
-    f"least {100 * LEAST_OVERLAP:.0f} % of the possible overlap must remain.",
-    Pipeline(),
-    hints=(
-        "Two waits are missing, each in front of a write: fill writes, and so does the copy.",
-        "An event that nobody has recorded yet holds nobody up: the first two steps are no case.",
-        "The two calls are slot.copied.synchronize() and copying.wait_event(slot.computed).",
-    ),
 )

@@ -1,12 +1,13 @@
-"""Runs a learner's double buffer and says what came out: values, order and overlap."""
+"""A bench that runs a double buffer: which values, which hazards, how much overlap."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from gpulab import device
+from gpulab.exercises._gpu_work import spin, stopwatch_s
 from gpulab.happens_before import Hazard
 from gpulab.provenance import place
 from gpulab.sanitizer import hazards
@@ -33,7 +34,7 @@ class Slot:
     on_device
         The buffer on the GPU, of the same size.
     copied, computed
-        Events that nobody has recorded yet; waiting for them waits for nothing until then.
+        Events that are not recorded yet; until then, waiting for one returns at once.
     """
 
     pinned: torch.Tensor
@@ -116,10 +117,7 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
     with device.active():
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
-        start_s = time.perf_counter()
-        error = bench.call(pipeline)
-        torch.cuda.synchronize()
-        duration_s = time.perf_counter() - start_s
+        duration_s = stopwatch_s(partial(bench.call, pipeline))
         in_use = device.current()
         return PipelineRun(
             n_steps,
@@ -129,13 +127,13 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
             duration_s,
             copies_s,
             computes_s,
-            error,
+            bench.error,
             place(in_use.name, in_use.source),
         )
 
 
 def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
-    """Return who was busy when in the last of two runs of a pipeline.
+    """Return the timeline of the second of two runs of a pipeline.
 
     Raises
     ------
@@ -148,7 +146,7 @@ def timeline_of(pipeline: PipelineFunction, n_steps: int = 4) -> Timeline:
 
 
 def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
-    """Return what the order of a pipeline leaves open."""
+    """Return the hazards of a pipeline: pairs of accesses in no order."""
     with device.active():
         bench = _Bench(n_steps)
         with hazards() as found:
@@ -167,6 +165,7 @@ class _Bench:
         self.results = torch.zeros(n_steps, dtype=torch.float64, device="cuda")
         self.filled: list[int] = []
         self.computed: list[int] = []
+        self.error: Exception | None = None
         torch.cuda.synchronize()
 
     def fill(self, pinned: torch.Tensor, step: int) -> None:
@@ -175,18 +174,17 @@ class _Bench:
 
     def compute(self, on_device: torch.Tensor, step: int) -> None:
         self.computed.append(step)
-        torch.cuda._sleep(COMPUTE_CYCLES)  # type: ignore[no-untyped-call]  # torch's gap
+        spin(COMPUTE_CYCLES)
         self.results[step] = on_device[:N_HEAD].mean()
 
     def run(self, pipeline: PipelineFunction) -> None:
         pipeline(self.slots, self.copying, self.fill, self.compute, self.n_steps)
 
-    def call(self, pipeline: PipelineFunction) -> Exception | None:
+    def call(self, pipeline: PipelineFunction) -> None:
         try:
             self.run(pipeline)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            return error
-        return None
+            self.error = error
 
     def apart_s(self) -> tuple[float, float]:
         """Time all copies with nothing beside them, and all computing; then begin anew."""
@@ -201,23 +199,21 @@ class _Bench:
         for step in range(2):  # the first calls are slow
             copy(step)
             compute(step)
-        times_s = self._stopwatch(copy), self._stopwatch(compute)
+        copies_s, computes_s = (
+            stopwatch_s(partial(self.each_step, work)) for work in (copy, compute)
+        )
         self.results.zero_()
         torch.cuda.synchronize()
         self.computed.clear()
-        return times_s
+        return copies_s, computes_s
+
+    def each_step(self, work: Callable[[int], None]) -> None:
+        for step in range(self.n_steps):
+            work(step)
 
     def n_wrong(self) -> int:
         expected = torch.arange(1.0, self.n_steps + 1, dtype=torch.float64)
         return int((self.results.cpu() != expected).sum())
-
-    def _stopwatch(self, work: Callable[[int], None]) -> float:
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        for step in range(self.n_steps):
-            work(step)
-        torch.cuda.synchronize()
-        return time.perf_counter() - start_s
 
 
 def _slot() -> Slot:

@@ -1,4 +1,4 @@
-"""An answer that is the plain roofline as a function: it is tried, and its mistake is named."""
+"""The judge of a function that returns the least time of a matmul: the plain roofline."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Matmul(NamedTuple):
 
 
 # One that arithmetic limits and two that memory does, of which one writes most of its bytes.
-TRIALS = (
+CASES = (
     Matmul(4096, 4096, 4096, 312e12, 2e12),
     Matmul(1, 4096, 8192, 312e12, 2e12),
     Matmul(8192, 16, 4096, 989e12, 4.8e12),
@@ -93,7 +93,7 @@ _MILLISECONDS = Diagnosis(
     "milliseconds", "The number is 1,000 times too large. Return seconds, not milliseconds."
 )
 
-# In this order, because one that forgets a limit may agree with another on some product.
+# In this order, because one that forgets a limit may agree with another on some matmul.
 _MISTAKES: tuple[tuple[Callable[[Matmul], float], Diagnosis], ...] = (
     (lambda p: p.compute_s + p.memory_s, _SUM),
     (lambda p: min(p.compute_s, p.memory_s), _LEAST),
@@ -109,7 +109,7 @@ _MISTAKES: tuple[tuple[Callable[[Matmul], float], Diagnosis], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class LeastTime:
-    """A function that returns the least seconds of a product.
+    """A function that returns the least seconds of a matmul.
 
     Attributes
     ----------
@@ -128,8 +128,8 @@ class LeastTime:
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Try the function on three products, and recognise what it computes."""
-        found, verdict = tried(answer, TRIALS, self.how)
+        """Try the function on three matmuls, and recognise what it computes."""
+        found, verdict = tried(answer, CASES, self.how)
         if verdict is not None:
             return verdict
         return self._judge([read_number(value) for value in found])
@@ -140,10 +140,10 @@ class LeastTime:
         for mistake, diagnosis in _MISTAKES:
             if _are(seconds, mistake):
                 return diagnosis.verdict()
-        trial, value = TRIALS[0], seconds[0]
+        case, value = CASES[0], seconds[0]
         return Diagnosis(
             "unexplained",
-            f"For m = k = n = {trial.m}, 312 TFLOP/s and 2 TB/s your function returns {value!r}. "
+            f"For m = k = n = {case.m}, 312 TFLOP/s and 2 TB/s your function returns {value!r}. "
             "Work it out by hand: FLOPs over the peak, bytes over the bandwidth, and the larger "
             "of the two.",
         ).verdict()
@@ -151,6 +151,6 @@ class LeastTime:
 
 def _are(seconds: list[float | None], expected: Callable[[Matmul], float]) -> bool:
     return all(
-        value is not None and isclose(value, expected(trial), rel_tol=_TOLERANCE)
-        for value, trial in zip(seconds, TRIALS, strict=True)
+        value is not None and isclose(value, expected(case), rel_tol=_TOLERANCE)
+        for value, case in zip(seconds, CASES, strict=True)
     )

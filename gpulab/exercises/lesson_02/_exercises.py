@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, Table, Timer, near, times
+from gpulab.exercises.answers import Diagnosis, Table, TimerFunction, near, times
 
 if TYPE_CHECKING:
     from gpulab.exercises.answers import FunctionTrial
@@ -48,7 +48,7 @@ TIME_IT_RIGHT = Exercise(
     "02.time-it-right",
     "Write timed(work): the seconds from an idle GPU to the end of the work, read on the host. "
     "It must be right on an idle GPU and on one that still has other work in its queue.",
-    Timer(
+    TimerFunction(
         name="timed",
         why="Wait, read, work, wait, read. The reading still holds the launch and the wake-up, "
         "some 10 µs: nothing against milliseconds, too much for a kernel of a few microseconds.",

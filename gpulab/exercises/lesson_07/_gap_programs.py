@@ -1,4 +1,4 @@
-"""Three programs to be looked at, each held up by something else."""
+"""Three programs whose timelines have gaps, each for another reason, or none."""
 
 from collections.abc import Callable
 from functools import partial

@@ -14,7 +14,7 @@ _FEW, _MANY, _SIDE = 1 << 17, 1 << 23, 2047
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class SlowProgram:
     """A program, and what it must do at the very least.
 
     Attributes
@@ -33,7 +33,7 @@ class Suspect:
     arithmetic: str
 
 
-def suspect(letter: str, *, grown: bool = False, rounded: bool = False) -> Suspect:
+def slow_program(letter: str, *, grown: bool = False, rounded: bool = False) -> SlowProgram:
     """Return one of the programs of the exercise ``10.three-gaps``.
 
     Parameters
@@ -50,34 +50,34 @@ def suspect(letter: str, *, grown: bool = False, rounded: bool = False) -> Suspe
     UnknownNameError
         If there is no program of this letter.
     """
-    if letter not in _SUSPECTS:
-        raise UnknownNameError("program", letter, tuple(_SUSPECTS))
-    return _SUSPECTS[letter](grown, rounded)
+    if letter not in _PROGRAMS:
+        raise UnknownNameError("program", letter, tuple(_PROGRAMS))
+    return _PROGRAMS[letter](grown, rounded)
 
 
 def _rounded(n: int) -> int:
     return -(-n // 64) * 64
 
 
-def _addition(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # two switches, as of a panel
+def _addition(grown: bool, rounded: bool) -> SlowProgram:  # noqa: FBT001 # two switches, as of a panel
     n = _FEW * (_GROWN if grown else 1)
     n = _rounded(n) if rounded else n
     x, y = (torch.randn(n, device="cuda") for _ in range(2))
-    return Suspect(lambda: x + y, n, 3 * n * x.itemsize, "float32")
+    return SlowProgram(lambda: x + y, n, 3 * n * x.itemsize, "float32")
 
 
-def _chain(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # as above
+def _chain(grown: bool, rounded: bool) -> SlowProgram:  # noqa: FBT001 # as above
     n = _MANY * (_GROWN if grown else 1)
     n = _rounded(n) if rounded else n
     x = torch.randn(n, device="cuda", dtype=torch.half)
-    return Suspect(lambda: x.sub(0.5).mul(2.0).add(1.0), 3 * n, 2 * n * x.itemsize, "float16")
+    return SlowProgram(lambda: x.sub(0.5).mul(2.0).add(1.0), 3 * n, 2 * n * x.itemsize, "float16")
 
 
-def _product(grown: bool, rounded: bool) -> Suspect:  # noqa: FBT001 # as above
+def _matmul(grown: bool, rounded: bool) -> SlowProgram:  # noqa: FBT001 # as above
     side = (_SIDE + 1) * 4 - 1 if grown else _SIDE
     side = _rounded(side) if rounded else side
     x, y = (torch.randn(side, side, device="cuda", dtype=torch.half) for _ in range(2))
-    return Suspect(lambda: x @ y, 2 * side**3, 3 * side**2 * x.itemsize, "float16")
+    return SlowProgram(lambda: x @ y, 2 * side**3, 3 * side**2 * x.itemsize, "float16")
 
 
-_SUSPECTS = MappingProxyType({"a": _addition, "b": _chain, "c": _product})
+_PROGRAMS = MappingProxyType({"a": _addition, "b": _chain, "c": _matmul})

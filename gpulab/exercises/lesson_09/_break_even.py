@@ -1,4 +1,4 @@
-"""How many operations must stay on the GPU until its transfers pay: a function to be written."""
+"""The break-even number of operations on the GPU, and the judge of a function that returns it."""
 
 import math
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 # None is an exact multiple, so that "pays" and "costs the same" give the same answer.
-TRIALS = (
+CASES = (
     Case(1.0e-3, 0.35e-3, 5.0e-3),
     Case(4.6e-3, 0.05e-3, 20.3e-3),
     Case(60e-6, 45e-6, 110e-6),
@@ -102,7 +102,7 @@ _MISTAKES: tuple[tuple[Callable[[Case], float | None], Diagnosis], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Staying:
+class BreakEven:
     """A function that says from how many operations on the transfers pay.
 
     Attributes
@@ -123,7 +123,7 @@ class Staying:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Try the function on four cases and on one without an answer."""
-        returned, verdict = tried(answer, TRIALS, self.how)
+        returned, verdict = tried(answer, CASES, self.how)
         if verdict is not None:
             return verdict
         found = _explain(returned)
@@ -135,18 +135,18 @@ class Staying:
 def _explain(returned: list[object]) -> Diagnosis | None:
     """Name what is wrong with the numbers, all four of them together."""
     numbers = [read_number(value) for value in returned]
-    rights = [n_needed(*case) for case in TRIALS]
+    rights = [n_needed(*case) for case in CASES]
     if numbers == rights:
         return None
     # All four cases together, as a single one may be met by several formulas.
     for mistaken, diagnosis in _MISTAKES:
-        if numbers == [mistaken(case) for case in TRIALS]:
+        if numbers == [mistaken(case) for case in CASES]:
             return diagnosis
     for number in numbers:
         if number is not None and number != round(number):
             return _filled(_FRACTION, value=f"{number:.4g}")
     wrong = next(index for index, number in enumerate(numbers) if number != rights[index])
-    case = ", ".join(f"{1e6 * time_s:,.0f} µs" for time_s in TRIALS[wrong])
+    case = ", ".join(f"{1e6 * time_s:,.0f} µs" for time_s in CASES[wrong])
     return _filled(_OTHER, case=case, value=repr(returned[wrong]), right=rights[wrong])
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _GPU = "H200"
 _STEP_S = 0.02
 _SIZE = 8192
-_PRODUCT_NS = 1_430_000  # of an H200 at the highest clock, recorded
+_MATMUL_NS = 1_430_000  # of an H200 at the highest clock, recorded
 
 
 def over_time(
@@ -68,7 +68,7 @@ def _scaled(record: "pd.DataFrame", column: str, label: str) -> tuple[float, str
 
 
 def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":
-    """Return the clock of a virtual H200 that is asked for a clock while products run.
+    """Return the clock of a virtual H200 that is asked for a clock while matmuls run.
 
     Computed by the model of heat alone: no GPU is touched, and none is locked. What a real one
     does when it is locked was not measured.
@@ -78,7 +78,7 @@ def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFra
     clocks_mhz
         The clocks asked for, in MHz; each is one series.
     duration_s
-        How long the products run, in seconds.
+        How long the matmuls run, in seconds.
     """
     import pandas as pd
 
@@ -98,5 +98,5 @@ def _clocks(asked_mhz: int, times_s: list[float]) -> list[int]:
     regime = virtual.SimulatedRegime(spec)
     regime.lock(0, asked_mhz)
     n_bytes = 3 * 2 * _SIZE**2
-    regime.start(0, virtual.load_of("float16", 2 * _SIZE**3, n_bytes, _PRODUCT_NS, spec))
+    regime.start(0, virtual.load_of("float16", 2 * _SIZE**3, n_bytes, _MATMUL_NS, spec))
     return [regime.clock_mhz(round(time_s * 1e9)) for time_s in times_s]

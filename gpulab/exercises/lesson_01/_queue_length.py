@@ -1,0 +1,106 @@
+"""The judge of a count of launches that fit into the queue, by the learner's own times."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+
+# An H200 blocked at the 1,022nd pending launch; other drivers differ by a few.
+_USUAL_RANGE = (1000.0, 1050.0)
+_TOLERANCE = 0.05
+_FAR_LONGER, _SLOWER, _STAYS = 100, 1.8, 21
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLength:
+    """Judges a count of launches against the first call that took much longer than the rest."""
+
+    how: str = (
+        "Answer with a whole number of launches; pass your own times of the calls, in seconds, "
+        "as readings=."
+    )
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:
+        """Judge a number of launches."""
+        if is_open(answer):
+            return unanswered(self.how)
+        number = None if isinstance(answer, str) else read_number(answer)
+        if number is None:
+            return malformed(answer, self.how)
+        durations_s = _seconds(readings)
+        expected = first_blocked(durations_s) if durations_s else None
+        if durations_s and expected is None:
+            message = "In these readings no call had to wait: queue more work in front of them."
+            return Diagnosis("never-blocked", message).verdict()
+        low, high = _range(expected)
+        if low <= number <= high:
+            return Verdict(ok=True, message=_FITS)
+        return _diagnose_length(number, expected, len(durations_s), low).verdict()
+
+
+_FITS = (
+    "So many launches were waiting when the next one found the queue full. From there on a "
+    "launch takes as long as the GPU needs to finish one, so a naive reading in a long loop "
+    "comes right by accident."
+)
+
+
+def first_blocked(durations_s: Sequence[float]) -> int | None:
+    """Count the launches before the first one that was blocked; None if none was.
+
+    The queue blocks at the longest call when it is far longer than all others, for one long
+    kernel stood in front; else where the calls become, and stay, about twice as slow. A single
+    slow call in between is the operating system's.
+    """
+    if len(durations_s) <= _STAYS:
+        return None
+    usual_s = median(durations_s[1:101])  # the first call may pay for a first use
+    longest = max(range(1, len(durations_s)), key=durations_s.__getitem__)
+    if durations_s[longest] > _FAR_LONGER * usual_s:
+        return longest
+    starts = range(1, len(durations_s) - _STAYS)
+    slow = (i for i in starts if median(durations_s[i : i + _STAYS]) > _SLOWER * usual_s)
+    # The median of a window turns when half of it is slow: the change is in its middle.
+    middle = next(slow, None)
+    return None if middle is None else middle + _STAYS // 2
+
+
+def _seconds(readings: object) -> list[float]:
+    """Read durations from a sequence, a Measurement or a frame."""
+    values = getattr(readings, "samples_s", readings)
+    values = getattr(values, "duration_s", values)  # a frame's column
+    return [float(value) for value in values] if isinstance(values, Iterable) else []
+
+
+def _range(expected: int | None) -> tuple[float, float]:
+    if expected is None:
+        return _USUAL_RANGE
+    return expected * (1 - _TOLERANCE) - 1, expected * (1 + _TOLERANCE) + 1
+
+
+def _diagnose_length(number: float, expected: int | None, n_calls: int, low: float) -> Diagnosis:
+    if number < 1:
+        return Diagnosis(
+            "duration",
+            f"{number:g} looks like a duration. Asked is how many launches were made before one "
+            "had to wait: the position on the horizontal axis, not the height.",
+        )
+    if n_calls and number == n_calls:
+        return Diagnosis(
+            "all-launches",
+            f"{n_calls:,} is the number of all launches. The queue holds those that were made "
+            "before one had to wait: look for the jump.",
+        )
+    if expected and abs(number - (n_calls - expected)) <= _TOLERANCE * expected:
+        return Diagnosis(
+            "blocked-calls",
+            "You counted the calls that had to wait. The queue holds those that did not: count "
+            "up to the jump.",
+        )
+    if number < low:
+        message = "Too few: at this launch the host was not blocked yet. Look for the jump."
+        return Diagnosis("too-few", message)
+    message = "Too many: an earlier launch was already blocked. Look for the first slow call."
+    return Diagnosis("too-many", message)

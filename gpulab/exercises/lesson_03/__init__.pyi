@@ -1,0 +1,1 @@
+from ._exercises import EXERCISES as EXERCISES

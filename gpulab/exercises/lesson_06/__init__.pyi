@@ -1,0 +1,2 @@
+from ._exercises import EXERCISES as EXERCISES
+from ._figures import staircase as staircase

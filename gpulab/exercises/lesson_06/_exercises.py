@@ -1,0 +1,279 @@
+"""What is in the cache when a kernel is timed, who put it there, and which state to report."""
+
+from typing import TYPE_CHECKING
+
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.lesson_06._flush_choice import FlushChoice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# One NVIDIA H200, L2 of 60 MiB, 2026-11-21, by hardware counters: working set in MiB, MB read
+# from memory when repeated and after a flush, share of requests that crossed to the other half.
+_STAIRCASE_ROWS = (
+    ("sum", 15, 0.0, 15.7, 0.05),
+    ("sum", 28, 0.0, 29.4, 0.03),
+    ("sum", 30, 0.0, 31.5, 0.03),
+    ("sum", 36, 0.5, 37.7, 0.04),
+    ("sum", 40, 3.5, 41.9, 0.08),
+    ("sum", 45, 20.5, 47.2, 0.29),
+    ("sum", 52, 52.5, 54.5, 0.50),
+    ("sum", 60, 62.9, 62.9, 0.51),
+    ("linear layer", 15, 0.0, 15.2, 0.02),
+    ("linear layer", 28, 0.0, 28.5, 0.01),
+    ("linear layer", 30, 0.1, 30.5, 0.01),
+    ("linear layer", 36, 1.1, 36.8, 0.03),
+    ("linear layer", 40, 7.7, 41.3, 0.15),
+    ("linear layer", 45, 28.8, 46.1, 0.34),
+    ("linear layer", 52, 51.3, 53.8, 0.48),
+    ("linear layer", 60, 62.0, 62.0, 0.49),
+)
+# The same H200 and day: a linear layer on one row with weights of 30 MiB. Kernel times are the
+# driver's records (median of 31), megabytes those of counters while the kernel ran.
+_FLUSH_ROWS = (
+    ("the same layer (hot)", 9.279e-6, 0.06, 0.73),
+    ("read 2 times the L2", 11.680e-6, 30.49, 0.00),
+    ("write 256 MiB", 14.431e-6, 30.49, 10.42),
+    ("write 1 times the L2", 14.368e-6, 30.50, 10.33),
+    ("write 256 MiB, wait 1 ms", 14.337e-6, 30.49, 10.36),
+    ("write 256 MiB, read 2 times", 11.904e-6, 30.49, 0.00),
+    ("other layers, 2 times the L2", 11.648e-6, 30.49, 0.02),
+)
+
+
+def _staircase_readings() -> "pd.DataFrame":
+    return _recorded(
+        _STAIRCASE_ROWS, ["work", "working_set_mib", "hot_mb", "cold_mb", "hot_crossing"]
+    )
+
+
+def _flush_readings() -> "pd.DataFrame":
+    return _recorded(_FLUSH_ROWS, ["run_ahead", "kernel_s", "from_memory_mb", "to_memory_mb"])
+
+
+def _recorded(rows: tuple[tuple[object, ...], ...], columns: list[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.assign(source="recorded", device_name="NVIDIA H200")
+
+
+_NOT_ENOUGH_ROTATED = Diagnosis(
+    "too-few-in-turns",
+    "b: two matrices of 8 MiB are 16 MiB in all, and both stay. Between two uses of one matrix "
+    "at least as much as the L2 holds must pass through it.",
+)
+_SAME_MEMORY = Diagnosis(
+    "names-not-memory",
+    "d: the list has sixteen entries, but all of them are one tensor. The cache goes by address, "
+    "not by name.",
+)
+
+WHICH_IS_COLD = Exercise(
+    "06.which-is-cold",
+    "L2 of 60 MiB; each matrix has 8 MiB. Which loop finds its weights in the cache (hot), and "
+    "which in memory (cold)? Each is run many times before one call is timed.\n\n"
+    "    a   for x in sixteen_rows:          # fresh inputs\n"
+    "            linear(x, weight)\n\n"
+    "    b   for w in two_matrices:          # rotated weights\n"
+    "            linear(x, w)\n\n"
+    "    c   for w in sixteen_matrices:\n"
+    "            linear(x, w)\n\n"
+    "    d   for w in [weight] * 16:\n"
+    "            linear(x, w)\n\n"
+    "    e   for w in sixteen_matrices:      # fresh contents\n"
+    "            weight.copy_(w)\n"
+    "            linear(x, weight)",
+    Table(
+        right={"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"},
+        why="Only c lets 120 MiB of other data pass between two uses of one matrix. Elsewhere "
+        "the weights are the same memory, too few, or written just before.",
+        allowed=(("hot", "cold"),),
+        wrong={
+            ("a", "cold"): Diagnosis(
+                "fresh-inputs",
+                "a: a fresh row is 8 kB. The layer's 8 MiB of weights are the same in every call, "
+                "and they are what it reads.",
+            ),
+            ("d", "cold"): _SAME_MEMORY,
+            ("b", "cold"): _NOT_ENOUGH_ROTATED,
+            ("e", "cold"): Diagnosis(
+                "written-is-hot",
+                "e: the copy writes the weights, and what is written lies in the cache as well as "
+                "what is read. The contents are fresh; the addresses are hot.",
+            ),
+            ("c", "hot"): Diagnosis(
+                "rotation-evicts",
+                "c: between two uses of one matrix, fifteen others pass: 120 MiB, twice the L2. "
+                "Nothing of the first is left.",
+            ),
+        },
+        otherwise=(
+            Diagnosis("wrong-state", "Ask of each: how many other bytes pass before it returns?"),
+        ),
+    ),
+    hints=(
+        "What counts are the bytes that pass between two uses of the same memory.",
+        "One of the five is cold.",
+    ),
+)
+
+_STEP = Diagnosis(
+    "step-is-not-size",
+    "l2 size: the step tells how much of a repeated working set stays, and that is less "
+    "than there is. Here a line may lie in both halves and take two places. Ask the driver.",
+)
+_DATA_SHEET = Diagnosis(
+    "data-sheet",
+    "You took the size of the L2 for the step. Look at the readings: at 60 MiB everything comes "
+    "from memory, and it did so before.",
+)
+_SIZES = ("15", "28", "30", "36", "40", "45", "52", "60")
+
+STAIRCASE = Exercise(
+    "06.staircase",
+    "A sum and a linear layer, repeated on working sets of several sizes (recorded by counters "
+    "on an NVIDIA H200): what they read from memory when repeated (hot_mb) and after a flush "
+    "(cold_mb). Up to which working set do both find at least 95 % in the cache? From which on "
+    "do they find less than 5 %? And how large is the L2? All in MiB.",
+    Table(
+        right={"hot up to": "36", "cold from": "52", "l2 size": "60"},
+        why="From 36 to 52 MiB the cache goes from full use to none, and it has 60. The staircase "
+        "tells what a repeated kernel can count on, not how large the cache is.",
+        allowed=(_SIZES,),
+        wrong={
+            **{("l2 size", size): _STEP for size in ("36", "40", "45", "52")},
+            ("hot up to", "60"): _DATA_SHEET,
+            ("cold from", "60"): _DATA_SHEET,
+            ("hot up to", "40"): Diagnosis(
+                "already-missing",
+                "hot up to: at 40 MiB 8 % of the sum, and 19 % of the layer, already come from "
+                "memory.",
+            ),
+            ("cold from", "45"): Diagnosis(
+                "half-way",
+                "cold from: 45 MiB is in the middle of the step. 20.5 of 47.2 MB are 43 % from "
+                "memory; the rest is still found.",
+            ),
+        },
+        otherwise=(
+            Diagnosis(
+                "wrong-size", "Divide hot_mb by cold_mb, row by row, and look for the step."
+            ),
+        ),
+    ),
+    hints=(
+        "hot_mb / cold_mb is the share that comes from memory: at most 0.05, or at least 0.95.",
+        "The third number is not in the readings; section 1 asked the driver for it.",
+    ),
+    readings=_staircase_readings,
+)
+
+_COLD_AS_HOT = "is the state of a loop that does nothing else, and this program does other things"
+
+HOT_OR_COLD = Exercise(
+    "06.hot-or-cold",
+    "In which state do you measure?\n\n"
+    "a: One layer of a language model. Producing a word goes through 80 such layers, 140 GB of "
+    "weights in all, and then begins again.\n\n"
+    "b: One step of a solver that updates the same 4 MiB ten thousand times.\n\n"
+    "c: An activation of 8 MiB that runs right behind the product which writes its input.\n\n"
+    "d: Which of two sums of 30 MiB is the better kernel by itself, whatever ran before.\n\n"
+    "e: What one softmax adds to a program of many such, each on other data, with what it "
+    "leaves for the next to write back.",
+    Table(
+        right={"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"},
+        why="Measure in the state in which the program finds the cache, and write the state down "
+        "beside the number.",
+        allowed=(("hot", "cold", "rotated"),),
+        wrong={
+            ("a", "hot"): Diagnosis(
+                "always-hot",
+                f"a: hot {_COLD_AS_HOT}: all the other layers pass through the cache first.",
+            ),
+            ("b", "cold"): Diagnosis(
+                "always-cold",
+                "b: nothing else runs between two steps, so each finds what the last one left. "
+                "Cold would charge it for a flush that the program never makes.",
+            ),
+            ("c", "cold"): Diagnosis(
+                "written-is-hot",
+                "c: its input was written a moment ago, and what is written lies in the cache.",
+            ),
+            ("e", "cold"): Diagnosis(
+                "clean-is-nobodys",
+                "e: after a read flush nobody's results wait to be written, and its own go to "
+                "memory when the clock has stopped. In such a program each pays for the one "
+                "before it.",
+            ),
+            ("d", "rotated"): Diagnosis(
+                "neighbours",
+                "d: by itself means without what a neighbour left behind; a flush that reads "
+                "gives just that.",
+            ),
+            ("d", "hot"): Diagnosis(
+                "flattered",
+                "d: hot, 30 MiB come from the cache: the sum is judged by a memory that it never "
+                "reads.",
+            ),
+        },
+        otherwise=(
+            Diagnosis(
+                "wrong-state",
+                "Ask what ran just before, how many bytes it touched, and what it left unwritten.",
+            ),
+        ),
+    ),
+    hints=(
+        "Rotation is cold too; it differs in who pays for what is still to be written.",
+        "Two are hot, two are cold, one is rotated.",
+    ),
+)
+
+
+CHOOSE_A_FLUSH = Exercise(
+    "06.choose-a-flush",
+    "A linear layer on one row; its weights fill a quarter of the L2. How long does it take by "
+    "itself when it finds none of them in the cache? Write the flush that runs ahead of each "
+    "sample, and defend it before a colleague who says: everybody fills a buffer with zeros. "
+    "These were recorded on an NVIDIA H200 (weights of 30 MiB); which defence do they support?",
+    FlushChoice(
+        Choice(
+            right="c",
+            why="Cold and clean: as many bytes come from memory as after writing, and nothing "
+            "goes there that is not the layer's own.",
+            wrong={
+                "a": Diagnosis(
+                    "smaller-is-no-proof",
+                    "a: hot reads less still, and it would be wrong. A number is not right "
+                    "because it is small; what moved while the kernel ran must speak for it.",
+                ),
+                "b": Diagnosis(
+                    "cheap-is-no-proof",
+                    "b: true, and pleasant. But to write only once the L2 is cheaper still, and "
+                    "it is as dirty. What a flush costs is not in the sample.",
+                ),
+                "d": Diagnosis(
+                    "not-colder",
+                    "d: both are equally cold: 30.49 MB come from memory after either. Look at "
+                    "the last column.",
+                ),
+            },
+        )
+    ),
+    hints=(
+        "torch.sum(rows, dim=1, out=sums) reads all of rows, allocates nothing and hardly writes.",
+        "Compare the last two columns of the second row and of the third.",
+    ),
+    choices={
+        "a": "Behind a flush that reads the layer takes less time, so that number is the better.",
+        "b": "Reading 120 MiB takes less time than writing 256 MiB.",
+        "c": "After either all weights come from memory; after writing, 10 MB also go there.",
+        "d": "Writing leaves part of the weights in the cache; reading does not.",
+    },
+    readings=_flush_readings,
+)
+
+EXERCISES = (CHOOSE_A_FLUSH, WHICH_IS_COLD, STAIRCASE, HOT_OR_COLD)

@@ -1,0 +1,3 @@
+from . import pipelines as pipelines
+from ._exercises import EXERCISES as EXERCISES
+from ._figures import overlap as overlap
