@@ -9,7 +9,7 @@ import gpulab
 from gpulab.gpus import gpu
 from gpulab.tracing import Recorder, Span
 from gpulab.virtual import Gaps, VirtualGpu
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator import HostCosts
 
 HOST = HostCosts()
 GAPS = Gaps()
