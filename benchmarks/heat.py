@@ -11,26 +11,22 @@ import sys
 from pathlib import Path
 
 from gpulab.gpus import gpu
-from gpulab.virtual import Traffic
-from gpulab.virtual.simulator import thermal
-from gpulab.virtual.simulator.costs import kernel_cost
-from gpulab.virtual.simulator.costs.matmul_tiles import MatmulShape
+from gpulab.virtual.simulator import SimulatedRegime, Traffic, load_of
+from gpulab.virtual.simulator.costs import KernelWork, MatmulShape, duration_ns
 
 SIZE = 8192
 START_S, END_S = 0.42, 2.93
 GAP_NS = 900
 PRODUCT = MatmulShape(1, SIZE, SIZE, SIZE)
-WORK = kernel_cost.KernelWork("gemm", "float16", PRODUCT.flops, SIZE * SIZE, product=PRODUCT)
+WORK = KernelWork("gemm", "float16", PRODUCT.flops, SIZE * SIZE, product=PRODUCT)
 TRAFFIC = Traffic(hit_bytes=0, miss_bytes=3 * 2 * SIZE * SIZE)
 
 
-def run_products(
-    regime: thermal.SimulatedRegime, times_ns: list[int]
-) -> tuple[list[str], list[int]]:
+def run_products(regime: SimulatedRegime, times_ns: list[int]) -> tuple[list[str], list[int]]:
     """Keep the regime busy from START_S to END_S; return its readings and the durations."""
     spec = regime.spec
-    burst_ns = kernel_cost.duration_ns(WORK, TRAFFIC, spec)
-    load = thermal.load_of(WORK.arithmetic, WORK.flops, TRAFFIC.miss_bytes, burst_ns, spec)
+    burst_ns = duration_ns(WORK, TRAFFIC, spec)
+    load = load_of(WORK.arithmetic, WORK.flops, TRAFFIC.miss_bytes, burst_ns, spec)
     readings: list[str] = []
     durations_ns: list[int] = []
     now_ns = round(START_S * 1e9)
@@ -41,7 +37,7 @@ def run_products(
             readings.append(reading(regime, time_ns))
             time_ns = next(pending, None)
         stretch = regime.stretch(WORK.arithmetic, now_ns)
-        durations_ns.append(kernel_cost.duration_ns(WORK, TRAFFIC, spec, stretch))
+        durations_ns.append(duration_ns(WORK, TRAFFIC, spec, stretch))
         regime.start(now_ns, load)
         now_ns += durations_ns[-1]
         regime.end(now_ns, load)
@@ -52,7 +48,7 @@ def run_products(
     return readings, durations_ns
 
 
-def reading(regime: thermal.SimulatedRegime, time_ns: int) -> str:
+def reading(regime: SimulatedRegime, time_ns: int) -> str:
     """Return clock, power, temperature and reasons in one line."""
     return (
         f"{regime.clock_mhz(time_ns):>6} {regime.power_w(time_ns):>6.0f} "
@@ -65,7 +61,7 @@ def main() -> None:
     recorded = json.loads(Path(sys.argv[1]).read_text("utf-8"))["clocks_under_load"]
     rows = recorded["rows"]
     times_ns = [round(row[0] * 1e9) for row in rows]
-    modelled, durations_ns = run_products(thermal.SimulatedRegime(gpu("H200")), times_ns)
+    modelled, durations_ns = run_products(SimulatedRegime(gpu("H200")), times_ns)
     print(f"{'':>6}  {'recorded':^22}  {'modelled':^22}")
     columns = f"{'MHz':>6} {'W':>6} {'°C':>4} {'why':>3}"
     print(f"{'s':>6}  {columns}  {columns}")

@@ -34,8 +34,8 @@ from benchmarks.fidelity.kriging import (
 from benchmarks.fidelity.sampler import samples
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
 from gpulab.virtual import KernelWork, Traffic
-from gpulab.virtual.simulator.costs import kernel_cost
-from gpulab.virtual.simulator.costs.efficiency_surfaces import SurfacePoint, packed
+from gpulab.virtual.simulator import _device
+from gpulab.virtual.simulator.costs import SurfacePoint, duration_ns, packed
 
 _FOLDER = Path(__file__).with_name("recordings")
 RECORDINGS = tuple(
@@ -111,20 +111,19 @@ def looseness(workload: Workload) -> float:
 
 def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
     """Return the duration of a kernel without a correction."""
-    return kernel_cost.duration_ns(replace(work, place=None), traffic, gpulab.gpus.gpu("H200"))
+    return duration_ns(replace(work, place=None), traffic, gpulab.gpus.gpu("H200"))
 
 
 def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
     """Return the kernels of one call with what they find in the cache, hot and cold."""
     seen: list[tuple[KernelWork, Traffic]] = []
-    duration_ns = kernel_cost.duration_ns
 
     def noted(work: KernelWork, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
         if len(rest) == 1:  # a hot device asks a second time, with the stretch of its clock
             seen.append((work, traffic))
         return duration_ns(work, traffic, *rest)
 
-    kernel_cost.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
+    _device.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
     try:
         with gpulab.virtual_gpu("H200", first_use=False), workload.precision():
             work = workload.build()
@@ -134,7 +133,7 @@ def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
             torch.zeros(FLUSH_ELEMENTS, device="cuda").sum()
             cold = _seen(work, seen)
     finally:
-        kernel_cost.duration_ns = duration_ns
+        _device.duration_ns = duration_ns
     return [(one, a, b) for (one, a), (_, b) in zip(hot, cold, strict=True)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gpulab.virtual.simulator.costs.efficiency_surfaces import Coordinate, difference, nearness
+from gpulab.virtual.simulator.costs import Coordinate, difference, nearness
 
 N_KERNELS = 3
 UNITS, DIGITS = 100, 4  # coordinates are kept in hundredths, and so many digits of the rest

@@ -4,10 +4,10 @@ import sys
 import time
 import timeit
 from collections.abc import Callable, MutableMapping
+from contextlib import ExitStack
 from typing import Any
 
-from gpulab.virtual.simulator.host import Host
-from gpulab.virtual.simulator.machine import is_owner
+from gpulab.virtual.simulator import Host, is_owner
 
 # Virtual clocks start here, so that a virtual reading is not mistaken for one of the real clock.
 _EPOCH_S = 1_000_000
@@ -17,26 +17,22 @@ _NS = 1_000_000_000
 _SECONDS = ("perf_counter", "time")
 _NANOSECONDS = ("perf_counter_ns", "time_ns")
 
-Undo = Callable[[], None]
 
-
-def install(host: Host) -> list[Undo]:
-    """Put ``host``'s clock behind the clocks of ``time`` for this thread; return how to undo it.
+def install(host: Host, undo: ExitStack) -> None:
+    """Put ``host``'s clock behind the clocks of ``time``, on this thread, until ``undo`` closes.
 
     Names that ``__main__`` has imported before, as in ``from time import perf_counter``, are
     replaced too.
     """
     real = {name: getattr(time, name) for name in (*_SECONDS, *_NANOSECONDS, "sleep")}
     virtual = _virtual_clocks(host, real)
-    undo = [_set_attribute(time, name, virtual[name]) for name in real]
-    undo.append(_set_attribute(timeit, "default_timer", virtual["perf_counter"]))
-    undo.extend(
-        _set_timer_default(function, real["perf_counter"], virtual["perf_counter"])
-        for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat)
-    )
+    for name, function in virtual.items():
+        _set_attribute(time, name, function, undo)
+    _set_attribute(timeit, "default_timer", virtual["perf_counter"], undo)
+    for timer in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
+        _set_timer_default(timer, real["perf_counter"], virtual["perf_counter"], undo)
     by_identity = {id(real[name]): virtual[name] for name in real}
-    undo.extend(_set_early_imports(vars(sys.modules["__main__"]), by_identity))
-    return undo
+    _set_early_imports(vars(sys.modules["__main__"]), by_identity, undo)
 
 
 def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
@@ -61,27 +57,21 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
     return clocks
 
 
-def _set_attribute(owner: object, name: str, value: object) -> Undo:
-    before = getattr(owner, name)
+def _set_attribute(owner: object, name: str, value: object, undo: ExitStack) -> None:
+    undo.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)
-    return lambda: setattr(owner, name, before)
 
 
-def _set_timer_default(function: Any, real: object, virtual: object) -> Undo:
+def _set_timer_default(function: Any, real: object, virtual: object, undo: ExitStack) -> None:
     """``timeit`` bound the clock as a default argument when it was defined."""
     swapped = tuple(virtual if value is real else value for value in function.__defaults__)
-    return _set_attribute(function, "__defaults__", swapped)
+    _set_attribute(function, "__defaults__", swapped, undo)
 
 
 def _set_early_imports(
-    namespace: MutableMapping[str, Any], by_identity: dict[int, Any]
-) -> list[Undo]:
+    namespace: MutableMapping[str, Any], by_identity: dict[int, Any], undo: ExitStack
+) -> None:
     found = {name: value for name, value in namespace.items() if id(value) in by_identity}
+    undo.callback(namespace.update, found)
     for name, value in found.items():
         namespace[name] = by_identity[id(value)]
-
-    def restore() -> None:
-        for name, value in found.items():
-            namespace[name] = value
-
-    return [restore]

@@ -13,9 +13,9 @@ from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
 from gpulab.virtual import _clock
 from gpulab.virtual._entered import entered, stack
-from gpulab.virtual.dispatch.dispatcher import VirtualMode
-from gpulab.virtual.patches import cuda_graphs, torch_cuda
-from gpulab.virtual.simulator import machine
+from gpulab.virtual.dispatch import VirtualMode
+from gpulab.virtual.patches import abandon_captures, install
+from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
 _GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
 
@@ -50,8 +50,8 @@ class VirtualGpu:
             if value < least:
                 raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
         self.spec = gpus.gpu(gpu)
-        limits = machine.ValueLimits(max_value_elements, max_value_flops)
-        self.machine = machine.Machine(
+        limits = ValueLimits(max_value_elements, max_value_flops)
+        self.machine = Machine(
             self.spec,
             limits,
             first_use=first_use,
@@ -103,8 +103,8 @@ class VirtualGpu:
         importlib.import_module("torch._dynamo")
         self._thread = threading.get_ident()
         with ExitStack() as undo:  # what fails in the middle is undone as far as it came
-            machine.enter(self.machine)
-            undo.callback(machine.leave)
+            enter(self.machine)
+            undo.callback(leave)
             stack.append(self)
             undo.callback(stack.remove, self)
             # Values are computed in small pieces, which several threads make slower, not faster.
@@ -114,14 +114,13 @@ class VirtualGpu:
             # thresholds its collector would take longer than the simulation.
             undo.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
-            torch_cuda.install(self.machine, undo)
-            for restore in _clock.install(self.machine.host):
-                undo.callback(restore)
+            install(self.machine, undo)
+            _clock.install(self.machine.host, undo)
             undo.enter_context(VirtualMode())  # type: ignore[no-untyped-call] # torch's is untyped
             self._undo = undo.pop_all()
 
     def _remove(self) -> None:
-        cuda_graphs.abandon(self.machine)
+        abandon_captures(self.machine)
         self._undo.close()
 
 

@@ -23,8 +23,7 @@ from gpulab.profiling import (
 from gpulab.timing import saturated
 from gpulab.timing._profiler import per_call, read_calls
 from gpulab.virtual import Gaps, VirtualGpu
-from gpulab.virtual.simulator.graphs import GRAPH_GAPS
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator import GRAPH_GAPS, HostCosts
 from tests.support import fake_profiler
 from tests.support.fake_profiler import STREAM, THREAD, Event, FakeGpu
 

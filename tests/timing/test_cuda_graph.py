@@ -10,7 +10,7 @@ from gpulab.errors import NotCapturableError
 from gpulab.gpus import gpu
 from gpulab.timing import _cuda_graph, flusher, graph
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.simulator.graphs import GRAPH_GAPS
+from gpulab.virtual.simulator import GRAPH_GAPS
 
 TICK_NS = 32
 FLOOR_NS = GRAPH_GAPS.mark_to_work_ns + GRAPH_GAPS.work_to_mark_ns

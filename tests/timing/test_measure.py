@@ -25,7 +25,7 @@ from gpulab.timing import METHODS, Floor, _measure, _sampling, calibration, meas
 from gpulab.timing.calibration import _device_floor
 from gpulab.units import format_time
 from gpulab.virtual import Gaps, VirtualGpu
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator import HostCosts
 
 HOST = HostCosts()
 CYCLES_PER_US = gpu("H200").boost_clock_mhz

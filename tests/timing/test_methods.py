@@ -23,7 +23,7 @@ from gpulab.timing import (
     synchronized,
 )
 from gpulab.virtual import Gaps, VirtualGpu
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator import HostCosts
 
 HOST = HostCosts()
 GAPS = Gaps()

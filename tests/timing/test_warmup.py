@@ -11,7 +11,7 @@ from gpulab.gpus import gpu
 from gpulab.timing import WarmUp, warm_up
 from gpulab.timing._warmup import waits
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator import HostCosts
 
 HOST = HostCosts()
 CYCLES_PER_US = gpu("H200").boost_clock_mhz

@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import DataLoader, random_split
 
 import gpulab
-from gpulab.virtual import generators
-from gpulab.virtual.generators import VirtualGenerator
+from gpulab.virtual import _generators as generators
+from gpulab.virtual._generators import VirtualGenerator
 
 FIRST_SEED = 67280421310721
 
@@ -103,7 +103,7 @@ def test_host_generators_are_as_before() -> None:
 def test_numbers_are_the_same_in_every_process() -> None:
     """A seed and an offset name the same numbers everywhere: Python's hashes have no part."""
     generator = VirtualGenerator(torch.device("cuda")).manual_seed(7)
-    assert [generators.draw(generator) for _ in range(3)] == [3098854039, 2389331605, 984157021]
+    assert [generators.next_seed(generator) for _ in range(3)] == [3098854039, 2389331605, 984157021]
 
 
 @pytest.mark.usefixtures("gpu")
@@ -371,7 +371,7 @@ def test_launches_draw_seeds_far_apart() -> None:
     drawn = []
     for seed in range(20):
         generator.manual_seed(seed)
-        drawn += [generators.draw(generator) for _ in range(20)]
+        drawn += [generators.next_seed(generator) for _ in range(20)]
     assert len(set(drawn)) == 400
     assert max(drawn) < 2**32
     assert abs(sum(drawn) / 400 / 2**32 - 0.5) < 0.05

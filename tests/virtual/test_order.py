@@ -8,7 +8,7 @@ import torch
 
 import gpulab
 from gpulab.virtual import Kind, VirtualGpu
-from gpulab.virtual.simulator.device import TaskRecord
+from gpulab.virtual.simulator._device import TaskRecord
 
 US, MS = 1e-6, 1e-3
 MIB = 1 << 20

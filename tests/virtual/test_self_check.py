@@ -3,7 +3,7 @@
 import pytest
 
 import gpulab
-from gpulab.virtual import self_check
+from gpulab.virtual import _self_check as self_check
 
 
 def test_everything_passes_here() -> None:

@@ -13,7 +13,7 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
-from gpulab.virtual.dispatch.deferred_values import unseen
+from gpulab.virtual.dispatch._deferred_values import unseen
 
 OWNERS: list[Any] = [
     *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
@@ -89,7 +89,7 @@ def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.Monke
         use_much()
     before = everything()
 
-    def fail(_host: object) -> None:
+    def fail(_host: object, _undo: object) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:

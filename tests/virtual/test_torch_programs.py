@@ -9,8 +9,8 @@ import torch
 import gpulab
 from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
 from gpulab.virtual import entered
-from gpulab.virtual.simulator.costs.kernel_families import FAMILIES
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator._host import HostCosts
+from gpulab.virtual.simulator.costs._kernel_families import FAMILIES
 
 US = 1e-6
 COSTS = HostCosts()

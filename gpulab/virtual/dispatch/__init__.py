@@ -1,1 +1,18 @@
-"""Carry out an operator on the virtual GPU: plan, launch, and values when it ends."""
+"""Run an operator of PyTorch on the virtual GPU: plan it, launch it, compute its values late."""
+
+from gpulab.virtual.dispatch._copies import is_pinned, pin, require_values
+from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch
+from gpulab.virtual.dispatch._meta_execution import META
+from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
+
+__all__ = [
+    "META",
+    "VirtualMode",
+    "VirtualStorage",
+    "dispatch",
+    "fill",
+    "is_pinned",
+    "pin",
+    "require_values",
+    "storage_of",
+]

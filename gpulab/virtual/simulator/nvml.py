@@ -1,7 +1,7 @@
 """What NVIDIA's management library answers for the GPUs of a machine, and what it lets one set.
 
 Asking takes host time. Names are NVML's without the prefix;
-:mod:`gpulab.virtual.patches.pynvml` puts them where programs look for them.
+``gpulab.virtual.patches`` puts them where programs look for them.
 """
 
 import os
@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from gpulab.virtual.simulator.machine import Machine, SimulatedGpu
-from gpulab.virtual.simulator.thermal import (
+from gpulab.virtual.simulator._machine import Machine, SimulatedGpu
+from gpulab.virtual.simulator._thermal import (
     CLOCK_STEP_MHZ,
     LEAST_LIMIT_SHARE,
     LOWEST_CLOCK_MHZ,

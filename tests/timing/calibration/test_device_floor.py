@@ -18,7 +18,7 @@ from gpulab.profiling import ActivityRecord, Records
 from gpulab.timing import Floor, saturated
 from gpulab.timing.calibration import _device_floor, _timer_kernel
 from gpulab.virtual import Gaps, VirtualGpu
-from gpulab.virtual.simulator.graphs import GRAPH_GAPS
+from gpulab.virtual.simulator import GRAPH_GAPS
 from gpulab.work import nothing
 
 GAPS = Gaps()

@@ -5,10 +5,10 @@ from math import log2
 import pytest
 import torch
 
-from gpulab.virtual.kernels.coordinates import alignment, log, place_of
-from gpulab.virtual.kernels.operator_call import OperatorCall
-from gpulab.virtual.kernels.reduction_launch import launch_of
-from gpulab.virtual.tensors.storage import TensorLayout, layout
+from gpulab.virtual.kernels._coordinates import alignment, log, place_of
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._reduction_launch import launch_of
+from gpulab.virtual.tensors._storage import TensorLayout, layout
 
 
 def dense(*sizes: int, dtype: torch.dtype = torch.float32) -> TensorLayout:

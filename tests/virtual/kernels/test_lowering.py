@@ -8,8 +8,8 @@ from torch.nn import functional
 
 import gpulab
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
-from gpulab.virtual.kernels.lowering import operator_name, tf32_allowed, work_of
-from gpulab.virtual.tensors.storage import layout_of
+from gpulab.virtual.kernels._lowering import operator_name, tf32_allowed, work_of
+from gpulab.virtual.tensors._storage import layout_of
 
 aten = torch.ops.aten
 META = torch.device("meta")

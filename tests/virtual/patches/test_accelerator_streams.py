@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.virtual.simulator.host import HostCosts
+from gpulab.virtual.simulator._host import HostCosts
 
 CLOCK_NS = HostCosts().clock_read_ns
 

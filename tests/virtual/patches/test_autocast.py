@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.torch_private import autocast_key, exclude_key_from_here, has_kernel
-from gpulab.virtual.patches import autocast
+from gpulab.virtual.patches import _autocast as autocast
 
 HALVES = [torch.float16, torch.bfloat16]
 Operation = Callable[[torch.Tensor], Any]

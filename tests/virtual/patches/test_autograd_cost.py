@@ -3,7 +3,7 @@
 import torch
 
 import gpulab
-from gpulab.virtual.patches.autograd_cost import n_nodes
+from gpulab.virtual.patches._autograd_cost import n_nodes
 
 
 def test_a_chain_of_ten_additions_takes_33_us_and_6_5_us_for_each() -> None:

@@ -148,7 +148,7 @@ def test_another_thread_goes_back_on_the_host_alone(gpu: VirtualGpu) -> None:
 
 def test_only_so_many_changes_of_stream_are_kept(gpu: VirtualGpu) -> None:
     """A program that changes streams for ever does not grow, and still goes back rightly."""
-    from gpulab.virtual import streams
+    from gpulab.virtual import _streams as streams
 
     x, side = torch.ones(1, device="cuda", requires_grad=True), torch.cuda.Stream()
     for _ in range(6_000):

@@ -11,7 +11,7 @@ import gpulab
 from gpulab.errors import NotModelledError
 from gpulab.torch_private import C
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.patches import memory
+from gpulab.virtual.patches import _memory as memory
 
 KNOWS_POOLS = torch.__version__ >= "2.13"  # torch itself shows no statistics by pool before
 MB = 1 << 20

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -14,7 +14,7 @@ import torch
 
 from gpulab.gpus import gpu
 from gpulab.virtual import SimulatedRegime, load_of
-from gpulab.virtual.patches import pynvml
+from gpulab.virtual.patches import _pynvml as pynvml
 from gpulab.virtual.simulator import nvml
 
 S = 1_000_000_000
@@ -78,12 +78,9 @@ def entered(machine: Machine) -> Iterator[ModuleType]:
         for owner, names in pynvml.replacements(machine):
             for name, value in names.items():
                 patch.setitem(vars(owner), name, value)  # setattr would ask the stand-in first
-        undo = pynvml.install(machine)
-        try:
+        with ExitStack() as undo:
+            pynvml.install(machine, undo)
             yield importlib.import_module("pynvml")
-        finally:
-            for restore in reversed(undo):
-                restore()
 
 
 @pytest.fixture(

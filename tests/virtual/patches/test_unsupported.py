@@ -9,7 +9,7 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError
-from gpulab.virtual.patches.unsupported import REFUSED, require_dense
+from gpulab.virtual.patches._unsupported import REFUSED, require_dense
 
 
 @pytest.fixture

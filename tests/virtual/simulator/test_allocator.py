@@ -8,10 +8,10 @@ from itertools import permutations
 import pytest
 
 from gpulab.errors import VirtualGpuError
-from gpulab.virtual.simulator.memory.allocator import Allocator, OutOfDeviceMemoryError
-from gpulab.virtual.simulator.memory.blocks import MemoryBlock, Segment
-from gpulab.virtual.simulator.memory.out_of_memory import Shortage, oom_message
-from gpulab.virtual.simulator.memory.pending_frees import Hooks, KeptBack
+from gpulab.virtual.simulator.memory._allocator import Allocator, OutOfDeviceMemoryError
+from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
+from gpulab.virtual.simulator.memory._out_of_memory import Shortage, oom_message
+from gpulab.virtual.simulator.memory._pending_frees import Hooks, KeptBack
 
 MB = 1 << 20
 GB = 1 << 30

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Kind, Priced, SimulatedStream, StreamTask
-from gpulab.virtual.simulator.device import SimulatedDevice
-from gpulab.virtual.simulator.l2_cache import Access
-from gpulab.virtual.simulator.task import Fixed
+from gpulab.virtual.simulator._device import SimulatedDevice
+from gpulab.virtual.simulator._l2_cache import Access
+from gpulab.virtual.simulator._task import Fixed
 
 H200 = gpu("H200")
 US = 1_000

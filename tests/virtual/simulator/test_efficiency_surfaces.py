@@ -10,7 +10,7 @@ import pytest
 
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic, duration_ns
-from gpulab.virtual.simulator.costs.efficiency_surfaces import (
+from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     NO_CORRECTION,
     Correction,
     Surface,

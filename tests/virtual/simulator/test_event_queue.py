@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulab.errors import VirtualGpuError
-from gpulab.virtual.simulator.event_queue import Engine
+from gpulab.virtual.simulator._event_queue import Engine
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=30))

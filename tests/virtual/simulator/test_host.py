@@ -2,9 +2,9 @@
 
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, StreamTask
-from gpulab.virtual.simulator.device import SimulatedDevice
-from gpulab.virtual.simulator.host import Host, HostCosts
-from gpulab.virtual.simulator.task import Fixed
+from gpulab.virtual.simulator._device import SimulatedDevice
+from gpulab.virtual.simulator._host import Host, HostCosts
+from gpulab.virtual.simulator._task import Fixed
 
 US = 1_000
 COSTS = HostCosts()

@@ -4,10 +4,10 @@ import pytest
 
 from gpulab.gpus import gpu
 from gpulab.virtual import L2, KernelWork, Traffic, duration_ns
-from gpulab.virtual.simulator.costs.kernel_cost import n_sms, sleep_ns
-from gpulab.virtual.simulator.costs.kernel_families import FAMILIES
-from gpulab.virtual.simulator.costs.matmul_tiles import MatmulShape, schedule
-from gpulab.virtual.simulator.l2_cache import Access
+from gpulab.virtual.simulator._l2_cache import Access
+from gpulab.virtual.simulator.costs._kernel_cost import n_sms, sleep_ns
+from gpulab.virtual.simulator.costs._kernel_families import FAMILIES
+from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, schedule
 
 H200 = gpu("H200")
 NOTHING = Traffic(0, 0)

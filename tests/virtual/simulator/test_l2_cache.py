@@ -3,7 +3,7 @@
 import pytest
 
 from gpulab.virtual import L2, Traffic
-from gpulab.virtual.simulator.l2_cache import Access
+from gpulab.virtual.simulator._l2_cache import Access
 
 MB = 1_000_000
 L2_BYTES = 60 * MB

@@ -1,7 +1,7 @@
 """The cache of the virtual GPU."""
 
 from gpulab.virtual import L2, Traffic
-from gpulab.virtual.simulator.l2_cache import Access
+from gpulab.virtual.simulator._l2_cache import Access
 
 MB = 1 << 20
 

@@ -4,8 +4,8 @@ import pytest
 
 from gpulab.gpus import GpuSpec, gpu
 from gpulab.virtual import SimulatedRegime, load_of
-from gpulab.virtual.simulator import thermal
-from gpulab.virtual.simulator.thermal import Load
+from gpulab.virtual.simulator import _thermal as thermal
+from gpulab.virtual.simulator._thermal import Load
 
 MS, S = 1_000_000, 1_000_000_000
 N = 8192

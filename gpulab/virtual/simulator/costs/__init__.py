@@ -1,1 +1,24 @@
-"""How long a kernel takes on the simulated GPU."""
+"""Compute how long a kernel takes on a GPU, from its work and the GPU's data sheet."""
+
+from gpulab.virtual.simulator.costs._efficiency_surfaces import (
+    Coordinate,
+    SurfacePoint,
+    difference,
+    nearness,
+    packed,
+)
+from gpulab.virtual.simulator.costs._kernel_cost import KernelWork, duration_ns, n_sms, sleep_ns
+from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape
+
+__all__ = [
+    "Coordinate",
+    "KernelWork",
+    "MatmulShape",
+    "SurfacePoint",
+    "difference",
+    "duration_ns",
+    "n_sms",
+    "nearness",
+    "packed",
+    "sleep_ns",
+]

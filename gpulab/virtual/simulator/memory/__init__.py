@@ -1,1 +1,14 @@
-"""PyTorch's caching allocator on the simulated GPU."""
+"""Simulate PyTorch's caching allocator: blocks of device memory, pools, and their statistics."""
+
+from gpulab.virtual.simulator.memory._allocator import Allocator, OutOfDeviceMemoryError
+from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PoolId, Segment
+from gpulab.virtual.simulator.memory._pending_frees import Hooks
+
+__all__ = [
+    "Allocator",
+    "Hooks",
+    "MemoryBlock",
+    "OutOfDeviceMemoryError",
+    "PoolId",
+    "Segment",
+]

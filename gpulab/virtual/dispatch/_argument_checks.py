@@ -1,0 +1,84 @@
+"""What CUDA refuses and stand-ins without values would let pass, in PyTorch's words."""
+
+from typing import Any
+
+import torch
+
+from gpulab.virtual.kernels import operator_name
+from gpulab.virtual.tensors import TensorLayout
+
+# Where the two matrices of a product stand among the arguments.
+_FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
+_OF_MATRICES = {"mm", "addmm"}  # of others the stand-ins say it in CUDA's words
+_TYPE_NAMES = {
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int64: "long",
+    torch.int32: "int",
+}
+
+
+def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
+    """Return what PyTorch says when the tensors of a call are on several devices."""
+    found = [
+        (argument.name, tensor.device)
+        # Tensors of one number may lie on the host, so PyTorch names none of those.
+        for argument, given in zip(func._schema.arguments, args, strict=False)
+        for tensor in (given if isinstance(given, (list, tuple)) else (given,))
+        if isinstance(tensor, torch.Tensor) and tensor.dim()
+    ]
+    first = found[0][1]
+    name, other = next(item for item in found if item[1] != first)
+    expected = "Expected all tensors to be on the same device, but"
+    if torch.Tag.pointwise in func.tags:
+        return f"{expected} found at least two devices, {first} and {other}!"
+    overload = "" if func._overloadname == "default" else f"{func._overloadname}_"
+    method = f"wrapper_CUDA_{overload}{func.overloadpacket.__name__}"
+    return (
+        f"{expected} got {name} is on {other}, different from other tensors on {first} "
+        f"(when checking argument in method {method})"
+    )
+
+
+def check_written(layout: TensorLayout) -> None:
+    """Refuse to write to a tensor of which several elements lie in the same place.
+
+    Raises
+    ------
+    RuntimeError
+        As PyTorch does.
+    """
+    if layout.span_bytes < layout.n_elements * layout.dtype.itemsize:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def check_call(func: Any, args: tuple[Any, ...]) -> None:
+    """Refuse products of matrices that do not fit, and convolutions of two types.
+
+    Raises
+    ------
+    RuntimeError
+        As PyTorch does on a CUDA GPU.
+    """
+    name = operator_name(func)
+    if name == "convolution" and args[0].dtype != args[1].dtype:
+        types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
+        raise RuntimeError(f"{types} should be the same")
+    places = _FACTORS.get(name)
+    if places is None:
+        return
+    first, second = (args[place] for place in places)
+    if first.dtype != second.dtype:
+        names = (_TYPE_NAMES.get(item.dtype, str(item.dtype)) for item in (first, second))
+        raise RuntimeError(
+            "expected mat1 and mat2 to have the same dtype, but got: {} != {}".format(*names)
+        )
+    fits = first.dim() != second.dim() or first.shape[-1] == second.shape[-2]
+    if name in _OF_MATRICES and not fits:
+        shapes = ("x".join(map(str, item.shape)) for item in (first, second))
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied ({} and {})".format(*shapes))

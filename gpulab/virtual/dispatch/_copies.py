@@ -1,0 +1,239 @@
+"""Copies between host and device: which engine, how long, who waits, and when the values move."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gpulab.errors import NoValuesError
+from gpulab.happens_before import Touch
+from gpulab.virtual.dispatch._deferred_values import Payload, reference, unseen
+from gpulab.virtual.simulator import Fixed, Host, Kind, Machine, SimulatedGpu, StreamTask, active
+from gpulab.virtual.tensors import (
+    Storage,
+    TensorLayout,
+    VirtualTensor,
+    device_touch,
+    device_touches,
+    forget_later,
+    host_touch,
+    wrap,
+)
+
+_NS = 1e9
+
+# Seen on two machines with an H200: pinned memory moves at 0.88 of the link's rate, pageable
+# memory at 11 to 23 GB/s, whatever the link, because the host copies it first; and each copy
+# takes about 1.7 µs before the first byte.
+_PINNED_SHARE = 0.88
+_PAGEABLE_BYTES_PER_S = {Kind.COPY_IN: 17.8e9, Kind.COPY_OUT: 17.8e9}
+_COPY_FLOOR_NS = 1_700
+# Seen between two H200 that 18 NVLinks join: 0.885 of the links' rate; each copy takes 17 µs more,
+# in which the two devices wait for one another, and the host 7 µs more than for other copies.
+_PEER_SHARE = 0.885
+_PEER_FLOOR_NS = 17_000
+_PEER_LAUNCH_NS = 7_000
+# A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
+_STAGED_BYTES = 65_536
+_PINNING_BYTES_PER_S = 2.8e9
+_PINNING_FLOOR_NS = 100_000
+
+
+def is_pinned(tensor: torch.Tensor) -> bool:
+    """Tell whether a host tensor lies in pinned memory of the virtual machine."""
+    return getattr(tensor.untyped_storage(), "is_pinned_virtually", False)
+
+
+def pin(tensor: torch.Tensor, host: Host | None = None) -> torch.Tensor:
+    """Mark a host tensor's memory as pinned; with ``host``, at the cost of pinning it."""
+    tensor.untyped_storage().is_pinned_virtually = True  # type: ignore[attr-defined] # our mark
+    if host is not None:
+        host.spend(_PINNING_FLOOR_NS + round(tensor.nbytes / _PINNING_BYTES_PER_S * _NS))
+    return tensor
+
+
+def known_by_size(machine: Machine, layout: TensorLayout) -> bool:
+    """Tell whether a new tensor of this layout is small enough to carry values."""
+    return layout.span_bytes <= machine.limits.max_elements * layout.dtype.itemsize
+
+
+def to_device(
+    source: torch.Tensor, gpu: SimulatedGpu, layout: TensorLayout, *, non_blocking: bool = False
+) -> VirtualTensor:
+    """Copy a host tensor to new memory of ``gpu``, where it gets this layout."""
+    machine = active()
+    converted = source.detach().to(layout.dtype)
+    storage = Storage(machine, gpu, layout.span_bytes, known=known_by_size(machine, layout))
+    target = wrap(layout, storage)
+    # What was converted lies in new memory, which is not pinned.
+    pinned = is_pinned(source) and converted.data_ptr() == source.data_ptr()
+    copy_in(target, converted, pinned=pinned, non_blocking=non_blocking)
+    return target
+
+
+def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tensor:
+    """Copy a virtual tensor to new host memory; values that are not computed become ``nan``."""
+    key = source.layout_key
+    # Gaps and repetitions are not copied; the order of the dimensions is kept.
+    shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device="meta")
+    target = torch.empty_like(shape, device="cpu")
+    if non_blocking:
+        pin(target)  # as PyTorch: only then can the copy go on while the host does
+    copy_out(target, source, non_blocking=non_blocking)
+    return target
+
+
+def copy_in(
+    target: VirtualTensor, source: torch.Tensor, *, pinned: bool, non_blocking: bool
+) -> None:
+    """Copy host memory into a virtual tensor."""
+    place = reference(target)
+    # Pageable memory is read before the call returns, pinned memory only when the copy runs.
+    held = source if pinned else source.detach().clone()
+
+    def move(_seed: int) -> None:
+        if place.values.known:
+            place.view().copy_(held)
+
+    is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
+    waits = not (non_blocking if pinned else is_staged)
+    task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
+    touches = [device_touch(target, is_write=True)] if _is_watched() else []
+    if pinned and touches:
+        touches.append(_host_touch(source, is_write=False))
+    _launch(task, touches, waits=waits)
+
+
+def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
+    """Copy a virtual tensor into host memory."""
+    place = reference(source)
+    pinned = is_pinned(target)
+    if not source.has_values:
+        _stand_in(source)  # refuses now what could not be refused when the copy ends
+    # Where no value is carried at all nobody looks, and filling takes longer than all the rest.
+    may_look = active().limits.max_elements > 0
+
+    def move(_seed: int) -> None:
+        if place.values.known:
+            target.detach().copy_(place.view())
+        elif may_look:
+            target.detach().fill_(math.nan)
+
+    task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
+    touches = [device_touch(source, is_write=False)] if _is_watched() else []
+    if pinned and touches:
+        touches.append(_host_touch(target, is_write=True))
+    _launch(task, touches, waits=not (pinned and non_blocking))
+
+
+def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
+    """Copy between two GPUs, on the current stream of the source's.
+
+    As PyTorch does: the stream of the target's GPU waits for the copy, and the copy for it.
+    """
+    machine = active()
+    place, origin = reference(target), reference(source)
+    target.storage_block.values.known = source.has_values
+    here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
+
+    def move(_seed: int) -> None:
+        if place.values.known:
+            place.view().copy_(origin.view())
+
+    task = _copy_task(Kind.COPY_PEER, source, pinned=True, move=move)
+    machine.host.spend(_PEER_LAUNCH_NS)
+    cost_ns = machine.host.costs.stream_wait_ns
+    machine.order(there, here, cost_ns)
+    touches = []
+    if _is_watched():
+        touches = device_touches([source], [target])
+    _launch(task, touches, waits=False)
+    machine.order(here, there, cost_ns)
+
+
+def read_item(source: VirtualTensor) -> Any:
+    """Return the one value of a tensor, after waiting for it."""
+    place = reference(source)
+    touches = [device_touch(source, is_write=False)] if _is_watched() else []
+    _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), touches, waits=True)
+    return place.view().item() if place.values.known else _stand_in(source)
+
+
+def require_values(tensor: VirtualTensor) -> None:
+    """Refuse a tensor whose values are not computed.
+
+    Raises
+    ------
+    NoValuesError
+        Naming the limits and how to raise them.
+    """
+    if tensor.has_values:
+        return
+    limits = active().limits
+    raise NoValuesError(
+        f"this {tensor.dtype} tensor of shape {tuple(tensor.shape)} has no values: the virtual "
+        f"GPU computes them up to {limits.max_elements} elements and {limits.max_flops} FLOPs an "
+        "operation; choose smaller sizes, or raise max_value_elements= and max_value_flops= of "
+        "gpulab.virtual_gpu(...)"
+    )
+
+
+def _stand_in(tensor: VirtualTensor) -> float:
+    """Return what stands for a value that was not computed, or refuse where nothing could."""
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        require_values(tensor)
+    return math.nan
+
+
+def _is_watched() -> bool:
+    return active().hazards is not None
+
+
+def _host_touch(tensor: torch.Tensor, *, is_write: bool) -> Touch:
+    checker = active().hazards
+    if checker is not None:
+        forget_later(checker, tensor)
+    return host_touch(tensor, is_write=is_write)
+
+
+def _refuse_pageable(gpu: SimulatedGpu) -> None:
+    """Refuse a pageable copy into a graph: its host memory may be gone at the replay."""
+    capture = active().capture
+    if capture is not None and capture.has(gpu.stream):
+        raise RuntimeError(
+            "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the "
+            "CPU tensor is pinned. Please use tensor.pin_memory() or allocate the tensor with "
+            "pin_memory=True."
+        )
+
+
+def _copy_task(
+    kind: Kind, on_device: VirtualTensor, *, pinned: bool, move: Payload | None
+) -> StreamTask:
+    gpu = on_device.storage_block.gpu
+    size_bytes = on_device.layout_key.size_bytes
+    rate, floor_ns = gpu.spec.link_bytes_per_s * _PINNED_SHARE, _COPY_FLOOR_NS
+    if kind is Kind.COPY_PEER:
+        rate, floor_ns = gpu.spec.peer_bytes_per_s * _PEER_SHARE, _PEER_FLOOR_NS
+    if not pinned:
+        _refuse_pageable(gpu)
+        rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
+    duration_ns = floor_ns + round(size_bytes / rate * _NS)
+    payload = unseen(move) if move is not None else None
+    return StreamTask(
+        kind, gpu.stream, name=kind.value, demand=Fixed(duration_ns, 0), payload=payload
+    )
+
+
+def _launch(task: StreamTask, touches: Sequence[Touch], *, waits: bool) -> None:
+    machine = active()
+    if waits and machine.capture is not None and machine.capture.has(task.stream):
+        machine.require_no_capture()
+    if waits:
+        machine.note_hidden_wait()
+    machine.launch(task, machine.host.costs.copy_launch_ns, touches)
+    if waits:
+        machine.host.wait(task)
+        if machine.hazards is not None:
+            machine.hazards.host_wait_stream(task.stream.key)

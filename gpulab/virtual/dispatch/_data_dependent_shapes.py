@@ -1,0 +1,66 @@
+"""Packed sequences: their lengths stay on the host, also where the data are on the GPU.
+
+Operators whose result has a shape that depends on values: PyTorch itself waits in them.
+"""
+
+from typing import Any
+
+import torch
+
+from gpulab.virtual.dispatch._copies import require_values
+from gpulab.virtual.dispatch._deferred_values import reference
+from gpulab.virtual.simulator import SimulatedGpu, active
+from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
+
+# How many of the data's dimensions say which step of which sequence a row is.
+_N_LEADING = {"_pack_padded_sequence": 2, "_pad_packed_sequence": 1}
+
+
+def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
+    """Return the second result of packing or padding, which PyTorch leaves on the host."""
+    n_leading = _N_LEADING[func.overloadpacket.__name__]
+    data: torch.Tensor = args[0]
+    thin = torch.empty((*data.shape[:n_leading], 1), dtype=data.dtype, device="cpu")
+    result: torch.Tensor = func(thin, *args[1:])[1]
+    return result
+
+
+def selects_by_mask(indices: Any) -> bool:
+    """Tell whether an index selects by truth, so that its result depends on values."""
+    masks = (torch.bool, torch.uint8)
+    return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in indices)
+
+
+def run_value_shaped(
+    func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: SimulatedGpu
+) -> Any:
+    """Wait for the inputs, compute on their values and take the result to the device."""
+    machine = active()
+    for tensor in tensors:
+        require_values(tensor)
+    machine.note_hidden_wait()
+    # On hardware too the host must know the size of the result before it can ask for its memory.
+    machine.wait_for_stream(gpu.stream)
+    out = func(*_elements(args), **_elements(kwargs))
+    if isinstance(out, torch.Tensor):
+        return _known_result(gpu, out)
+    if isinstance(out, tuple):
+        return tuple(_known_result(gpu, item) for item in out)
+    return out
+
+
+def _elements(value: Any) -> Any:
+    if isinstance(value, VirtualTensor):
+        return reference(value).view()
+    if isinstance(value, (list, tuple)):
+        return [_elements(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _elements(item) for name, item in value.items()}
+    return value
+
+
+def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:
+    key = layout_of(value)
+    result = wrap(key, Storage(active(), gpu, key.span_bytes, known=True))
+    result.elements().copy_(value)
+    return result

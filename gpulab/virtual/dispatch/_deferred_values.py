@@ -1,0 +1,156 @@
+"""Values computed late: a kernel's result appears when the simulated kernel ends, not before.
+
+So a program that reads too early reads the old values, as it does on hardware.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+from gpulab.torch_private import disable_dispatch
+from gpulab.virtual._generators import generator_in, without_generator
+from gpulab.virtual.dispatch._operators import Operator
+from gpulab.virtual.dispatch._plans import ExecutionPlan, New
+from gpulab.virtual.simulator import ValueLimits
+from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
+
+_CPU = torch.device("cpu")
+_HALVES = (torch.float16, torch.bfloat16)
+# Products of halves take CPUs a hundred times longer than those of float32; and backward passes of
+# norms have statistics in float32 on a GPU, which CPUs refuse to mix with halves.
+_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
+    "native_layer_norm_backward",
+    "native_batch_norm_backward",
+}
+
+Payload = Callable[[int], None]
+
+
+class Reference(NamedTuple):  # made for each tensor of each launch, and quicker than a dataclass
+    """Where a tensor's values are, without keeping the tensor and its memory alive."""
+
+    values: Values
+    layout: TensorLayout
+    offset: int
+
+    def view(self) -> torch.Tensor:
+        """Return the values as a CPU tensor over the same bytes."""
+        return self.values.view(self.layout, self.offset)
+
+
+def reference(tensor: VirtualTensor) -> Reference:
+    """Return the place of ``tensor``'s values."""
+    return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)
+
+
+def affords(plan: ExecutionPlan, inputs: list[VirtualTensor], limits: ValueLimits) -> bool:
+    """Tell whether the values of a call will be computed: all inputs known, and cheap enough."""
+    for i in plan.reads:
+        if not inputs[i].storage_block.values.known:
+            return False
+    return plan.work is None or plan.work.flops <= limits.max_flops
+
+
+class Late:
+    """The values of a call, computed when its kernel ends, from the seed of the launch."""
+
+    __slots__ = ("_args", "_kwargs", "_operator", "_targets")
+
+    def __init__(
+        self,
+        operator: Operator,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        results: list[Any],
+        plan: ExecutionPlan,
+    ) -> None:
+        if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
+            args, kwargs = without_generator(operator.func, args, kwargs)  # it gave the seed
+        self._operator = operator
+        self._args = [_to_references(arg) for arg in args]
+        self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
+        self._kwargs.pop("pin_memory", None)
+        if "device" in self._kwargs:
+            self._kwargs["device"] = _CPU
+        self._targets = [
+            reference(item) if type(by) is New and item.storage_block.values.known else None
+            for item, by in zip(results, plan.results, strict=True)
+        ]
+
+    def __call__(self, seed: int) -> None:
+        """Compute them, and put them where they belong."""
+        guard = disable_dispatch()  # these operations are no one's work
+        try:
+            self._compute(seed)
+        except Exception as error:
+            # As with an assertion in a real kernel, the line that waits is rarely at fault.
+            error.add_note(f"This is of {self._operator.func}, which was launched earlier.")
+            raise
+        finally:
+            del guard
+
+    def _compute(self, seed: int) -> None:
+        if self._operator.is_random:
+            with _seeded(seed):
+                out = self._call()
+        else:
+            out = self._call()
+        outs = out if isinstance(out, (list, tuple)) else (out,)
+        for target, value in zip(self._targets, outs, strict=False):
+            # Some results are empty on the CPU and not on the GPU, or the other way round.
+            if target is not None and value is not None and value.numel():
+                target.view().copy_(value)
+
+    def _call(self) -> Any:
+        """Call it; some operators of half precision in float32."""
+        args = [_to_views(arg) for arg in self._args]
+        kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
+        if self._operator.name in _WIDENED and "out" not in kwargs:
+            args = [_widen(arg) for arg in args]
+        return self._operator.func(*args, **kwargs)
+
+
+def unseen(payload: Payload) -> Payload:
+    """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
+
+    def run(seed: int) -> None:
+        guard = disable_dispatch()
+        try:
+            payload(seed)
+        finally:
+            del guard
+
+    return run
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw from the device's random numbers and leave the host's as they are."""
+    before = torch.get_rng_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before)
+
+
+def _widen(arg: Any) -> Any:
+    return arg.float() if isinstance(arg, torch.Tensor) and arg.dtype in _HALVES else arg
+
+
+def _to_references(arg: Any) -> Any:
+    if isinstance(arg, VirtualTensor):
+        return reference(arg)
+    if isinstance(arg, (list, tuple)):
+        return [_to_references(item) for item in arg]
+    return arg
+
+
+def _to_views(arg: Any) -> Any:
+    if isinstance(arg, Reference):
+        return arg.view()
+    if isinstance(arg, list):
+        return [_to_views(item) for item in arg]
+    return arg

@@ -1,0 +1,278 @@
+"""Every operation of PyTorch passes here: virtual ones become tasks, host ones take host time."""
+
+from collections.abc import Callable, Hashable
+from typing import Any, cast
+
+import torch
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpulab.torch_private import autograd_node
+from gpulab.virtual._generators import generator_in, require_host, without_generator
+from gpulab.virtual.dispatch._copies import (
+    copy_across,
+    copy_in,
+    copy_out,
+    is_pinned,
+    pin,
+    read_item,
+    to_device,
+    to_host,
+)
+from gpulab.virtual.dispatch._data_dependent_shapes import (
+    host_result,
+    run_value_shaped,
+    selects_by_mask,
+)
+from gpulab.virtual.dispatch._execute import DispatchedCall, carry_out, mark_known
+from gpulab.virtual.dispatch._in_place_reshape import as_strided
+from gpulab.virtual.dispatch._meta_execution import META
+from gpulab.virtual.dispatch._operators import operator_of
+from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
+from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
+from gpulab.virtual.dispatch._untyped_storage import set_to
+from gpulab.virtual.kernels import tf32_allowed
+from gpulab.virtual.simulator import SimulatedGpu, active
+from gpulab.virtual.tensors import (
+    Storage,
+    VirtualTensor,
+    host_reads_and_writes,
+    layout_of,
+    set_dispatch,
+    wrap,
+)
+
+aten = torch.ops.aten
+
+Handler = Callable[[Any, Any, Any], Any]
+
+
+class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Sends every operation of the thread through :func:`dispatch`."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would import torch._dynamo (1.3 s) and wrap every operation.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return dispatch(func, args, kwargs or {})
+
+
+def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out one operation on the virtual machine."""
+    handler = _HANDLERS.get(id(func))  # PyTorch hashes an operator in Python
+    if handler is not None:
+        return handler(func, args, kwargs)
+    return _plain(func, args, kwargs)
+
+
+def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out an operation that has no handler, or that its handler passes on."""
+    operator = operator_of(func)
+    if operator.is_composite:
+        # Only inference mode lets these through; elsewhere autograd has taken them apart.
+        with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
+            return func.decompose(*args, **kwargs)
+    plain = (args, kwargs)
+    generator = generator_in(func, args, kwargs) if operator.is_random else None
+    if generator is not None:
+        plain = without_generator(func, args, kwargs)
+    tensors: list[VirtualTensor] = []
+    key = _Key(tensors)
+    options = key.of_mapping(plain[1]) if kwargs else ()
+    default = torch.get_default_dtype()  # the type of what has none of its own
+    parts: tuple[Hashable, ...] = (operator, key.of(plain[0]), options, default)
+    device = kwargs.get("device") if kwargs else None
+    if not tensors and (device is None or device.type not in {"cuda", "meta"}):
+        require_host(generator)
+        return _on_host(func, args, kwargs)
+    if tensors and device is not None and device.type == "cpu":
+        on_device = _plain(func, args, {**kwargs, "device": None})
+        return to_host(on_device)
+    gpu = gpu_of(tensors, device, func, args)
+    if key.host_tensors and tensors:
+        check_host_tensors(func, operator.name, args)
+    if operator.has_value_shape or (operator.is_index and selects_by_mask(args[1])):
+        return run_value_shaped(func, args, kwargs, tensors, gpu)
+    if operator.is_product:
+        parts = (*parts, tf32_allowed())
+    if operator.takes_lengths:
+        parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
+    # Without tensors the numbers decide the shape, as in arange(2.5).
+    hashable: Hashable = parts if tensors else (*parts, repr(args))
+    plan = plan_for(func, *plain, tensors, hashable)
+    return carry_out(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+
+
+class _Key:
+    """Builds the key of a call, and collects its tensors on the way."""
+
+    __slots__ = ("host_tensors", "tensors")
+
+    def __init__(self, tensors: list[VirtualTensor]) -> None:
+        self.tensors = tensors
+        self.host_tensors: list[torch.Tensor] = []
+
+    def of(self, value: Any) -> Hashable:
+        kind = type(value)
+        if kind is VirtualTensor:
+            self.tensors.append(value)
+            key: Hashable = value.layout_key
+            return key
+        if kind is float:
+            return float  # else an optimizer's changing step size would be a new plan each time
+        if kind is list or kind is tuple:
+            return tuple([self.of(item) for item in value])  # quicker than from a generator
+        if isinstance(value, torch.Tensor):
+            if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
+                return str(kind)
+            if value.dim() or value.is_meta:
+                self.host_tensors.append(value)
+            return (value.dtype, tuple(value.shape))
+        return (kind, value)
+
+    def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
+        return tuple((name, self.of(value)) for name, value in kwargs.items())
+
+
+def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operation on host tensors, at the host's cost, while the device goes on."""
+    machine = active()
+    pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
+    out: list[Any] = []
+    size_bytes = sum(arg.nbytes for arg in args if isinstance(arg, torch.Tensor))
+    touches = func not in ALLOCATING and not all(_is_view_result(r) for r in func._schema.returns)
+    machine.host.run(
+        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if touches else 0
+    )
+    if touches and machine.hazards is not None:
+        host_reads_and_writes(machine.hazards, func, args, kwargs)
+    if pinned:
+        pin(out[0], machine.host)
+    return out[0]
+
+
+def _is_view_result(result: Any) -> bool:
+    return result.alias_info is not None and not result.alias_info.is_write
+
+
+def _copy(func: Any, args: Any, kwargs: Any) -> Any:
+    target, source = args[0], args[1]
+    non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))  # noqa: PLR2004 # its third argument
+    if not isinstance(source, VirtualTensor):
+        if not isinstance(target, VirtualTensor):
+            return _plain(func, args, kwargs)
+        pinned = is_pinned(source) and source.dtype == target.dtype
+        mark_known(active(), target, known=True)
+        expanded = source.to(target.dtype).expand(target.shape)
+        copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
+    elif not isinstance(target, VirtualTensor):
+        copy_out(target, source, non_blocking=non_blocking)
+    elif target.storage_block.gpu is not source.storage_block.gpu:
+        alike = source.to(target.dtype).expand(target.shape)
+        copy_across(target, cast("VirtualTensor", alike))
+    else:
+        return _plain(func, args, kwargs)
+    return target
+
+
+def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
+    source = args[0]
+    device = kwargs.get("device")
+    dtype = kwargs.get("dtype") or source.dtype
+    non_blocking = bool(kwargs.get("non_blocking", False))
+    memory_format = kwargs.get("memory_format")
+    if not isinstance(source, VirtualTensor):
+        # Autograd says meta where it sends a gradient back to the GPU.
+        is_gradient = device is not None and device.type == "meta" and autograd_node() is not None
+        if is_gradient or (device is not None and device.type == "cuda"):
+            gpu = gpu_of([], device, func, args)
+            like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
+            return to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
+        return _plain(func, args, kwargs)
+    options = {"dtype": dtype, "memory_format": memory_format}
+    if device is None or device.type == "meta":
+        return _plain(func, (source,), options)
+    if device.type == "cuda":
+        return _to_gpu(func, source, gpu_of([], device, func, args), options)
+    if dtype != source.dtype:
+        source = _plain(func, (source,), {"dtype": dtype})
+    return to_host(source, non_blocking=non_blocking)
+
+
+def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[str, Any]) -> Any:
+    """Copy a virtual tensor to ``gpu``, which may be where it is."""
+    if source.storage_block.gpu is gpu:
+        return _plain(func, (source,), options)
+    if options["dtype"] != source.dtype:
+        source = _plain(func, (source,), options)
+    key = source.layout_key
+    storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
+    target = wrap(key, storage)
+    copy_across(target, source)
+    return target
+
+
+def _item(func: Any, args: Any, kwargs: Any) -> Any:
+    if isinstance(args[0], VirtualTensor):
+        return read_item(args[0])
+    return _plain(func, args, kwargs)
+
+
+def _packed(func: Any, args: Any, kwargs: Any) -> Any:
+    return _plain(func, args, kwargs)[0], host_result(func, args)
+
+
+def _resolved(func: Any, args: Any, kwargs: Any) -> Any:
+    """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
+    physical = aten.conj_physical if func is aten._conj.default else aten.neg
+    return _plain(physical.default, args, kwargs)
+
+
+def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
+    with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
+        return bool(aten.isclose(*args, **kwargs).all().item())
+
+
+def _set(_func: Any, args: Any, kwargs: Any) -> Any:
+    return set_to(*args, **kwargs)
+
+
+def _on_virtual(handler: Handler) -> Handler:
+    """Have a handler run for virtual tensors only."""
+
+    def handle(func: Any, args: Any, kwargs: Any) -> Any:
+        chosen = handler if isinstance(args[0], VirtualTensor) else _plain
+        return chosen(func, args, kwargs)
+
+    return handle
+
+
+def _lift(func: Any, args: Any, kwargs: Any) -> Any:
+    return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
+
+
+_BY_OPERATOR: dict[Any, Handler] = {
+    aten._pack_padded_sequence.default: _on_virtual(_packed),
+    aten._pad_packed_sequence.default: _on_virtual(_packed),
+    aten._conj.default: _on_virtual(_resolved),
+    aten._neg_view.default: _on_virtual(_resolved),
+    aten.as_strided.default: _on_virtual(as_strided),
+    aten.set_.default: _on_virtual(_set),
+    aten.set_.source_Tensor: _on_virtual(_set),
+    aten.set_.source_Tensor_storage_offset: _on_virtual(_set),
+    aten.allclose.default: _on_virtual(_all_close),
+    aten.copy_.default: _copy,
+    aten._to_copy.default: _to_copy,
+    aten._local_scalar_dense.default: _item,
+    aten.lift_fresh.default: _lift,
+}
+_HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}
+set_dispatch(dispatch)

@@ -1,0 +1,64 @@
+"""Operations that change what a tensor is instead of what it holds: resize_, as_strided."""
+
+from typing import Any
+
+from gpulab.virtual.dispatch._copies import known_by_size
+from gpulab.virtual.dispatch._deferred_values import reference, unseen
+from gpulab.virtual.dispatch._plans import Reshaped
+from gpulab.virtual.simulator import Fixed, Kind, StreamTask, active
+from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, layout, wrap
+
+_GROWING_NS = 2_000  # the kernel that copies what a grown tensor held
+
+
+def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
+    """Give ``tensor`` another layout, and more memory if it needs that."""
+    storage, offset = tensor.storage_block, tensor.offset + change.offset
+    end_bytes = offset * tensor.dtype.itemsize + change.layout.span_bytes
+    if end_bytes > storage.values.size_bytes:
+        storage = _grown(tensor, end_bytes, known=known_by_size(active(), change.layout))
+    tensor.become(wrap(change.layout, storage, offset, like=tensor))
+
+
+def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
+    """Return larger memory that will hold what ``tensor`` held."""
+    machine, old = active(), reference(tensor)
+    known = known and tensor.has_values
+    gpu = tensor.storage_block.gpu
+    storage = Storage(machine, gpu, size_bytes, known=known)
+    if tensor.layout_key.n_elements:
+        new = reference(wrap(tensor.layout_key, storage, tensor.offset))
+
+        # In the order of the stream, as what is still being written must be taken along.
+        def move(_seed: int) -> None:
+            new.view().copy_(old.view())
+
+        payload = unseen(move) if known else None
+        demand = Fixed(_GROWING_NS)
+        task = StreamTask(Kind.KERNEL, gpu.stream, name="resize", demand=demand, payload=payload)
+        machine.launch(task, machine.host.costs.copy_launch_ns)
+    return storage
+
+
+def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
+    """Return a view that counts from the beginning of the storage."""
+    tensor, sizes, strides = args[:3]
+    # Unlike other views it counts from the beginning of the storage, whatever the tensor's offset.
+    given = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
+    offset = tensor.offset if given is None else given
+    view = layout(tuple(sizes), tuple(strides), tensor.dtype)
+    _require_room(tensor, view, offset)
+    machine = active()
+    machine.host.spend(machine.host.costs.view_ns)
+    return wrap(view, tensor.storage_block, offset, like=tensor)
+
+
+def _require_room(tensor: VirtualTensor, view: TensorLayout, offset: int) -> None:
+    needed_bytes = offset * tensor.dtype.itemsize + view.span_bytes
+    held_bytes = tensor.storage_block.values.size_bytes
+    if view.n_elements and needed_bytes > held_bytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(view.sizes)}, strides {list(view.strides)}, storage offset "
+            f"{offset}, and itemsize {tensor.dtype.itemsize} requiring a storage size of "
+            f"{needed_bytes} are out of bounds for storage of size {held_bytes}"
+        )

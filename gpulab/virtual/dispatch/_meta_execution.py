@@ -1,0 +1,91 @@
+"""An operator run on stand-ins of its tensors, to learn what it would do to shapes and memory."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError
+from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.virtual.kernels import operator_name
+from gpulab.virtual.tensors import VirtualTensor
+
+META = torch.device("meta")
+_CPU = torch.device("cpu")
+# The results of these have other shapes without values than the CPU's have.
+_WRONG_ON_META = {"_embedding_bag", "_embedding_bag_forward_only"}
+_MAX_CPU_ELEMENTS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MetaExecution:
+    """An operator's call on stand-ins of its tensors."""
+
+    stand_ins: dict[int, torch.Tensor]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: Any
+
+
+def try_out(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
+    """Run the operator on stand-ins: without values if it can, else on small ones on the CPU."""
+    check_call(func, args)
+    if operator_name(func) in _WRONG_ON_META:
+        return _try_on(func, args, kwargs, _CPU)
+    try:
+        return _try_on(func, args, kwargs, META)
+    # There is no kernel for stand-ins without values, or the shape depends on values.
+    except NotImplementedError:
+        pass
+    except RuntimeError as error:
+        if func.namespace == "aten":
+            raise
+        raise not_modelled(func) from error
+    try:
+        return _try_on(func, args, kwargs, _CPU)
+    except (NotImplementedError, RuntimeError) as error:
+        raise not_modelled(func) from error
+
+
+def _try_on(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: torch.device
+) -> MetaExecution:
+    stand_ins: dict[int, torch.Tensor] = {}
+    new_args = tuple(_stand_in(arg, stand_ins, place) for arg in args)
+    new_kwargs = {name: _stand_in(arg, stand_ins, place) for name, arg in kwargs.items()}
+    new_kwargs.pop("pin_memory", None)
+    if "device" in new_kwargs:
+        new_kwargs["device"] = place
+    out = func(*new_args, **new_kwargs)
+    return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
+
+
+def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:
+    """Have a convolution keep channels last, which cuDNN does and stand-ins do not."""
+    if operator_name(func) != "convolution" or out.dim() != 4:  # noqa: PLR2004 # images
+        return out
+    channels_last = torch.channels_last
+    if not any(item.is_contiguous(memory_format=channels_last) for item in args[:2]):
+        return out
+    return torch.empty_like(out, memory_format=channels_last)
+
+
+def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], place: torch.device) -> Any:
+    if isinstance(arg, VirtualTensor):
+        if id(arg) not in stand_ins:
+            key = arg.layout_key
+            if place is _CPU and key.n_elements > _MAX_CPU_ELEMENTS:
+                raise NotImplementedError
+            made = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=place)
+            stand_ins[id(arg)] = made.zero_() if place is _CPU else made
+        return stand_ins[id(arg)]
+    if isinstance(arg, (list, tuple)):
+        return [_stand_in(item, stand_ins, place) for item in arg]
+    return arg
+
+
+def not_modelled(func: Any) -> NotModelledError:
+    """Return the error that names an operator without a model."""
+    return NotModelledError(
+        f"the virtual GPU has no model of {func}; run this part on the CPU, or on a CUDA GPU"
+    )

@@ -1,0 +1,65 @@
+"""What is known of an operator of PyTorch whatever its arguments, looked up once per call."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
+from gpulab.virtual.kernels import PRODUCTS, is_composite, is_random, operator_name
+
+aten = torch.ops.aten
+
+# The shape of their result depends on values, so PyTorch itself waits for the device in them;
+# most are marked so by PyTorch.
+_VALUE_SHAPED = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
+
+
+@dataclass(slots=True, eq=False)
+class Operator:
+    """An operator and its properties; compared and hashed by identity, which is quick.
+
+    Attributes
+    ----------
+    func
+        The overload, such as ``aten.add.Tensor``.
+    name
+        Its bare name, such as ``"add"``.
+    """
+
+    func: Any
+    name: str
+    is_composite: bool
+    is_random: bool
+    is_product: bool
+    takes_lengths: bool
+    has_value_shape: bool
+    is_index: bool
+
+
+# By identity, because PyTorch hashes an operator in Python; each is kept here with its record, so
+# that no other can have its identity.
+_known: dict[int, Operator] = {}
+
+
+def operator_of(func: Any) -> Operator:
+    """Return what is known of an operator."""
+    found = _known.get(id(func))
+    if found is None:
+        name = operator_name(func)
+        found = _known[id(func)] = Operator(
+            func,
+            name,
+            is_composite=is_composite(func),
+            is_random=is_random(func),
+            is_product=name in PRODUCTS,
+            takes_lengths=name in TAKES_LENGTHS,
+            has_value_shape=_has_value_shape(func, name),
+            is_index=func is aten.index.Tensor,
+        )
+    return found
+
+
+def _has_value_shape(func: Any, name: str) -> bool:
+    is_marked = torch.Tag.dynamic_output_shape in func.tags and func is not aten.index.Tensor
+    return is_marked or name in _VALUE_SHAPED

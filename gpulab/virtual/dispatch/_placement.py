@@ -1,0 +1,74 @@
+"""Where a call runs: on which GPU, and whether all of its tensors are there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.virtual._streams import index_of
+from gpulab.virtual.dispatch._argument_checks import mixed_devices
+from gpulab.virtual.simulator import SimulatedGpu, active
+from gpulab.virtual.tensors import VirtualTensor
+
+# Index tensors on the host are accepted beside device tensors.
+_INDEXES = {"index", "index_put", "_index_put_impl"}
+# Lengths of sequences are host tensors, and the shapes of their results depend on them.
+TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lstm", "gru"}
+TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
+
+
+def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
+    """Refuse host tensors beside those of a GPU, except as indices."""
+    if any(item.is_meta for item in _flat(args) if not isinstance(item, VirtualTensor)):
+        raise NotModelledError(
+            f"a tensor that PyTorch made without values reached {name}; make it with "
+            "torch.tensor(...) first, or run this part on the CPU"
+        )
+    if name in _INDEXES and not isinstance(args[0], VirtualTensor):
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
+        )
+    if name not in _INDEXES | TAKES_LENGTHS:
+        raise RuntimeError(mixed_devices(func, args))
+
+
+def _flat(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors among arguments, those in lists included."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(item)
+
+
+def gpu_of(
+    tensors: list[VirtualTensor], device: Any, func: Any, args: tuple[Any, ...]
+) -> SimulatedGpu:
+    """Return the GPU that a call runs on; its tensors must all be there.
+
+    Without tensors it is the one that is asked for, else the current one.
+    """
+    machine = active()
+    if not tensors or (device is not None and device.type == "cuda"):
+        is_named = device is not None and device.type == "cuda"
+        return machine.gpus[index_of(device, machine)] if is_named else machine.gpu
+    first = tensors[0].storage_block
+    elsewhere = [tensor for tensor in tensors if tensor.storage_block.gpu is not first.gpu]
+    if elsewhere or first.machine is not machine:
+        _refuse_far_apart(tensors, elsewhere, func, args)
+    return first.gpu
+
+
+def _refuse_far_apart(
+    tensors: list[VirtualTensor], elsewhere: list[VirtualTensor], func: Any, args: tuple[Any, ...]
+) -> None:
+    machine = active()
+    for storage in [tensor.storage_block for tensor in tensors]:
+        if storage.machine is not machine:
+            raise VirtualGpuError(
+                f"a tensor of another virtual GPU ({storage.gpu.spec.name}) is used; move it with "
+                ".cpu() while that one is entered, and to this one after"
+            )
+    if any(tensor.dim() for tensor in elsewhere):  # a single number may come from anywhere
+        raise RuntimeError(mixed_devices(func, args))

@@ -1,0 +1,246 @@
+"""What an operator does to shapes and memory, worked out once per kind of call and kept.
+
+A plan is found by the operator, the layouts of its tensors and its other arguments. Working one
+out runs the operator on meta tensors, which takes 0.1 to 0.6 ms; finding it again, a few µs.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+from gpulab.virtual.dispatch._argument_checks import check_written
+from gpulab.virtual.dispatch._meta_execution import not_modelled, try_out
+from gpulab.virtual.kernels import operator_name, work_of
+from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout, VirtualTensor, layout_of
+
+aten = torch.ops.aten
+_N_PLANS_KEPT = 20_000
+
+ALLOCATING = {
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.empty_like.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+}
+# These replace what they write to, so that the old values do not matter.
+_OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
+# Of their first argument these take shape and type, and read no element.
+SHAPED_LIKE = frozenset(
+    {
+        *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
+        *("new_ones", "new_zeros", "new_full"),
+    }
+)
+
+
+class Effect(Enum):
+    """What an operator does on the device."""
+
+    KERNEL = "kernel"
+    VIEW = "view"
+    ALLOCATION = "allocation"
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A result with memory of its own."""
+
+    layout: TensorLayout
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A result over the memory of the first argument, ``offset`` elements into its storage."""
+
+    layout: TensorLayout
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A result that is the ``index``-th tensor among the arguments."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A result that is no tensor."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """An argument that the operator gives another layout, as ``t_()`` and ``out=`` do.
+
+    Attributes
+    ----------
+    index
+        Which of the argument tensors.
+    layout
+        Its layout afterwards.
+    offset
+        How many elements it moves on in its storage.
+    """
+
+    index: int
+    layout: TensorLayout
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPlan:
+    """How to carry out one kind of call.
+
+    Attributes
+    ----------
+    reads, writes
+        Indices of the argument tensors that are read and changed.
+    reshaped
+        The arguments that get another layout.
+    made
+        Indices of the results that get memory of their own.
+    container
+        ``list`` or ``tuple`` if the operator returns several results, else None.
+    """
+
+    effect: Effect
+    results: tuple[New | View | Same | Plain, ...]
+    made: tuple[int, ...]
+    container: type | None
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    reshaped: tuple[Reshaped, ...]
+    work: KernelWork | None
+
+
+_plans: dict[Hashable, ExecutionPlan] = {}
+
+
+def plan_for(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+    key: Hashable,
+) -> ExecutionPlan:
+    """Return the plan known under ``key``, or work it out."""
+    plan = _plans.get(key)
+    if plan is None:
+        # All at once: to know which were used last would cost more than to make them again.
+        if len(_plans) >= _N_PLANS_KEPT:
+            _plans.clear()
+        plan = _plans[key] = _work_out(func, args, kwargs, tensors)
+    return plan
+
+
+def _work_out(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+) -> ExecutionPlan:
+    trial = try_out(func, args, kwargs)
+    stand_ins, out = trial.stand_ins, trial.out
+    is_several = isinstance(out, (list, tuple))
+    # Backwards, so that of a tensor that is given twice the first place counts.
+    index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
+    is_view = _returns_view(func)
+    outs = list(out) if is_several else [out]
+    results = tuple(_result(func, item, index_of, is_view=is_view) for item in outs)
+    writes = _changed(func, args, kwargs, tensors)
+    reads = _read(func, tensors, writes)
+    effect = _effect(func, results, writes)
+    if effect is Effect.KERNEL:
+        for i in writes:
+            check_written(tensors[i].layout_key)
+    reshaped = _reshaped(tensors, writes, stand_ins)
+    layout_after = {item.index: item.layout for item in reshaped}
+    layouts = (
+        [tensors[i].layout_key for i in reads],
+        [layout_after.get(i, tensors[i].layout_key) for i in writes]
+        + [item.layout for item in results if isinstance(item, New)],
+    )
+    work = None
+    if effect is Effect.KERNEL:
+        work = work_of(func, trial.args, trial.kwargs, out, layouts)
+    container = type(out) if is_several else None
+    made = tuple(i for i, item in enumerate(results) if isinstance(item, New))
+    return ExecutionPlan(effect, results, made, container, reads, writes, reshaped, work)
+
+
+def _reshaped(
+    tensors: list[VirtualTensor], writes: tuple[int, ...], stand_ins: dict[int, torch.Tensor]
+) -> tuple[Reshaped, ...]:
+    found = []
+    for index in writes:
+        stand_in = stand_ins[id(tensors[index])]
+        after = layout_of(stand_in)
+        if after is not tensors[index].layout_key:
+            found.append(Reshaped(index, after, int(stand_in.storage_offset())))
+    return tuple(found)
+
+
+def _result(
+    func: Any,
+    item: Any,
+    index_of: dict[int, int],
+    *,
+    is_view: bool,
+) -> New | View | Same | Plain:
+    if not isinstance(item, torch.Tensor):
+        return Plain(item)
+    if id(item) in index_of:
+        return Same(index_of[id(item)])
+    if item.layout is not torch.strided:
+        raise not_modelled(func)
+    if is_view:
+        return View(layout_of(item), int(item.storage_offset()))
+    return New(layout_of(item))
+
+
+def _returns_view(func: Any) -> bool:
+    aliases = [result.alias_info for result in func._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in aliases)
+
+
+def _changed(
+    func: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    tensors: list[VirtualTensor],
+) -> tuple[int, ...]:
+    changed: set[int] = set()
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        given = kwargs.get(argument.name, args[position] if position < len(args) else None)
+        items = given if isinstance(given, (list, tuple)) else [given]
+        changed.update(id(item) for item in items)
+    return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
+
+
+def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
+    name = operator_name(func)
+    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
+    skipped = set(writes) if only_written else set()
+    if name in SHAPED_LIKE:
+        skipped.add(0)
+    return tuple(i for i in range(len(tensors)) if i not in skipped)
+
+
+def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
+    if func in ALLOCATING:
+        return Effect.ALLOCATION
+    # What changes a tensor's shape alone, as t_() does, launches nothing.
+    if torch.Tag.inplace_view in func.tags:
+        return Effect.VIEW
+    if not writes and all(isinstance(item, (View, Same)) for item in results):
+        return Effect.VIEW
+    return Effect.KERNEL

@@ -1,0 +1,187 @@
+"""The memory of virtual tensors as PyTorch shows it: ``Tensor.untyped_storage()``."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+import torch
+
+from gpulab.errors import NotModelledError
+from gpulab.virtual._streams import index_of
+from gpulab.virtual.dispatch._copies import copy_in, is_pinned, known_by_size
+from gpulab.virtual.simulator import active
+from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, cuda_device, layout, wrap
+
+
+class VirtualStorage(torch.UntypedStorage):
+    """The memory of virtual tensors as PyTorch shows it: where it lies, how long, how to read it.
+
+    What changes it is refused: tensors do that.
+
+    Attributes
+    ----------
+    block
+        The memory on the device.
+    """
+
+    block: Storage
+    _is_untyped: bool
+
+    def __new__(cls, block: Storage, *, is_untyped: bool = False) -> Self:
+        """Make the object that stands for ``block``; to C++ it is empty host memory."""
+        made = super().__new__(cls, 0)  # type: ignore[call-arg] # object's in the stub
+        made.block = block
+        made._is_untyped = is_untyped
+        _storages[block.identity] = made
+        return made
+
+    device = property(lambda self: cuda_device(self.block.gpu.index))
+
+    def nbytes(self) -> int:
+        """Return its length in bytes."""
+        return self.block.values.size_bytes
+
+    size = __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        """Return its address in the virtual device's memory; 0 if it is empty."""
+        return self.block.address if self.nbytes() else 0
+
+    def is_shared(self) -> bool:
+        """Return True, as PyTorch does for all CUDA memory."""
+        return True
+
+    def is_pinned(self, device: object = None) -> bool:  # noqa: ARG002 # torch's signature
+        """Return False: only host memory can be pinned."""
+        return False
+
+    def cpu(self) -> Any:
+        """Copy it to the host, which waits for the device.
+
+        Raises
+        ------
+        NoValuesError
+            If its values are not computed.
+        """
+        return _whole(self.block).cpu().untyped_storage()
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Any:
+        """Copy it to the host or to another virtual GPU, unless it is there already."""
+        target = torch.device(device)
+        if target.type == "cpu":
+            return self.cpu()
+        if target.type == "cuda" and index_of(target, active()) == self.block.gpu.index:
+            return self
+        return self.cpu().to(device=target, non_blocking=non_blocking)
+
+    def tolist(self) -> Any:
+        """Copy its bytes to the host, as a list."""
+        return self.cpu().tolist()
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.cpu()[place]
+
+    def __repr__(self) -> str:
+        note = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+        if not self.block.values.known:
+            return f"...\n{note}"
+        return "\n ".join([" ", *map(str, self.tolist())])[2:] + f"\n{note}"
+
+    def view(self, tensor: VirtualTensor, place: TensorLayout, offset: int) -> None:
+        """Make ``tensor`` a view of this memory, ``offset`` elements in."""
+        if self._is_untyped:
+            self._is_untyped = False
+            n_elements = self.nbytes() // place.dtype.itemsize
+            whole = layout((n_elements,), (1,), place.dtype)
+            values = self.block.values
+            values.known = values.known and known_by_size(active(), whole)
+        tensor.become(wrap(place, self.block, offset, like=tensor))
+
+    def _write_file(self, *args: Any) -> None:
+        self.cpu()._write_file(*args)
+
+    def _set_from_file(self, *args: Any) -> None:
+        """Read the bytes that follow the tensors in files of the older format."""
+        on_host: Any = torch.UntypedStorage(self.nbytes())  # type: ignore[no-untyped-call] # torch's is untyped
+        on_host._set_from_file(*args)
+        fill(self.block, on_host)
+
+
+# PyTorch writes the name of a storage's class into the file.
+VirtualStorage.__name__ = "UntypedStorage"
+
+# One object for one memory while somebody holds it: PyTorch tells shared memory by it.
+_storages: WeakValueDictionary[int, VirtualStorage] = WeakValueDictionary()
+
+
+def _refuse(name: str) -> Callable[..., Any]:
+    def refused(*_args: object, **_kwargs: object) -> Any:
+        raise NotModelledError(
+            f"the virtual GPU has no model of torch.UntypedStorage.{name}; "
+            "work with the tensor, or with a copy of the storage on the CPU"
+        )
+
+    return refused
+
+
+for _name in ("__setitem__", "byteswap", "clone", "copy_", "fill_", "new", "resize_"):
+    setattr(VirtualStorage, _name, _refuse(_name))
+
+
+def fill(block: Storage, source: torch.UntypedStorage) -> None:
+    """Copy host bytes into the memory of a device, whatever their type."""
+    on_host = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
+    copy_in(_whole(block), on_host, pinned=is_pinned(on_host), non_blocking=False)
+
+
+def _whole(block: Storage) -> VirtualTensor:
+    return wrap(layout((block.values.size_bytes,), (1,), torch.uint8), block)
+
+
+def storage_of(tensor: VirtualTensor) -> VirtualStorage:
+    """Return the storage of a tensor: one object while anybody holds it."""
+    active()
+    block = tensor.storage_block
+    return _storages.get(block.identity) or VirtualStorage(block)
+
+
+def set_to(
+    tensor: VirtualTensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> VirtualTensor:
+    """Make a tensor a view of other memory, as ``Tensor.set_`` does."""
+    machine = active()
+    if isinstance(source, VirtualTensor) and size is None:
+        whole = wrap(source.layout_key, source.storage_block, source.offset, like=tensor)
+        tensor.become(whole)
+        return tensor
+    if source is None:
+        gpu = tensor.storage_block.gpu
+        source, size = VirtualStorage(Storage(machine, gpu, 0, known=True)), (0,)
+    storage = source.untyped_storage() if isinstance(source, torch.Tensor) else source.untyped()
+    if not isinstance(storage, VirtualStorage):
+        raise RuntimeError(  # noqa: TRY004 # as PyTorch
+            f'Attempted to set the storage of a tensor on device "{tensor.device}" to a storage '
+            f'on different device "{storage.device}".  This is no longer allowed; the devices '
+            "must match."
+        )
+    sizes = (storage.nbytes() // tensor.dtype.itemsize,) if size is None else tuple(size)
+    strides = _dense(sizes) if stride is None else tuple(stride)
+    storage.view(tensor, layout(sizes, strides, tensor.dtype), storage_offset)
+    return tensor
+
+
+def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
+
+
+# Here and not in the class, because they need copies, and copies need the class.
+for _name, _method in {
+    "untyped_storage": storage_of,
+    "set_": set_to,  # C++ would take the storage for the host memory that it is to it
+}.items():
+    setattr(VirtualTensor, _name, _method)

@@ -1,0 +1,459 @@
+"""What coordinates are made of: logarithms of sizes, and how these are aligned.
+
+Coordinates of calls that work along rows: softmax, norms, scans, sorts, sums and transforms.
+
+Coordinates of layers: images, tables, losses, convolutions, attention and lists of tensors.
+
+Where a call lies on the surface of measured efficiencies: its coordinates, by operator.
+
+A coordinate is a number that is near that of calls whose kernels work alike (most are logarithms
+of sizes), or a word, which is the same or another.
+"""
+
+from collections.abc import Callable
+from math import ceil, log2, prod
+
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._reduction_launch import launch_of
+from gpulab.virtual.simulator.costs import Coordinate, SurfacePoint
+from gpulab.virtual.tensors import TensorLayout
+
+Coordinates = tuple[Coordinate, ...]
+Finder = Callable[[OperatorCall], Coordinates]
+
+VECTOR = 4  # logarithm of the bytes of the widest load
+
+
+def log(n: float) -> float:
+    """Return the logarithm of a size to the base 2; 0 of what is empty."""
+    return log2(max(n, 1))
+
+
+def alignment(n_bytes: int, most: int = VECTOR) -> float:
+    """Return the logarithm of the largest power of two of bytes that divides a size."""
+    return float(min((n_bytes & -n_bytes).bit_length() - 1, most)) if n_bytes else float(most)
+
+
+def word(item: TensorLayout) -> str:
+    """Return the name of a tensor's type."""
+    return str(item.dtype).removeprefix("torch.")
+
+
+def _largest(items: list[TensorLayout]) -> TensorLayout:
+    return max(items, key=lambda item: item.n_elements)
+
+
+def source_of(call: OperatorCall) -> TensorLayout:
+    """Return the largest tensor that a call reads."""
+    return _largest(call.reads or call.writes)
+
+
+def result_of(call: OperatorCall) -> TensorLayout:
+    """Return the largest tensor that a call writes."""
+    return _largest(call.writes)
+
+
+_WARP_ROW = 1_024  # elements of a row that a warp keeps in registers
+_WARP_SORT, _BLOCK_SORT, _MANY_SEGMENTS = 32, 4_096, 128
+_LONGEST_PADDED = 13  # from 2**13 on rows are not filled up to a power of two
+_LARGEST_PRIME = 127  # factor of a length that is transformed directly, as recorded
+
+
+def _rows(call: OperatorCall, length: int) -> Coordinates:
+    """Rows and their length, twice over as they trade off, and how they are aligned."""
+    source = source_of(call)
+    rows = source.n_elements / max(1, length)
+    width = source.dtype.itemsize
+    steps = (log(rows) - log(length), alignment(length * width, 5))
+    return (log(rows), log(length), *steps, float(width))
+
+
+def _last(call: OperatorCall) -> int:
+    sizes = source_of(call).sizes
+    return sizes[-1] if sizes else 1
+
+
+def _along(call: OperatorCall) -> Coordinates:
+    return (*_rows(call, _last(call)), call.name, word(source_of(call)))
+
+
+def _softmax(call: OperatorCall) -> Coordinates:
+    length = _last(call)
+    return (
+        *_along(call),
+        log(ceil(length / _WARP_ROW)) if length > _WARP_ROW else _padding(length),
+    )
+
+
+def _padding(n: int) -> float:
+    """Return how much of the next power of two is used, as a small negative logarithm."""
+    return log(n) - ceil(log(n))
+
+
+def _norm(call: OperatorCall) -> Coordinates:
+    shape = call.args[1] if call.name in {"native_layer_norm", "_fused_rms_norm"} else call.args[2]
+    return (*_rows(call, prod(shape)), call.name, word(source_of(call)))
+
+
+def _scan(call: OperatorCall) -> Coordinates:
+    length = _last(call)
+    rows = source_of(call).n_elements // max(1, length)
+    return (
+        *_rows(call, length),
+        "one" if rows == 1 else "many",
+        float(ceil(log(rows)) - ceil(log(length))),
+    )
+
+
+def _sort(call: OperatorCall) -> Coordinates:
+    length = _last(call)
+    rows = source_of(call).n_elements // max(1, length)
+    padded = float(min(ceil(log(length)), _LONGEST_PADDED))
+    return (*_rows(call, length), _sorter(rows, length), padded)
+
+
+def _sorter(rows: int, length: int) -> str:
+    """Return who sorts: PyTorch has a warp or a block for a short row, and passes for others."""
+    if length <= _WARP_SORT:
+        return "warp"
+    if length <= _BLOCK_SORT:
+        return "block"
+    if rows == 1:
+        return "all"
+    return "segments" if rows < _MANY_SEGMENTS else "each"
+
+
+def _topk(call: OperatorCall) -> Coordinates:
+    return (*_rows(call, _last(call)), float(call.args[1]))
+
+
+def _fourier(call: OperatorCall) -> Coordinates:
+    """Lengths with a large prime factor take other algorithms."""
+    length = _last(call)
+    largest, twos, rest = _factors(length)
+    whole = "whole" if call.name != "_fft_r2c" or not call.args[3] else "half"
+    return (
+        *_rows(call, length)[:3],
+        log(largest),
+        float(twos),
+        log(rest),
+        "chirp" if largest > _LARGEST_PRIME else "direct",
+        whole,
+    )
+
+
+def _factors(n: int) -> tuple[int, int, int]:
+    """Return the largest prime factor, the exponent of two, and the odd part."""
+    twos = (n & -n).bit_length() - 1
+    rest = odd = n >> twos
+    largest, factor = (2 if twos else 1), 3
+    while factor * factor <= rest:
+        while rest % factor == 0:
+            largest, rest = factor, rest // factor
+        factor += 2
+    return max(largest, rest), twos, odd
+
+
+def _factorization(call: OperatorCall) -> Coordinates:
+    sizes = result_of(call).sizes
+    return (log(sizes[-1] if sizes else 1), log(prod(sizes[:-2])), call.name)
+
+
+def _reduction(call: OperatorCall) -> Coordinates:
+    """How the reduction is launched, which is what its speed hangs on."""
+    source = source_of(call)
+    launch = launch_of(call, source)
+    return (
+        log(launch.n_results),
+        log(launch.length),
+        log(launch.n_blocks),
+        log(launch.n_per_thread),
+        log(launch.n_sharing),
+        log(launch.width),
+        "along" if launch.is_along else "across",
+        call.name,
+        word(source),
+        log(source.n_elements),
+    )
+
+
+ROW_FAMILIES: dict[str, tuple[str, Finder]] = {
+    "reduction": ("reduction", _reduction),
+    "first axis": ("reduction", _reduction),
+    "scan": ("scan", _scan),
+    "scan of one row": ("scan", _scan),
+    "row sort": ("sort", _sort),
+    "radix pass": ("sort", _sort),
+    "fourier": ("fourier", _fourier),
+    "factorization": ("factorization", _factorization),
+}
+_ROWWISE_NAMES: dict[tuple[str, Finder], tuple[str, ...]] = {
+    ("softmax", _softmax): ("_softmax", "_log_softmax"),
+    ("softmax backward", _softmax): ("_softmax_backward_data", "_log_softmax_backward_data"),
+    ("norm", _norm): ("native_layer_norm", "_fused_rms_norm"),
+    ("norm backward", _norm): ("native_layer_norm_backward",),
+    ("topk", _topk): ("topk",),
+}
+ROWS = {name: found for found, names in _ROWWISE_NAMES.items() for name in names}
+
+_FEW_CHANNELS_BYTES = 16
+_CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
+_QUERIES_PER_TILE = 128
+_TILE = 128  # of a product; a usual one, whichever the library takes
+_N_SMS = 132  # of the GPU that was measured: what its last wave of tiles leaves idle
+
+
+def _channels(call: OperatorCall) -> Coordinates:
+    x = call.reads[0] if call.name != "native_batch_norm_backward" else call.reads[1]
+    sizes = (*x.sizes, 1, 1)
+    area = prod(x.sizes[2:])
+    width = x.dtype.itemsize
+    sides = (log(sizes[0]), log(sizes[1]), log(area), alignment(area * width))
+    return (*sides, log(x.n_elements), word(x))
+
+
+def _groups(call: OperatorCall) -> Coordinates:
+    x = call.reads[0]
+    n_groups = max(1, call.args[3]) * call.args[6]
+    area = prod(x.sizes[2:])
+    width = x.dtype.itemsize
+    sides = (log(n_groups), log(x.n_elements / n_groups), log(area), alignment(area * width))
+    return (*sides, log(x.n_elements), word(x))
+
+
+def _images(call: OperatorCall) -> Coordinates:
+    x, out = source_of(call), result_of(call)
+    side = x.sizes[-1] if x.sizes else 1
+    width = x.dtype.itemsize
+    return (
+        log(out.n_elements),
+        log(side),
+        log(prod(x.sizes[:2])),
+        alignment(side * width),
+        call.name,
+        float(width),
+    )
+
+
+def _table(call: OperatorCall) -> Coordinates:
+    out = result_of(call)
+    row = out.sizes[-1] if out.sizes else 1
+    rows = out.n_elements / max(1, row)
+    width = out.dtype.itemsize
+    sides = (alignment(row * width), alignment(row * width * int(max(rows, 1))), float(width))
+    return (log(rows), log(row), log(out.n_elements), *sides)
+
+
+def _scattered(call: OperatorCall) -> Coordinates:
+    source = source_of(call)
+    row = source.sizes[-1] if source.sizes else 1
+    return (log(source.n_elements / max(1, row)), log(row), word(result_of(call)), call.name)
+
+
+def _gradient_of_table(call: OperatorCall) -> Coordinates:
+    given, index = call.reads[0], call.reads[-1]
+    row = given.sizes[-1] if given.sizes else 1
+    return (
+        log(index.n_elements),
+        log(row),
+        alignment(row * given.dtype.itemsize),
+        word(given),
+    )
+
+
+def _likelihood(call: OperatorCall) -> Coordinates:
+    scores = source_of(call) if call.name == "nll_loss_forward" else result_of(call)
+    classes = scores.sizes[-1] if scores.sizes else 1
+    return (log(scores.n_elements / max(1, classes)), log(classes))
+
+
+def _convolution(call: OperatorCall) -> Coordinates:
+    x, weight = call.reads[0], call.reads[1]
+    return _convolved(call, x, weight, result_of(call), call.args[3])
+
+
+def _convolution_backward(call: OperatorCall) -> Coordinates:
+    out, x, weight = call.reads[:3]
+    wanted = "".join(str(int(bool(item))) for item in call.args[10][:2])
+    return (*_convolved(call, x, weight, out, call.args[4]), wanted)
+
+
+def _convolved(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, stride: object
+) -> Coordinates:
+    """Sizes as of a product and as of images; what cuDNN can load in vectors; the layout."""
+    width = x.dtype.itemsize
+    n_in, n_out = x.sizes[1], out.sizes[1]
+    taps = prod(weight.sizes[2:])
+    step = stride[0] if isinstance(stride, (list, tuple)) and stride else 1
+    area = prod(out.sizes[2:])
+    sides = (alignment(n_in * width), alignment(n_out * width))
+    layout = "channels" if x.strides[1] == 1 else "planes"
+    fit = "aligned" if min(sides) == VECTOR else "not"
+    return (
+        log(x.sizes[0]),
+        log(n_in),
+        log(n_out),
+        log(area),
+        log(taps),
+        float(step),
+        *sides,
+        min(sides),
+        layout,
+        call.arithmetic,
+        "1" if taps == 1 else "more",
+        "few" if n_in * width <= _FEW_CHANNELS_BYTES else "many",
+        f"{fit} {layout} {call.arithmetic}",
+        log(x.sizes[0] * area),
+        log(n_in * taps),
+    )
+
+
+def product(call: OperatorCall) -> Coordinates:
+    """Return the sizes of a product of matrices, how rows are aligned, and how it fills waves."""
+    a, b = call.reads[-2:]
+    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
+    batch = prod(a.sizes[:-2])
+    width = a.dtype.itemsize
+    sides = (log(m), log(n), log(k), log(batch))
+    aligned = (alignment(k * width, 4), alignment(n * width, 4), alignment(m * width, 4))
+    is_transposed = "rows" if b.strides[-1] == 1 else "columns"
+    n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
+    waves = n_tiles / _N_SMS
+    idle = log(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
+    words = (is_transposed, call.name)
+    return (*sides, *aligned, min(aligned[:2]), log(batch * m * n), *words, log(n_tiles), idle)
+
+
+def _attention(call: OperatorCall) -> Coordinates:
+    offset = 1 if call.name.endswith("backward") else 0
+    query, keys = call.reads[offset], call.reads[offset + 1]
+    batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
+    is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
+    return (
+        log(batch),
+        log(length),
+        log(keys.sizes[-2]),
+        log(depth),
+        log(batch * ceil(length / _QUERIES_PER_TILE)),
+        "causal" if is_causal else "full",
+        call.arithmetic,
+    )
+
+
+def foreach(call: OperatorCall) -> Coordinates:
+    """Return how many tensors there are, how large, how many chunks, and the operator."""
+    lists = [item for item in call.args if isinstance(item, (list, tuple)) and item]
+    lists = [items for items in lists if hasattr(items[0], "numel")]
+    first = lists[0] if lists else []
+    n = sum(item.numel() for item in first)
+    mean = n / max(1, len(first))
+    inner = ("in place" if call.is_in_place else "", call.name, float(len(lists)))
+    return (log(len(first)), log(mean), log(ceil(mean / _CHUNK) * len(first)), *inner)
+
+
+_NAMES: dict[tuple[str, Finder], tuple[str, ...]] = {
+    ("batch norm", _channels): ("native_batch_norm",),
+    ("batch norm backward", _channels): ("native_batch_norm_backward",),
+    ("group norm", _groups): ("native_group_norm",),
+    ("embedding", _table): ("embedding",),
+    ("index_select", _table): ("index_select",),
+    ("gather", _table): ("gather",),
+    ("scatter", _scattered): ("scatter_add",),
+    ("embedding backward", _gradient_of_table): ("embedding_dense_backward",),
+    ("likelihood", _likelihood): ("nll_loss_forward",),
+    ("likelihood backward", _likelihood): ("nll_loss_backward",),
+    ("images", _images): (
+        *("max_pool2d_with_indices", "avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d"),
+    ),
+    ("convolution", _convolution): ("convolution",),
+    ("convolution backward", _convolution_backward): ("convolution_backward",),
+    ("attention", _attention): ("_scaled_dot_product_flash_attention_for_cpu",),
+    ("attention backward", _attention): ("_scaled_dot_product_flash_attention_for_cpu_backward",),
+    ("foreach", foreach): ("_fused_adam", "_fused_adamw"),
+}
+LAYER_PLACES = {name: found for found, names in _NAMES.items() for name in names}
+
+_DEPTHWISE = frozenset({"depthwise", "depthwise in halves"})
+
+
+def place_of(call: OperatorCall, family: str) -> SurfacePoint | None:
+    """Return the place of a call among those measured, or None if nothing like it was.
+
+    Parameters
+    ----------
+    family
+        That of the call's last kernel, which decides where no name does.
+    """
+    found = _finder(call, family)
+    if found is None or not call.writes:
+        return None
+    surface, coordinates = found
+    if family in _DEPTHWISE:
+        surface = surface.replace("convolution", "depthwise")
+    return SurfacePoint(surface, coordinates(call))
+
+
+def _finder(call: OperatorCall, family: str) -> tuple[str, Finder] | None:
+    if call.name in _NAMED:
+        return _NAMED[call.name]
+    if call.name.startswith("_foreach"):
+        return "foreach", foreach
+    if call.name in _PRODUCTS:
+        return _KIND_OF[call.arithmetic], product
+    return _BY_FAMILY.get(family)
+
+
+def _elements(call: OperatorCall) -> Coordinates:
+    """Elements, the bytes of each that are read and written, and the operator."""
+    out = result_of(call)
+    n = max(1, out.n_elements)
+    read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
+    written = sum(item.size_bytes for item in call.writes) / n
+    return (log(n), read, written, call.name, word(out), "in place" if call.is_in_place else "")
+
+
+def _broadcast(call: OperatorCall) -> Coordinates:
+    out = result_of(call)
+    row = out.sizes[-1] if out.sizes else 1
+    width = out.dtype.itemsize
+    return (log(out.n_elements), log(row), alignment(row * width), float(width), call.name)
+
+
+def _strided(call: OperatorCall) -> Coordinates:
+    """Elements, and how many lie side by side in what is read and in what is written."""
+    out, source = result_of(call), source_of(call)
+    inner = [n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1]
+    length = inner[0] if inner else 1
+    row = out.sizes[-1] if out.sizes else 1
+    width = out.dtype.itemsize
+    sides = (alignment(length * width), alignment(row * width))
+    return (log(out.n_elements), log(length) - log(row), *sides, float(width))
+
+
+def _concatenation(call: OperatorCall) -> Coordinates:
+    out, parts = result_of(call), max(1, len(call.reads))
+    row = max(item.sizes[-1] if item.sizes else 1 for item in call.reads) if call.reads else 1
+    width = out.dtype.itemsize
+    sides = (log(parts), alignment(row * width, 5), float(width))
+    return (log(out.n_elements), log(row), *sides)
+
+
+_PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
+_KIND_OF = {
+    "float16": "half product",
+    "bfloat16": "half product",
+    "tf32": "tf32 product",
+    "float32": "single product",
+    "float64": "double product",
+}
+_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
+_BY_FAMILY: dict[str, tuple[str, Finder]] = {
+    **dict.fromkeys(_POINTWISE, ("elementwise", _elements)),
+    **{name: (name, _elements) for name in ("uniform", "normal", "dropout")},
+    "broadcast": ("broadcast", _broadcast),
+    "strided": ("strided", _strided),
+    "concatenation": ("concatenation", _concatenation),
+    **ROW_FAMILIES,
+}
+_NAMED = ROWS | LAYER_PLACES

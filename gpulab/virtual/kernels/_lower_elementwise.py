@@ -1,0 +1,242 @@
+"""Which kernels CUDA runs for an operator of PyTorch, and what each of them must do.
+
+What an operator does on the device was read off the driver's records of an H200 with torch 2.11.
+An operator that is not named here is taken for one kernel over its elements.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, prod
+
+from gpulab.virtual.kernels._coordinates import place_of
+from gpulab.virtual.kernels._lower_layers import LAYERS, foreach
+from gpulab.virtual.kernels._lower_products import PRODUCTS
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._reduction_launch import quickest, takes_last
+from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
+
+Recipe = Callable[[OperatorCall], KernelWork]
+
+_SMALLEST_SHARED = 1 << 17  # elements from which blocks share one result, and count themselves
+_LONGEST_BLOCK_SORT = 4_096
+_KEY_BITS_PER_PASS = 8
+_N_TOPK_OTHERS = 7
+
+
+def work_of(call: OperatorCall) -> KernelWork:
+    """Return what the kernels of a call must do."""
+    recipe = _RECIPES.get(call.name)
+    if recipe is None and call.name.startswith("_foreach"):
+        recipe = foreach
+    work = (recipe or _elementwise)(call)
+    place = place_of(call, work.family)
+    # What was measured is the whole call, so all of its kernels take the same correction.
+    before = tuple(replace(step, place=place) for step in work.before)
+    return replace(work, before=before, place=place)
+
+
+def _elementwise(call: OperatorCall) -> KernelWork:
+    family = _elementwise_family(call)
+    if call.n_out < call.n_in:
+        family = "other"
+    return call.work(family, flops=call.flops)
+
+
+def _elementwise_family(call: OperatorCall) -> str:
+    result = max(call.writes, key=lambda item: item.n_elements, default=None)
+    if result is None:
+        return "elementwise"
+    # Single numbers are arguments of the kernel, or cost nothing.
+    large = [item for item in call.reads if item.n_elements > 1]
+    if any(item.n_elements == result.n_elements and _is_strided(item, result) for item in large):
+        return "strided"
+    if any(_is_repeated(item, result) for item in large):
+        return "broadcast"
+    if any(_is_widened(item, result) for item in large):
+        return "cast"
+    return "elementwise"
+
+
+def _is_strided(item: TensorLayout, result: TensorLayout) -> bool:
+    """Tell whether neighbours in the result are not neighbours in what is read."""
+    return quickest(item) != quickest(result) and len(item.sizes) == len(result.sizes)
+
+
+def _is_repeated(item: TensorLayout, result: TensorLayout) -> bool:
+    is_dense = item.size_bytes == item.n_elements * item.dtype.itemsize == item.span_bytes
+    return item.n_elements != result.n_elements or not is_dense
+
+
+def _is_widened(item: TensorLayout, result: TensorLayout) -> bool:
+    return item.dtype.itemsize < result.dtype.itemsize and item.dtype.is_floating_point
+
+
+def _masked_fill(call: OperatorCall) -> KernelWork:
+    """Copy first, then fill in place."""
+    copy = call.step("copy", reads=True, writes=True, name="copy")
+    return call.work("elementwise", before=(copy,))
+
+
+def _reduction(call: OperatorCall) -> KernelWork:
+    """Launch one kernel; where blocks share a result, they count themselves, from 0."""
+    if not call.reads:
+        return _elementwise(call)
+    source = max(call.reads, key=lambda item: item.n_elements)
+    family = "reduction" if takes_last(call, source) else "first axis"
+    length = call.n_in // max(1, call.n_out)
+    is_shared = call.n_in >= _SMALLEST_SHARED and (
+        family == "first axis" or call.n_out < call.n_in // _SMALLEST_SHARED
+    )
+    before = (call.step("memset", name="memset"),) if is_shared and length > 1 else ()
+    return call.work(family, n_elements=call.n_in, before=before)
+
+
+def _length(call: OperatorCall) -> int:
+    """Return how long the rows are along which the operator works."""
+    position = 2 if call.name in {"topk", "kthvalue"} else 1  # how many come before the dimension
+    sizes = call.reads[0].sizes or (1,)
+    dim = call.kwargs.get("dim", call.args[position] if len(call.args) > position else -1)
+    return max(1, int(sizes[dim if isinstance(dim, int) else -1]))
+
+
+def _scan(call: OperatorCall) -> KernelWork:
+    is_one_row = _length(call) == call.n_in
+    return call.work("scan of one row" if is_one_row else "scan")
+
+
+def _sort(call: OperatorCall) -> KernelWork:
+    """Sort short rows by a block each, all else digit by digit."""
+    rows = call.n_in // _length(call)
+    if rows > 1 and _length(call) <= _LONGEST_BLOCK_SORT:
+        before = (
+            call.step("copy", reads=True, host_ns=3_000, name="copy"),
+            call.step("elementwise", n_elements=_length(call), host_ns=3_000, name="arange"),
+            call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_000, name="copy"),
+            call.step("copy", scratch_bytes=16 * call.n_in, host_ns=3_000, name="copy"),
+        )
+        return call.work("row sort", reads=False, before=before)
+    return _radix_sort(call)
+
+
+def _radix_sort(call: OperatorCall) -> KernelWork:
+    width = call.reads[0].dtype.itemsize
+    n_passes = width * 8 // _KEY_BITS_PER_PASS
+    once = 2 * call.n_in * (width + 8)
+    reset = call.step("memset", host_ns=3_300, name="memset")
+    turn = call.step("radix pass", scratch_bytes=once, name="radix sort pass")
+    before = (
+        call.step("copy", reads=True, writes=True, host_ns=7_000, name="copy"),
+        call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_300, name="indices"),
+        *(reset, reset),
+        call.step("histogram", reads=True, name="radix sort histogram"),
+        call.step("small step", name="radix sort sum"),
+        *([reset, turn] * (n_passes - 1)),
+        reset,
+    )
+    return call.work("radix pass", reads=False, scratch_bytes=once // 2, before=before)
+
+
+def _topk(call: OperatorCall) -> KernelWork:
+    """Search for the k-th value, a pass for each byte; then gather and sort what lies above."""
+    counts = call.step("digit counts", n_elements=call.n_in, reads=True, name="digit counts")
+    small = call.step("digit sums", name="digit sums")
+    more = call.step("digit sums within k", n_elements=call.n_in, name="counts within k")
+    others = [call.step("short sort", name="short sort")] * _N_TOPK_OTHERS
+    n_passes = call.reads[0].dtype.itemsize
+    return call.work(
+        "digit counts",
+        n_elements=call.n_in,
+        before=(*([counts, small, more] * n_passes), *others),
+    )
+
+
+def _fourier(call: OperatorCall) -> KernelWork:
+    """Transform; of real input only half is computed, and the other half copied if wanted."""
+    is_whole = call.name == "_fft_r2c" and len(call.args) > 3 and not call.args[3]  # noqa: PLR2004 # onesided
+    before: tuple[KernelWork, ...] = ()
+    if is_whole:
+        before = (call.step("strided", n_elements=call.n_out, name="conjugate copy"),)
+    return call.work("fourier", before=before)
+
+
+def _factorization(call: OperatorCall) -> KernelWork:
+    """Go from column to column; up to 32 matrices of a batch do so at the same time."""
+    n = call.writes[0].sizes[-1] if call.writes and call.writes[0].sizes else 1
+    n_matrices = ceil(prod(call.writes[0].sizes[:-2]) / 32) if call.writes else 1
+    before = (
+        call.step("strided", reads=True, name="copy"),
+        *[call.step("memset", name="memset") for _ in range(3)],
+        call.step("strided", writes=True, host_ns=3_000, name="triangle"),
+    )
+    return call.work("factorization", n_steps=n * n_matrices, before=before)
+
+
+def _of(family: str) -> Recipe:
+    return lambda call: call.work(family)
+
+
+def _over_inputs(family: str) -> Recipe:
+    return lambda call: call.work(family, n_elements=call.n_in)
+
+
+def _created(call: OperatorCall) -> KernelWork:
+    return call.work("fill", host_ns=5_900)
+
+
+def _taken(family: str) -> Recipe:
+    """Read no more of a table than what arrives, or what the indices take."""
+
+    def recipe(call: OperatorCall) -> KernelWork:
+        touched = [item.size_bytes for item in call.writes]
+        touched += [item.size_bytes for item in call.reads if not item.dtype.is_floating_point]
+        return call.work(family, most_bytes=max(touched, default=0))
+
+    return recipe
+
+
+def _cat(call: OperatorCall) -> KernelWork:
+    return call.work("concatenation")
+
+
+def _copy(call: OperatorCall) -> KernelWork:
+    """Have the driver copy what keeps type and layout; a kernel does the rest."""
+    family = _elementwise_family(call)
+    is_plain = family == "elementwise" and len({item.dtype for item in call.reads}) <= 1
+    same = is_plain and all(item.dtype is call.writes[0].dtype for item in call.reads)
+    return call.work("copy" if same else family)
+
+
+_NAMES: dict[Recipe, tuple[str, ...]] = {
+    _reduction: (
+        *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "all", "any"),
+        *("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "logsumexp", "nansum"),
+        *("norm", "aminmax", "count_nonzero"),
+    ),
+    _scan: ("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"),
+    _sort: ("sort", "argsort", "msort", "kthvalue", "median", "nanmedian", "mode", "_unique2"),
+    _topk: ("topk",),
+    _fourier: ("_fft_r2c", "_fft_c2c", "_fft_c2r"),
+    _factorization: (
+        *("linalg_cholesky_ex", "cholesky", "linalg_lu_factor_ex", "linalg_inv_ex"),
+        *("_linalg_eigh", "_linalg_svd", "linalg_qr", "_linalg_solve_ex", "linalg_eig"),
+        *("_linalg_det", "_linalg_slogdet"),
+    ),
+    _masked_fill: ("masked_fill",),
+    _cat: ("cat", "stack"),
+    _copy: ("copy", "clone", "_to_copy"),
+    _of("fill"): ("fill", "zero"),
+    _created: ("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros"),
+    _of("error function"): ("gelu", "gelu_backward", "erf", "erfc", "mish", "digamma", "lgamma"),
+    _of("index"): ("arange", "linspace", "logspace"),
+    _of("uniform"): ("bernoulli", "uniform", "rand", "rand_like", "random", "randint", "randperm"),
+    _of("normal"): ("normal", "randn", "randn_like", "exponential", "geometric", "log_normal"),
+    _of("dropout"): ("native_dropout",),
+    _taken("rows"): ("embedding", "index_select"),
+    _taken("gather"): ("gather", "index", "take", "_unsafe_index"),
+    _over_inputs("atomic add"): (
+        *("scatter_add", "index_add", "index_put", "_index_put_impl", "scatter"),
+        *("embedding_dense_backward", "scatter_reduce", "index_copy"),
+    ),
+}
+_RECIPES = {name: recipe for recipe, names in _NAMES.items() for name in names} | LAYERS | PRODUCTS

@@ -1,0 +1,190 @@
+"""Which kernels CUDA runs for products of matrices, convolutions and attention."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, prod
+
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
+from gpulab.virtual.tensors import TensorLayout
+
+Recipe = Callable[[OperatorCall], KernelWork]
+
+HALVES = frozenset({"float16", "bfloat16"})
+_ALIGNED_BYTES = 16
+_LARGE_RESULT = 1 << 23  # elements from which on tiles are handed out one by one, by a counter
+_FEW_ROWS = 64
+_MANY_FILTERS = 128
+_QUERIES_PER_TILE = 128
+
+
+def _product(call: OperatorCall, family: str, product: MatmulShape) -> KernelWork:
+    n_out = product.batch * product.m * product.n
+    is_quick = call.arithmetic in HALVES | {"tf32"}
+    if min(product.m, product.n) == 1 and not is_quick:
+        # A matrix and a vector: every element of the matrix is used once.
+        return call.work(family, flops=call.flops or product.flops, n_elements=n_out * product.k)
+    before: tuple[KernelWork, ...] = ()
+    if is_quick and n_out >= _LARGE_RESULT:
+        before = (call.step("memset", name="memset", host_ns=400),)
+    elif family == "linear" and not is_quick and product.m <= _FEW_ROWS:
+        before = (call.step("small step", host_ns=1_200, name="bias"),) * 2
+    return call.work(
+        family, flops=call.flops or product.flops, n_elements=n_out, product=product, before=before
+    )
+
+
+def _mm(call: OperatorCall) -> KernelWork:
+    return _product(call, "gemm", _plain(call, "gemm"))
+
+
+def _addmm(call: OperatorCall) -> KernelWork:
+    return _product(call, "linear", _plain(call, "linear"))
+
+
+def _plain(call: OperatorCall, kind: str) -> MatmulShape:
+    a, b = call.reads[-2:]
+    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
+    is_aligned = _is_aligned(a) and _is_aligned(b)
+    return MatmulShape(prod(a.sizes[:-2]), m, n, k, kind, is_aligned)
+
+
+def _mv(call: OperatorCall) -> KernelWork:
+    a = max(call.reads, key=lambda item: item.n_elements)
+    k = a.sizes[-1] if a.sizes else 1
+    return _product(call, "gemm", MatmulShape(1, a.n_elements // max(1, k), 1, k))
+
+
+def _is_aligned(item: TensorLayout) -> bool:
+    width = item.dtype.itemsize
+    return all(step == 1 or step * width % _ALIGNED_BYTES == 0 for step in item.strides)
+
+
+def _convolution(call: OperatorCall) -> KernelWork:
+    x, weight, out = call.reads[0], call.reads[1], call.writes[0]
+    groups = call.args[8]
+    n_taps = prod(weight.sizes[2:])
+    if groups > 1 and weight.sizes[1] == 1:
+        return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
+    return _implicit(call, x, weight, out, groups)
+
+
+def _depthwise(call: OperatorCall) -> str:
+    return "depthwise in halves" if call.arithmetic in HALVES else "depthwise"
+
+
+def _implicit(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, groups: int
+) -> KernelWork:
+    """Multiply over the places of the filter; images in rows of channels are the matrix."""
+    n_taps = prod(weight.sizes[2:])
+    lane = _ALIGNED_BYTES // x.dtype.itemsize  # channels are filled up to 16 bytes
+    n_in = ceil(weight.sizes[1] / lane) * lane
+    m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
+    product = MatmulShape(groups, m, n, k, "conv")
+    before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
+    return call.work("conv", flops=call.flops, product=product, before=before)
+
+
+def _relayouts(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout
+) -> tuple[KernelWork, ...]:
+    """Rows of channels are what the kernels want; other images are copied there and back."""
+    if x.strides[1] == 1:
+        return (call.step("memset", name="memset", host_ns=400),)
+    steps = [_relayout(call, x), _relayout(call, weight)]
+    if call.arithmetic in HALVES or out.sizes[1] >= _MANY_FILTERS:
+        steps.append(_relayout(call, out))
+    return tuple(steps)
+
+
+def _relayout(call: OperatorCall, item: TensorLayout) -> KernelWork:
+    return call.step(
+        "relayout",
+        n_elements=item.n_elements,
+        scratch_bytes=2 * item.size_bytes,
+        name="relayout",
+    )
+
+
+def _convolution_backward(call: OperatorCall) -> KernelWork:
+    """For the images and for the weights one product each, with the same copies as forward."""
+    out, x, weight = call.reads[:3]
+    groups = call.args[9]
+    wanted = call.args[10]
+    n_taps = prod(weight.sizes[2:])
+    if groups > 1 and weight.sizes[1] == 1:
+        n = out.n_elements * n_taps
+        weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
+        more = (weights,) if wanted[1] else ()
+        return call.work(_depthwise(call), n_elements=n, flops=call.flops, before=more)
+    m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
+    for_images = MatmulShape(groups, x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv")
+    for_weights = MatmulShape(groups, n_in * n_taps, n_out, m, "weights")
+    steps = []
+    if x.strides[1] != 1 and n_taps > 1:
+        copied = (weight, out, x, x, out) if wanted[1] else (weight, out, x)
+        steps += [_relayout(call, item) for item in copied]
+    if wanted[1] and wanted[0]:
+        steps.append(call.step("conv", product=for_weights, host_ns=12_000, name="weights"))
+    product = for_images if wanted[0] else for_weights
+    return call.work("conv", flops=call.flops, product=product, before=tuple(steps))
+
+
+def _attention(call: OperatorCall) -> KernelWork:
+    query, keys = call.reads[0], call.reads[1]
+    product = _attention_product(query, keys, is_causal=_is_causal(call))
+    is_half = call.arithmetic in HALVES
+    before = (call.step("memset", name="memset", host_ns=400),) if is_half else ()
+    return call.work(
+        "attention",
+        flops=product.flops,
+        product=product,
+        before=before,
+        host_ns=None if is_half else 9_200,
+        name="scaled_dot_product_attention",
+    )
+
+
+def _is_causal(call: OperatorCall) -> bool:
+    """Find the flag among the arguments; the chance of dropout before it is a float."""
+    return any(item is True for item in (*call.args, *call.kwargs.values()))
+
+
+def _attention_product(query: TensorLayout, keys: TensorLayout, *, is_causal: bool) -> MatmulShape:
+    batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
+    n_seen = keys.sizes[-2]
+    if is_causal:
+        n_seen = (n_seen + _QUERIES_PER_TILE) // 2  # half of them, in blocks
+    # Two products: of the queries with the keys, and of the shares with the values.
+    return MatmulShape(batch, length, depth, 2 * n_seen, "attention")
+
+
+def _attention_backward(call: OperatorCall) -> KernelWork:
+    query, keys = call.reads[1], call.reads[2]
+    forward = _attention_product(query, keys, is_causal=_is_causal(call))
+    # Five products instead of two.
+    product = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
+    steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
+    if call.arithmetic in HALVES:
+        steps.append(call.step("memset", name="memset", host_ns=400))
+        steps.append(call.step("relayout", scratch_bytes=3 * query.size_bytes, name="convert"))
+    return call.work(
+        "attention backward",
+        flops=product.flops,
+        product=product,
+        before=tuple(steps),
+        name="scaled_dot_product_attention_backward",
+    )
+
+
+_NAMES: dict[Recipe, tuple[str, ...]] = {
+    _mm: ("mm", "bmm", "baddbmm"),
+    _addmm: ("addmm", "linear", "addbmm"),
+    _mv: ("mv", "dot", "addmv", "vdot"),
+    _convolution: ("convolution", "_convolution"),
+    _convolution_backward: ("convolution_backward",),
+    _attention: ("_scaled_dot_product_flash_attention_for_cpu",),
+    _attention_backward: ("_scaled_dot_product_flash_attention_for_cpu_backward",),
+}
+PRODUCTS = {name: recipe for recipe, names in _NAMES.items() for name in names}

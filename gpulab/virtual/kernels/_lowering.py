@@ -1,0 +1,89 @@
+"""From an operator of PyTorch to the work its kernels must do: families, arithmetic and FLOPs."""
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import flop_formulas, has_kernel
+from gpulab.virtual.kernels import _lower_elementwise as lower_elementwise
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
+
+# Operators whose arithmetic depends on whether TF32 is allowed.
+PRODUCTS = frozenset({"mm", "bmm", "baddbmm", "addmm", "addbmm", "addmv", "mv", "linear"})
+# Defined by others for the CPU only.
+_FUSED = {"aten::_fused_rms_norm"}
+_HALVES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+
+def operator_name(func: Any) -> str:
+    """Return the bare name of an operator: ``"add"`` for ``aten.add_.Tensor``."""
+    return str(func.overloadpacket.__name__).removesuffix("_")
+
+
+def work_of(
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+    layouts: tuple[list[TensorLayout], list[TensorLayout]],
+) -> KernelWork:
+    """Return what the kernels of ``func`` must do, from the layouts read and those written."""
+    reads, writes = layouts
+    name = operator_name(func)
+    found = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
+    dtype = found[0].dtype if found else torch.float32
+    arithmetic = _arithmetic(name, dtype)
+    flops = _flops(func, args, kwargs, out)
+    is_in_place = func.overloadpacket.__name__.endswith("_")
+    return lower_elementwise.work_of(
+        OperatorCall(name, args, kwargs, reads, writes, arithmetic, flops, is_in_place)
+    )
+
+
+def parts_used(func: Any, work: KernelWork) -> tuple[str, ...]:
+    """Return the parts of CUDA that the operator loads at its first use."""
+    if work.family in {"gemm", "linear"}:
+        return ("gemm16",) if work.arithmetic.endswith("16") else ("gemm",)
+    if work.family == "conv":
+        return ("conv",)
+    return ("random",) if is_random(func) else ()
+
+
+def tf32_allowed() -> bool:
+    """Tell whether products of matrices in single precision may use TF32."""
+    return bool(torch.backends.cuda.matmul.allow_tf32)
+
+
+@cache
+def is_composite(func: Any) -> bool:
+    """Tell whether the operator is defined by other operators only."""
+    if func.name() in _FUSED:
+        return False
+    try:
+        return bool(has_kernel(func.name(), "CompositeImplicitAutograd"))
+    except RuntimeError:  # the name is not in PyTorch's table, as that of aten::dim
+        return False
+
+
+@cache
+def is_random(func: Any) -> bool:
+    """Tell whether the operator draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+def _arithmetic(name: str, dtype: torch.dtype) -> str:
+    if dtype in _HALVES:
+        return _HALVES[dtype]
+    if dtype is torch.float64:
+        return "float64"
+    if "convolution" in name:
+        return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
+    return "tf32" if name in PRODUCTS and tf32_allowed() else "float32"
+
+
+def _flops(func: Any, args: Any, kwargs: Any, out: Any) -> int:
+    formula = flop_formulas.get(func.overloadpacket)
+    return int(formula(*args, **kwargs, out_val=out)) if formula is not None else 0

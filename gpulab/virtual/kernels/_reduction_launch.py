@@ -1,0 +1,130 @@
+"""How a reduction is launched: threads, blocks, and which of them share a result.
+
+Worked out from sizes as PyTorch does for CUDA, for a GPU with the multiprocessors of an H200.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.tensors import TensorLayout
+
+_MOST_THREADS, _WARP = 512, 32
+_VECTOR = 4  # elements of a load, or results of a thread
+_SHORTEST_VECTOR = 128
+_FEW, _MANY = 16, 256  # elements of a thread
+_N_THREADS_RESIDENT, _N_SMS = 2_048, 132
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a reduction is launched.
+
+    Attributes
+    ----------
+    n_results, length
+        Results, and elements that go into each.
+    n_blocks
+        Blocks of threads for all results, those that share one counted once.
+    n_sharing
+        Blocks that share one result.
+    n_per_thread
+        Elements that one thread adds up.
+    width
+        Threads of a block that stand side by side.
+    is_along
+        Whether neighbours in memory go into the same result.
+    """
+
+    n_results: int
+    length: int
+    n_blocks: int
+    n_sharing: int
+    n_per_thread: int
+    width: int
+    is_along: bool
+
+
+def launch_of(call: OperatorCall, source: TensorLayout) -> Launch:
+    """Return how the reduction of a tensor is launched."""
+    n_results = max(1, call.n_out)
+    length = max(1, source.n_elements // n_results)
+    is_along = takes_last(call, source)
+    inner, outer = (length, n_results) if is_along else (n_results, length)
+    per_result = 1
+    if is_along and n_results == 1 and inner > _SHORTEST_VECTOR:
+        inner //= _VECTOR
+    elif not is_along:
+        per_result = _common_vector(_inner_results(source))
+        inner //= per_result
+    threads = _MOST_THREADS // per_result
+    width, height = _block(inner, outer, threads)
+    n_lanes = width if is_along else 1
+    n_per_thread = ceil(length / n_lanes)
+    results_of_block = 1 if is_along else width * per_result
+    n_sharing = 1
+    if n_per_thread >= height * _FEW or n_per_thread >= _MANY:
+        n_per_thread = ceil(n_per_thread / height)
+        n_blocks = ceil(n_results / results_of_block)
+        most = _N_SMS * (_N_THREADS_RESIDENT // (width * height))
+        if n_per_thread >= _MANY and n_blocks <= most:
+            wanted = min(ceil(most / n_blocks), ceil(n_per_thread / _FEW))
+            n_sharing = max(wanted, ceil(n_per_thread / _MANY))
+            n_per_thread = ceil(n_per_thread / n_sharing)
+    else:
+        n_blocks = ceil(n_results / (results_of_block * height))
+    return Launch(n_results, length, n_blocks, n_sharing, n_per_thread, width, is_along)
+
+
+def _block(inner: int, outer: int, most: int) -> tuple[int, int]:
+    """Return width and height of a block: powers of two, at first no wider than a warp."""
+    across, down = (min(1 << (max(n, 1).bit_length() - 1), most) for n in (inner, outer))
+    height = min(down, most // min(across, _WARP))
+    return min(across, most // height), height
+
+
+def _common_vector(n: int) -> int:
+    vector = _VECTOR
+    while n % vector:
+        vector //= 2
+    return vector
+
+
+def _inner_results(source: TensorLayout) -> int:
+    """Return how many neighbours lie side by side, each for a result of its own."""
+    return next((n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1), 1)
+
+
+def takes_last(call: OperatorCall, source: TensorLayout) -> bool:
+    """Tell whether the reduced dimensions include that in which neighbours lie.
+
+    Parameters
+    ----------
+    source
+        The tensor that is reduced.
+    """
+    dims = _dims(call, source)
+    return not dims or quickest(source) in dims
+
+
+def quickest(item: TensorLayout) -> int:
+    """Return the dimension in which neighbours lie side by side.
+
+    Parameters
+    ----------
+    item
+        Sizes and strides of a tensor.
+    """
+    steps = zip(item.sizes, item.strides, strict=True)
+    found = [(step, place) for place, (n, step) in enumerate(steps) if n > 1 and step]
+    return min(found)[1] if found else 0
+
+
+def _dims(call: OperatorCall, source: TensorLayout) -> list[int]:
+    position = 2 if call.name == "linalg_vector_norm" else 1
+    given = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
+    if isinstance(given, bool) or given is None:
+        return []
+    items = given if isinstance(given, (list, tuple)) else [given]
+    n_dims = max(1, len(source.sizes))
+    return [item % n_dims for item in items if isinstance(item, int)]

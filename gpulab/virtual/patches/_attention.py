@@ -1,0 +1,100 @@
+"""Attention in one kernel, as CUDA has it; PyTorch itself would take it apart for virtual tensors.
+
+PyTorch's own choice of the kernel looks for CUDA's tensors. Here the operator with which CPUs
+attend in one step stands for CUDA's: it has the same results, gradients and values, and the
+model of costs prices it like the kernel that CUDA would choose for its type.
+"""
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from gpulab.torch_private import C
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor
+
+aten = torch.ops.aten
+
+_N_DIMS = 4
+_TYPES = {torch.float16, torch.bfloat16, torch.float32}
+_LONGEST_DEPTH = 256
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of ``scaled_dot_product_attention``.
+
+    Parameters
+    ----------
+    machine
+        The virtual machine; the choice does not depend on its GPU.
+    """
+    del machine
+    original = C._nn.scaled_dot_product_attention
+
+    def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 # torch's signature
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,  # noqa: FBT001, FBT002 # torch's signature
+        scale: float | None = None,
+        enable_gqa: bool = False,  # noqa: FBT001, FBT002 # torch's signature
+    ) -> torch.Tensor:
+        if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
+            query, key, value = _cast(query), _cast(key), _cast(value)
+            attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
+        if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
+            key, value = _repeated(key, query), _repeated(value, query)
+        if dropout_p or not _is_eligible(query, key, value, attn_mask):
+            plain: torch.Tensor = original(
+                query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+            )
+            return plain
+        mask = _as_numbers(attn_mask, query)
+        out: torch.Tensor = aten._scaled_dot_product_flash_attention_for_cpu(
+            query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
+        )[0]
+        return out
+
+    names = {"scaled_dot_product_attention": scaled_dot_product_attention}
+    return [(functional, names), (C._nn, names)]
+
+
+def _cast(item: torch.Tensor) -> torch.Tensor:
+    """Bring an argument to autocast's type, as CUDA's list has it for attention."""
+    is_cast = item.is_floating_point() and item.dtype is not torch.float64
+    return item.to(torch.get_autocast_dtype("cuda")) if is_cast else item
+
+
+def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Give every head of the query its own keys and values."""
+    n_heads, n_queries = item.size(1), query.size(1)
+    if n_heads == n_queries or not n_heads or n_queries % n_heads:
+        return item
+    return item.repeat_interleave(n_queries // n_heads, dim=1)
+
+
+def _is_eligible(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
+) -> bool:
+    """Tell whether the kernel takes these; what it does not take goes the way of the formula."""
+    tensors = (query, key, value)
+    if not all(isinstance(item, VirtualTensor) and item.dim() == _N_DIMS for item in tensors):
+        return False
+    if mask is not None and (mask.requires_grad or not isinstance(mask, VirtualTensor)):
+        return False
+    same = {(item.dtype, item.size(0), item.size(1), item.size(3)) for item in tensors}
+    fits = query.dtype in _TYPES and query.size(3) <= _LONGEST_DEPTH
+    is_empty = any(item.numel() == 0 for item in tensors)
+    return fits and not is_empty and len(same) == 1 and key.size(2) == value.size(2)
+
+
+def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
+    """Return the mask as what is added to the products: 0, or minus infinity for False."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    # The operator for CPUs adds its mask, where CUDA takes one that says True and False.
+    zero = torch.zeros((), dtype=query.dtype, device=query.device)
+    return zero.masked_fill(~mask, float("-inf"))

@@ -1,0 +1,257 @@
+"""``torch.autocast("cuda")`` on virtual tensors: each operator in the type that CUDA gives it.
+
+PyTorch casts in kernels that it calls before those of autograd, and it skips tensors that are
+not on CUDA in C++. Virtual tensors carry a dispatch key of their own for it, one that no real
+tensor has, and here are its kernels. Outside autocast the key is excluded and costs nothing.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import (
+    autocast_key,
+    autocast_keys,
+    exclude_key_from_here,
+    exclude_keys,
+    has_backend_fallback,
+    has_kernel,
+)
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor
+
+aten = torch.ops.aten
+
+AutocastKernel = Callable[..., Any]
+
+# The operators and their types are those of ATen/autocast_mode.h (PyTorch 2.13), which the page
+# "Automatic Mixed Precision" describes under "CUDA Ops that can autocast". Older versions lack
+# some, and there they are left out here too.
+LOWER = (
+    *("_convolution", "_convolution.deprecated", "convolution", "conv1d", "conv2d", "conv3d"),
+    *("conv_tbc", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"),
+    *("cudnn_convolution", "cudnn_convolution_transpose", "prelu", "linear", "matmul", "einsum"),
+    *("mm", "mv", "bmm", "addmm", "addmv", "addr", "addbmm", "baddbmm", "linalg_vecdot"),
+    *("chain_matmul", "linalg_multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell"),
+    *("rnn_relu_cell", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"),
+    *("scaled_dot_product_attention", "_scaled_dot_product_flash_attention"),
+)
+# On CUDA a whole layer is one operator of cuDNN, whose weights are cast in every call, and to
+# float16 whatever type autocast is for: so seen on an H200 with PyTorch 2.11.
+RECURRENT = tuple(
+    f"{name}.{overload}"
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    for overload in ("input", "data")
+)
+FLOAT32 = (
+    *("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p"),
+    *("reciprocal", "rsqrt", "sinh", "tan", "pow.Tensor_Scalar", "pow.Tensor_Tensor"),
+    *("pow.Scalar", "softplus", "layer_norm", "native_layer_norm", "rms_norm", "group_norm"),
+    *("frobenius_norm.dim", "nuclear_norm", "nuclear_norm.dim", "cosine_similarity"),
+    *("poisson_nll_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "kl_div"),
+    *("hinge_embedding_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss"),
+    *("margin_ranking_loss", "multilabel_margin_loss", "soft_margin_loss", "multi_margin_loss"),
+    *("triplet_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist"),
+    *("renorm", "logsumexp", "upsample_nearest1d", "_upsample_nearest_exact1d"),
+    *("upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_nearest3d"),
+    *("_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d"),
+    *("_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d"),
+    "_upsample_bicubic2d_aa",
+)
+FLOAT32_RESULT = (
+    *("prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum"),
+    *("linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_norm.str_ord"),
+    *("sum", "sum.dim_IntList"),
+)
+NORMS = ("norm.Scalar", "norm.ScalarOpt_dim")
+WIDEST = (
+    *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler"),
+    *("index_put", "tensordot", "scatter_add"),
+)
+BANNED = ("binary_cross_entropy",)
+
+# A leaf's cast, by the identity of the leaf, and the leaf so that the identity stays its own.
+_casts: dict[int, tuple[VirtualTensor, Any]] = {}
+# PyTorch forgets the kernels when their library is collected.
+_libraries: list[Any] = []
+_Library: Any = torch.library.Library  # its methods are untyped
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+    """Return what to put in the place of which names, by the object that has them."""
+    set_enabled, clear_cache = torch.set_autocast_enabled, torch.clear_autocast_cache
+
+    def set_autocast_enabled(*args: Any, **kwargs: Any) -> None:
+        set_enabled(*args, **kwargs)
+        _follow()
+
+    def clear_autocast_cache() -> None:
+        clear_cache()
+        _casts.clear()
+
+    own = {
+        "set_autocast_enabled": set_autocast_enabled,
+        "clear_autocast_cache": clear_autocast_cache,
+    }
+    return [(torch, own)]
+
+
+def install(_machine: Machine, undo: ExitStack) -> None:
+    """Cast from here on if autocast is on already, until ``undo`` is closed."""
+    _follow()
+    undo.callback(_casts.clear)
+    undo.callback(exclude_key_from_here, autocast_key, True)  # noqa: FBT003 # torch's signature
+
+
+def _follow() -> None:
+    """Cast on this thread if, and only if, autocast is on for CUDA."""
+    enabled = torch.is_autocast_enabled("cuda")
+    if enabled:
+        _register()
+    exclude_key_from_here(autocast_key, not enabled)
+
+
+@cache  # once a process: the key is on virtual tensors alone, so that nothing else meets these
+def _register() -> None:
+    if not has_backend_fallback(autocast_key):
+        others = _Library("_", "IMPL", autocast_key.name)
+        others.fallback(torch.library.fallthrough_kernel)
+        _libraries.append(others)
+    library = _Library("aten", "IMPL", autocast_key.name)
+    for names, kernel_for in _POLICIES:
+        for name in names:
+            if name in RECURRENT or has_kernel(f"aten::{name}", "AutocastCUDA"):
+                operator = _operator(name)
+                library.impl(operator, kernel_for(operator))
+    _libraries.append(library)
+
+
+def _operator(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet), overload or "default")
+
+
+def _lower_type(_tensors: object = ()) -> torch.dtype:
+    return torch.get_autocast_dtype("cuda")
+
+
+def _float16(_tensors: object) -> torch.dtype:
+    return torch.float16
+
+
+def _float32(_tensors: object) -> torch.dtype:
+    return torch.float32
+
+
+def _widest(args: Any) -> torch.dtype:
+    """Return the widest type among the arguments, of the two that autocast knows."""
+    widest = _lower_type()
+    for tensor in filter(_is_eligible, args):
+        if torch.float32 in (widest, tensor.dtype):
+            widest = torch.float32
+        elif tensor.dtype != widest:
+            raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
+    return widest
+
+
+def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, keep: bool = True) -> Any:
+    """Return the maker of kernels that cast their tensors; ``keep`` says whether leaves' casts."""
+
+    def kernel_for(operator: Any) -> AutocastKernel:
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            with exclude_keys(autocast_keys):
+                dtype = type_for(args)
+                return operator(*[_cast(arg, dtype, keep=keep) for arg in args], **kwargs)
+
+        return kernel
+
+    return kernel_for
+
+
+def _ask_for_float32(operator: Any) -> AutocastKernel:
+    """Make the kernel of an operator that takes the type of its result."""
+    names = [argument.name for argument in operator._schema.arguments]
+    place = names.index("dtype")
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with exclude_keys(autocast_keys):
+            asked = args[place] if place < len(args) else kwargs.get("dtype")
+            if asked is None and _is_eligible(args[0]):
+                return operator(*args[:place], **{**kwargs, "dtype": torch.float32})
+            return operator(*args, **kwargs)
+
+    return kernel
+
+
+def _norm(operator: Any) -> AutocastKernel:
+    """Make the kernel of a norm, which takes the type of its result in another overload."""
+    defaults = [argument.default_value for argument in operator._schema.arguments]
+    along = operator is aten.norm.ScalarOpt_dim
+    typed = aten.norm.ScalarOpt_dim_dtype if along else aten.norm.ScalarOpt_dtype
+
+    def kernel(tensor: Any, *args: Any) -> Any:
+        with exclude_keys(autocast_keys):
+            dtype = torch.float32 if _is_eligible(tensor) else tensor.dtype
+            return typed(tensor, *args, *defaults[1 + len(args) :], dtype=dtype)
+
+    return kernel
+
+
+def _refuse(_operator: object) -> AutocastKernel:
+    def kernel(*_args: object, **_kwargs: object) -> Any:
+        raise RuntimeError(
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast."
+            "\nMany models use a sigmoid layer right before the binary cross entropy layer."
+            "\nIn this case, combine the two layers using "
+            "torch.nn.functional.binary_cross_entropy_with_logits"
+            "\nor torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and "
+            "BCEWithLogits are\nsafe to autocast."
+        )
+
+    return kernel
+
+
+_POLICIES: tuple[tuple[tuple[str, ...], Callable[[Any], AutocastKernel]], ...] = (
+    (LOWER, _cast_arguments(_lower_type)),
+    (RECURRENT, _cast_arguments(_float16, keep=False)),
+    (FLOAT32, _cast_arguments(_float32)),
+    (FLOAT32_RESULT, _ask_for_float32),
+    (NORMS, _norm),
+    (WIDEST, _cast_arguments(_widest)),
+    (BANNED, _refuse),
+)
+
+
+def _is_eligible(arg: Any) -> bool:
+    """Tell whether autocast may cast: floating point, on the device, and not float64."""
+    if not isinstance(arg, VirtualTensor):
+        return False
+    return arg.dtype.is_floating_point and arg.dtype != torch.float64
+
+
+def _cast(arg: Any, dtype: torch.dtype, *, keep: bool) -> Any:
+    if isinstance(arg, (list, tuple)):
+        return [_cast(item, dtype, keep=keep) for item in arg]
+    if not _is_eligible(arg) or arg.dtype == dtype:
+        return arg
+    if keep and _is_weight(arg) and torch.is_autocast_cache_enabled():
+        return _kept_cast(arg, dtype)
+    return aten.to.dtype(arg, dtype)
+
+
+def _is_weight(tensor: torch.Tensor) -> bool:
+    is_leaf = tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
+    return is_leaf and tensor.dtype == torch.float32
+
+
+def _kept_cast(weight: VirtualTensor, dtype: torch.dtype) -> Any:
+    """Cast a weight once until autocast is left, as PyTorch does."""
+    kept = _casts.get(id(weight))
+    if kept is None:
+        # Without gradients it may be asked for first, and with gradients later.
+        with torch.enable_grad():
+            kept = _casts[id(weight)] = (weight, aten.to.dtype(weight, dtype))
+    return kept[1]

@@ -1,0 +1,142 @@
+"""Backward on the streams of forward, as PyTorch's engine does it on a real GPU.
+
+Each node of autograd runs on the stream that was current when its operator ran, behind what it
+gets its gradients from; in the end the stream that called backward waits for all of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+from gpulab.happens_before import Snapshot
+from gpulab.virtual._streams import has_changed, make_current, stream_at
+from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
+from gpulab.virtual.tensors import VirtualTensor
+
+
+def install(machine: Machine, undo: ExitStack) -> None:
+    """Have autograd's engine change streams, until ``undo`` is closed."""
+    engine: Any = torch.autograd  # _engine_run_backward is not in the stubs
+    run_backward = engine._engine_run_backward
+
+    def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Other threads work on the host alone, and have streams and numbers of their own.
+        if not (is_owner() and any(has_changed(gpu) for gpu in machine.gpus)):
+            return run_backward(outputs, *args, **kwargs)
+        roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
+        with _Pass(machine).over([node for node in roots if node is not None]):
+            return run_backward(outputs, *args, **kwargs)
+
+    engine._engine_run_backward = run
+    undo.callback(setattr, engine, "_engine_run_backward", run_backward)
+
+
+class _Mark(NamedTuple):
+    """Where a stream was when a gradient was ready, for the device and for the checker."""
+
+    task: StreamTask
+    snapshot: Snapshot | None
+
+
+class _Pass:
+    """One run of autograd's engine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._home = {gpu: gpu.stream for gpu in machine.gpus}
+        self._ready: dict[Any, list[_Mark]] = {}
+        self._used: set[tuple[SimulatedGpu, SimulatedStream]] = set()
+        # A leaf's gradient is gathered where its first part is made: leaves have no number.
+        self._leaves: dict[Any, SimulatedStream] = {}
+        # Nodes whose parts the engine adds up after the hook of the last one's maker.
+        self._gathered: list[Any] = []
+        self._last: dict[SimulatedGpu, StreamTask | None] = {}
+        self._awaited: set[tuple[StreamTask, SimulatedStream]] = set()
+
+    @contextmanager
+    def over(self, roots: list[Any]) -> Iterator[None]:
+        """Change streams while the engine goes back from ``roots``."""
+        start = [self._mark(stream) for stream in self._home.values()]
+        self._ready = {node: list(start) for node in roots}
+        self._last = {gpu: stream.last for gpu, stream in self._home.items()}
+        handles = [handle for node in _behind(roots) for handle in self._watch(node)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            for gpu, stream in self._home.items():
+                make_current(gpu, stream)
+        for gpu, stream in self._used:
+            self._machine.order(stream, self._home[gpu], 0)
+
+    def _watch(self, node: Any) -> list[Any]:
+        def before(gradients: tuple[Any, ...]) -> None:
+            found = [item for item in gradients if isinstance(item, VirtualTensor)]
+            if found:
+                self._enter(node, found)
+
+        def after(made: tuple[Any, ...], _gradients: tuple[Any, ...]) -> None:
+            pairs = zip(node.next_functions, made, strict=False)
+            found = [(to, item) for (to, _), item in pairs if isinstance(item, VirtualTensor)]
+            if found:
+                self._leave(found)
+
+        return [node.register_prehook(before), node.register_hook(after)]
+
+    def _enter(self, node: Any, gradients: list[VirtualTensor]) -> None:
+        """Go to the stream of a node that is about to run."""
+        for gpu, last in self._last.items():
+            if gpu.stream.last is not last:  # sums, and hooks of tensors, which come before this
+                mark = self._mark(gpu.stream)
+                for reader in {node, *self._gathered}:
+                    self._ready.setdefault(reader, []).append(mark)
+        self._gathered = []
+        gpu = gradients[0].storage_block.gpu
+        self._go_to(node, gpu)
+        for storage in [gradient.storage_block for gradient in gradients]:
+            if storage.block.stream != gpu.stream.number:
+                storage.record_stream(gpu.stream)  # else its memory may be used again too early
+
+    def _leave(self, made: list[tuple[Any, VirtualTensor]]) -> None:
+        """Note where the gradients that a node made are ready, and go where the next may run."""
+        places = {node: item.storage_block.gpu for node, item in made}
+        marks = {gpu: self._mark(gpu.stream) for gpu in set(places.values())}
+        for node, gpu in places.items():
+            if not node.next_functions:
+                self._leaves.setdefault(node, gpu.stream)
+        self._gathered = [node for node in places if node in self._ready]
+        for node, gpu in places.items():
+            self._ready.setdefault(node, []).append(marks[gpu])
+        for node in sorted(self._gathered or places, key=lambda node: int(node._sequence_nr())):
+            self._go_to(node, places[node])
+        self._last = {gpu: gpu.stream.last for gpu in self._home}
+
+    def _go_to(self, node: Any, gpu: SimulatedGpu) -> None:
+        stream = self._leaves.get(node) or stream_at(gpu, node._sequence_nr())
+        make_current(gpu, stream)
+        self._used.add((gpu, stream))
+        for mark in self._ready.get(node, ()):
+            if mark.task.stream is not stream and (mark.task, stream) not in self._awaited:
+                self._awaited.add((mark.task, stream))
+                self._machine.mark(stream, 0, (mark.task,))
+                if self._machine.hazards is not None:
+                    self._machine.hazards.stream_wait(stream.key, mark.snapshot)
+
+    def _mark(self, stream: SimulatedStream) -> _Mark:
+        checker = self._machine.hazards
+        task = self._machine.mark(stream, 0)
+        return _Mark(task, None if checker is None else checker.record(stream.key))
+
+
+def _behind(roots: list[Any]) -> set[Any]:
+    """Return all nodes that backward may come to from ``roots``."""
+    seen, pending = set(roots), list(roots)
+    while pending:
+        for node, _ in pending.pop().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                pending.append(node)
+    return seen

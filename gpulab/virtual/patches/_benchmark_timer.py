@@ -1,0 +1,27 @@
+"""The timer of ``torch.utils.benchmark``, which looks for a GPU when it is imported."""
+
+import time
+import timeit
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch.utils.benchmark.utils.timer import Timer
+
+from gpulab.virtual.simulator import Machine
+
+
+def install(_machine: Machine, undo: ExitStack) -> None:
+    """Let timers wait for the virtual GPU where torch found no GPU, until ``undo`` is closed."""
+    make: Any = Timer.__init__
+    before = make.__defaults__ or ()
+
+    def waiting() -> float:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    # The class bound its timer when it was defined, and without CUDA that waits for nothing.
+    swapped = tuple(waiting if value is timeit.default_timer else value for value in before)
+    make.__defaults__ = swapped
+
+    undo.callback(setattr, make, "__defaults__", before)

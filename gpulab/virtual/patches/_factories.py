@@ -1,0 +1,142 @@
+"""Factories that take Python's numbers: on the virtual GPU if it is named, or is the default."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import DeviceContext, function_modes
+from gpulab.virtual._streams import index_of
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor, cuda_device
+
+_COPY_ADVICE = (
+    "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+    "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+)
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the factories that PyTorch would run in C++ and without an operator."""
+    factories = {
+        "tensor": _tensor(machine, torch.tensor),
+        "as_tensor": _as_tensor(machine, torch.as_tensor),
+        "asarray": _asarray(machine, torch.asarray),
+    }
+    for name, factory in factories.items():
+        factory.__name__ = name
+    default_type = _set_default_type(torch.set_default_tensor_type)
+    return [(torch, {**factories, "set_default_tensor_type": default_type})]
+
+
+def _target(machine: Machine, device: Any) -> torch.device | None:
+    """Return where a new tensor shall be, with its index; None stands for the host's default."""
+    if device is None:
+        device = default_device()
+    if device is None:
+        return None
+    if isinstance(device, int):
+        return cuda_device(index_of(device, machine))
+    named = torch.device(device)
+    return cuda_device(index_of(named, machine)) if named.type == "cuda" else named
+
+
+def default_device() -> torch.device | None:
+    """Return the device of ``set_default_device`` or ``with torch.device(...)``."""
+    devices = [mode.device for mode in function_modes() if isinstance(mode, DeviceContext)]
+    return devices[-1] if devices else None
+
+
+def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
+    def make(
+        data: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> torch.Tensor:
+        target = _target(machine, device)
+        if isinstance(data, torch.Tensor):
+            warnings.warn(_COPY_ADVICE, UserWarning, stacklevel=2)
+            made = data.detach().to(target or data.device, dtype or data.dtype, copy=True)
+        else:
+            made = _from_numbers(original, data, dtype)
+            made = made.to(target) if target is not None else made
+        if pin_memory and made.device.type == "cpu":
+            made = made.pin_memory()
+        return made.requires_grad_() if requires_grad else made
+
+    return make
+
+
+def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
+    """Make a host tensor of numbers, some of which may be virtual tensors of one element."""
+    # Most data are plain numbers; looking for tensors in them first would take longer.
+    try:
+        made: torch.Tensor = original(data, dtype=dtype, device="cpu")
+    except (RuntimeError, TypeError):
+        found: set[torch.dtype] = set()
+        numbers = _read(data, found)
+        if not found:
+            raise
+        made = original(numbers, dtype=dtype or _common(found), device="cpu")
+    return made
+
+
+def _read(data: Any, found: set[torch.dtype]) -> Any:
+    if isinstance(data, VirtualTensor):
+        found.add(data.dtype)
+        return data.item()
+    if isinstance(data, (list, tuple)):
+        return [_read(item, found) for item in data]
+    return data
+
+
+def _common(found: set[torch.dtype]) -> torch.dtype | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _as_tensor(machine: Machine, original: Any) -> Callable[..., Any]:
+    def make(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        target = _target(machine, device)
+        if isinstance(data, VirtualTensor):
+            return data.to(target or data.device, dtype or data.dtype)
+        made: torch.Tensor = original(data, dtype=dtype, device="cpu")
+        return made.to(target) if target is not None else made
+
+    return make
+
+
+def _asarray(machine: Machine, original: Any) -> Callable[..., Any]:
+    def make(
+        obj: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        copy: bool | None = None,
+        requires_grad: bool = False,
+    ) -> torch.Tensor:
+        target = _target(machine, device)
+        if not isinstance(obj, VirtualTensor):
+            if target is None or target.type != "cuda":
+                options = {"dtype": dtype, "device": target, "copy": copy}
+                return original(obj, **options, requires_grad=requires_grad)  # type: ignore[no-any-return] # torch's own function
+            obj = original(obj, dtype=dtype, device="cpu")
+        place = target or obj.device
+        if copy is False and obj.device != place:
+            raise ValueError(f"can't alias tensor from device '{obj.device}' to '{place.type}'.")
+        made: torch.Tensor = obj.detach().to(place, dtype or obj.dtype, copy=bool(copy))
+        return made.requires_grad_() if requires_grad else made
+
+    return make
+
+
+def _set_default_type(original: Any) -> Callable[..., None]:
+    def set_default_type(wanted: Any) -> None:
+        name = wanted if isinstance(wanted, str) else f"{wanted.__module__}.{wanted.__name__}"
+        original(name.replace("torch.cuda.", "torch."))
+        torch.set_default_device("cuda" if name.startswith("torch.cuda.") else None)
+
+    return set_default_type

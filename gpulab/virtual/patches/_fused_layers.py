@@ -1,0 +1,91 @@
+"""Layers and optimizers that CUDA runs in one kernel, where PyTorch looks for CUDA's tensors.
+
+Without this, virtual tensors would take the way that PyTorch keeps for devices which it does not
+know: several operators for a dropout or a norm, and optimizers that go from tensor to tensor.
+"""
+
+from typing import Any
+
+import torch
+from torch.optim import optimizer
+from torch.utils import _foreach_utils as foreach_utils
+
+from gpulab.torch_private import C, disable_dispatch
+from gpulab.virtual.dispatch import dispatch
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor
+
+aten = torch.ops.aten
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of what PyTorch takes apart for virtual tensors.
+
+    Parameters
+    ----------
+    machine
+        The virtual machine; nothing here depends on its GPU.
+    """
+    del machine
+    plain_dropout, plain_rms_norm = torch.dropout, torch.rms_norm
+
+    def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002, FBT001 # torch's signature
+        if isinstance(input, VirtualTensor) and train and 0 < p < 1 and input.numel():
+            kept: torch.Tensor = torch.native_dropout(input, p, train)[0]
+            return kept
+        return plain_dropout(input, p, train)
+
+    def rms_norm(
+        input: torch.Tensor,  # noqa: A002 # torch's signature
+        normalized_shape: list[int],
+        weight: torch.Tensor | None = None,
+        eps: float | None = None,
+    ) -> torch.Tensor:
+        same = weight is None or (
+            isinstance(weight, VirtualTensor) and weight.dtype == input.dtype
+        )
+        needs_gradient = torch.is_grad_enabled() and (
+            input.requires_grad or (weight is not None and weight.requires_grad)
+        )
+        if isinstance(input, VirtualTensor) and same and not needs_gradient:
+            return _normed((input, list(normalized_shape), weight, eps))
+        return plain_rms_norm(input, normalized_shape, weight, eps)
+
+    group = C._group_tensors_by_device_and_dtype
+
+    def by_device(lists: Any, with_indices: bool = False) -> Any:  # noqa: FBT001, FBT002 # torch's signature
+        if not any(isinstance(item, VirtualTensor) for item in lists[0]):
+            return group(lists, with_indices)
+        return _grouped(lists)
+
+    functions = {"dropout": dropout, "rms_norm": rms_norm}
+    # Both modules look for the name in themselves.
+    types = {"_foreach_supported_types": [torch.Tensor, torch.nn.Parameter, VirtualTensor]}
+    return [
+        (torch, functions),
+        (torch._VF, {"dropout": dropout}),
+        (C, {"_group_tensors_by_device_and_dtype": by_device}),
+        (optimizer, types),
+        (foreach_utils, types),
+    ]
+
+
+def _normed(call: tuple[Any, ...]) -> torch.Tensor:
+    guard = disable_dispatch()  # as when PyTorch itself hands an operator over
+    try:
+        normed: torch.Tensor = dispatch(aten._fused_rms_norm.default, call, {})[0]
+    finally:
+        del guard
+    return normed
+
+
+def _grouped(lists: Any) -> Any:
+    """Group tensors by device and type; PyTorch's own way, in C++, sees meta tensors only."""
+    groups: dict[Any, Any] = {}
+    for place, first in enumerate(lists[0]):
+        columns, places = groups.setdefault((first.device, first.dtype), ([[] for _ in lists], []))
+        for column, items in zip(columns, lists, strict=True):
+            if items:
+                column.append(items[place])
+        places.append(place)
+    return groups

@@ -1,0 +1,184 @@
+"""The types of old programs: ``torch.cuda.FloatTensor`` and its relatives, and ``Tensor.type``."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError
+from gpulab.virtual.dispatch import VirtualStorage
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor, wrap
+
+_DTYPES = {
+    "BFloat16": torch.bfloat16,
+    "Bool": torch.bool,
+    "Byte": torch.uint8,
+    "Char": torch.int8,
+    "Double": torch.float64,
+    "Float": torch.float32,
+    "Half": torch.float16,
+    "Int": torch.int32,
+    "Long": torch.int64,
+    "Short": torch.int16,
+}
+_STORAGES = (*_DTYPES, "ComplexDouble", "ComplexFloat")
+# Types without a class of their own have a name all the same.
+_NAME_OF = {
+    **{dtype: name for name, dtype in _DTYPES.items()},
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
+
+
+class LegacyType(type):
+    """The type of ``torch.cuda.FloatTensor`` and its relatives, while the virtual GPU is entered.
+
+    Attributes
+    ----------
+    dtype
+        What its tensors hold.
+    """
+
+    dtype: torch.dtype
+    is_cuda = True
+    is_sparse = False
+    layout = torch.strided
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, VirtualTensor) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> torch.Tensor:
+        """Make a tensor: of sizes, of a list, a view of a tensor or storage, or empty."""
+        return _make(cls.dtype, args, torch.device("cuda" if device is None else device))
+
+
+def _make(dtype: torch.dtype, args: tuple[Any, ...], device: torch.device) -> torch.Tensor:
+    if device.type != "cuda":
+        raise RuntimeError(
+            f"legacy constructor expects device type: cuda but device type: {device.type} "
+            "was passed"
+        )
+    if len(args) != 1 or isinstance(args[0], (int, torch.Size)):
+        sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args
+        return torch.empty(sizes or (0,), dtype=dtype, device=device)
+    return _of_one(dtype, args[0], device)
+
+
+def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tensor:
+    """Make a tensor of what is neither a size nor nothing."""
+    if isinstance(source, VirtualTensor) and source.dtype is dtype:
+        return wrap(source.layout_key, source.storage_block, source.offset)
+    if isinstance(source, torch.Tensor):
+        wanted = type_name(dtype)
+        raise TypeError(
+            f"a {wanted} cannot be made over a {source.type()}; convert it with .type({wanted})"
+        )
+    if isinstance(source, VirtualStorage):
+        return torch.empty(0, dtype=dtype, device=device).set_(source)
+    if not isinstance(source, Sequence) and not hasattr(source, "__array__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(source).__name__})")
+    return torch.tensor(source, dtype=dtype, device=device)
+
+
+def _make_type(name: str) -> LegacyType:
+    made = LegacyType(f"{name}Tensor", (), {"__module__": "torch.cuda"})
+    made.dtype = _DTYPES[name]
+    return made
+
+
+# One class each for good: a program may keep it from one context to the next.
+TYPES = {f"{name}Tensor": _make_type(name) for name in _DTYPES}
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """Return the name that ``Tensor.type()`` gives to a CUDA tensor of ``dtype``."""
+    own = str(dtype).removeprefix("torch.").capitalize()
+    return f"torch.cuda.{_NAME_OF.get(dtype, own)}Tensor"
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+    """Return the types, and conversions to them."""
+    original_type, original_type_as = torch.Tensor.type, torch.Tensor.type_as
+
+    def convert(self: torch.Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        target = _cuda_type(dtype)
+        if target is None:
+            return original_type(self, dtype, *args, **kwargs)
+        return self.to(torch.device("cuda"), target, *args, **kwargs)
+
+    def type_as(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        if isinstance(other, VirtualTensor):
+            return self.to(other.device, other.dtype)
+        return original_type_as(self, other)
+
+    storages = [
+        (getattr(torch.cuda, f"{name}Storage"), {"__new__": _refuse_storage(f"{name}Storage")})
+        for name in _STORAGES
+    ]
+    return [
+        (torch.cuda, dict(TYPES)),
+        (torch.Tensor, {"type": convert, "type_as": type_as}),
+        *storages,
+    ]
+
+
+def _refuse_storage(name: str) -> Callable[..., Any]:
+    def refused(_cls: type, *_args: object, **_kwargs: object) -> Any:
+        raise NotModelledError(
+            f"the virtual GPU has no model of torch.cuda.{name}(...); use torch.empty(n, "
+            'device="cuda"), and its untyped_storage() where a storage is needed'
+        )
+
+    return refused
+
+
+def _cuda_type(wanted: Any) -> torch.dtype | None:
+    """Return the element type that the name or class of a CUDA tensor means, or None."""
+    name = wanted if isinstance(wanted, str) else _name_of_class(wanted)
+    head, _, last = name.rpartition(".")
+    return _DTYPES.get(last.removesuffix("Tensor")) if head == "torch.cuda" else None
+
+
+def _name_of_class(wanted: Any) -> str:
+    return f"{wanted.__module__}.{wanted.__name__}" if isinstance(wanted, type) else ""
+
+
+def _type(
+    tensor: VirtualTensor,
+    dtype: Any = None,
+    non_blocking: bool = False,  # noqa: FBT001, FBT002 # torch's signature
+    **_options: Any,
+) -> Any:
+    """Return the name of a virtual tensor's type, or the tensor as another type."""
+    if dtype is None:
+        return type_name(tensor.dtype)
+    if isinstance(dtype, torch.dtype):
+        return tensor.to(dtype, non_blocking=non_blocking)
+    target = _cuda_type(dtype)
+    if target is not None:
+        return tensor.to(target)
+    name = dtype if isinstance(dtype, str) else _name_of_class(dtype)
+    if not name:
+        raise TypeError("dtype must be a type, str, or dtype object")
+    head, _, last = name.rpartition(".")
+    on_host = _DTYPES.get(last.removesuffix("Tensor")) if head == "torch" else None
+    if on_host is None:
+        raise ValueError(f"invalid type: {name!r}")
+    return tensor.to("cpu", on_host, non_blocking=non_blocking)
+
+
+def _new(tensor: VirtualTensor, *args: Any, device: Any = None) -> torch.Tensor:
+    return _make(tensor.dtype, args, tensor.device if device is None else torch.device(device))
+
+
+def _new_tensor(
+    tensor: VirtualTensor, data: Any, *, dtype: Any = None, device: Any = None, **options: Any
+) -> torch.Tensor:
+    place = tensor.device if device is None else device
+    return torch.tensor(data, dtype=dtype or tensor.dtype, device=place, **options)
+
+
+# Here and not in the class, because the types need the class.
+for _name, _method in {"type": _type, "new": _new, "new_tensor": _new_tensor}.items():
+    setattr(VirtualTensor, _name, _method)

@@ -1,0 +1,272 @@
+"""What stands behind the memory functions of ``torch.cuda`` and ``torch.accelerator``."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gpulab.errors import NotModelledError
+from gpulab.torch_private import C, device_index
+from gpulab.virtual.patches._cuda_graphs import new_pool
+from gpulab.virtual.simulator import Machine, active
+from gpulab.virtual.simulator.memory import (
+    Allocator,
+    MemoryBlock,
+    OutOfDeviceMemoryError,
+    PoolId,
+    Segment,
+)
+
+# How PyTorch names the memory that belongs to no private pool.
+_NO_POOL = (0, 0)
+# What torch.cuda.memory has imported by name.
+_IMPORTED = (
+    *("_cuda_beginAllocateCurrentThreadToPool", "_cuda_beginAllocateToPool"),
+    *("_cuda_endAllocateToPool", "_cuda_releasePool"),
+)
+
+# Before 2.13 torch could not show statistics of which a pool is the name.
+_KNOWS_POOLS = torch.__version__ >= "2.13"
+
+
+class MemPool:
+    """A pool of device memory that only requests inside ``torch.cuda.use_mem_pool`` use.
+
+    Parameters
+    ----------
+    allocator
+        Must be None: the virtual GPU has no memory of others to hand out.
+    use_on_oom
+        Whether other requests may take its free memory when the device has none left.
+    no_split
+        Whether each request takes a whole segment.
+
+    Raises
+    ------
+    NotModelledError
+        If an allocator is given.
+    """
+
+    def __init__(
+        self,
+        allocator: object = None,
+        use_on_oom: bool = False,  # noqa: FBT001, FBT002 # torch's signature
+        no_split: bool = False,  # noqa: FBT001, FBT002 # as above
+    ) -> None:
+        if allocator is not None:
+            raise NotModelledError(
+                "the virtual GPU has no model of torch.cuda.MemPool(allocator); "
+                "leave the allocator out, or use a CUDA GPU"
+            )
+        self._memory = active().gpu.memory
+        self._id = new_pool()
+        self._memory.pools.retain(self._id, no_split=no_split, use_on_oom=use_on_oom)
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """The pair of numbers that it is known by."""
+        return self._id
+
+    def use_count(self) -> int:
+        """Return how many hold it, this object included."""
+        return self._memory.pools.use_count(self._id)
+
+    def snapshot(self, include_traces: bool = True) -> Any:  # noqa: FBT001, FBT002 # torch's signature
+        """Return its segments and blocks, as ``torch.cuda.memory_snapshot`` does."""
+        return C._cuda_memorySnapshot((*self._id, include_traces))["segments"]
+
+    def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Without an identity it was refused; at exit the modules are gone already.
+        if hasattr(self, "_id") and not _at_exit():
+            self._memory.pools.release(self._id)
+            self._memory.empty_cache(self._id)
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of which names of torch."""
+    pools = _pools(machine)
+    c_layer = {**_figures(machine), **_limits(machine), **_raw(machine), **pools}
+    return [
+        (C, c_layer),
+        (
+            torch.cuda.memory,
+            {
+                **{name: pools[name] for name in _IMPORTED},
+                "is_initialized": lambda: True,
+                "mem_get_info": (info := _mem_get_info(machine)),
+                "MemPool": MemPool,
+            },
+        ),
+        (torch.cuda, {"mem_get_info": info, "MemPool": MemPool}),
+    ]
+
+
+def _of(machine: Machine, index: int) -> Allocator:
+    if not 0 <= index < len(machine.gpus):
+        raise RuntimeError(f"Allocator not initialized for device {index}: did you call init?")
+    return machine.gpus[index].memory
+
+
+def _figures(machine: Machine) -> dict[str, Any]:
+    def statistics(index: int) -> dict[str, Any]:
+        nested = _of(machine, index).usage.nested()
+        if not _KNOWS_POOLS:
+            del nested["reserved_bytes_by_private_pools"]
+        return nested
+
+    def statistics_of_any(index: int) -> dict[str, Any]:
+        nested = statistics(index)
+        nested.pop("reserved_bytes_by_private_pools", None)  # only CUDA tells this
+        return nested
+
+    def reset_peak(index: int) -> None:
+        _of(machine, index).usage.reset_peak()
+
+    def reset_accumulated(index: int) -> None:
+        _of(machine, index).usage.reset_accumulated()
+
+    def snapshot(which: tuple[Any, ...] | None = None) -> dict[str, Any]:
+        pool = tuple(which[:2]) if which else _NO_POOL
+        segments = [
+            _segment(machine.gpus[index].memory, segment)
+            for index in range(len(machine.gpus))
+            for segment in machine.gpus[index].memory.segments()
+        ]
+        return {
+            "segments": [s for s in segments if pool in (_NO_POOL, s["segment_pool_id"])],
+            "device_traces": [[] for _ in machine.gpus],
+            "allocator_settings": {"max_split_size": -1, "expandable_segments": False},
+            "external_annotations": [],
+        }
+
+    return {
+        "_cuda_memoryStats": statistics,
+        "_cuda_resetPeakMemoryStats": reset_peak,
+        "_cuda_resetAccumulatedMemoryStats": reset_accumulated,
+        "_cuda_memorySnapshot": snapshot,
+        "_accelerator_isAllocatorInitialized": lambda: True,
+        "_accelerator_getDeviceStats": statistics_of_any,
+        "_accelerator_resetPeakStats": reset_peak,
+        "_accelerator_resetAccumulatedStats": reset_accumulated,
+    }
+
+
+def _segment(memory: Allocator, segment: Segment) -> dict[str, Any]:
+    arena, blocks = segment.arena, segment.blocks()
+    in_use = [block for block in blocks if block.is_allocated]
+    active_blocks = [block for block in blocks if not block.is_free]
+    return {
+        "device": memory.device_index,
+        "address": segment.address,
+        "total_size": segment.size_bytes,
+        "allocated_size": sum(block.size_bytes for block in in_use),
+        "active_size": sum(block.size_bytes for block in active_blocks),
+        "requested_size": sum(block.requested_bytes for block in active_blocks),
+        "stream": arena.stream,
+        "segment_type": "small" if arena.is_small else "large",
+        "segment_pool_id": arena.pool.identity if arena.pool else _NO_POOL,
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [_block(block) for block in blocks],
+    }
+
+
+def _block(block: MemoryBlock) -> dict[str, Any]:
+    kept = "inactive" if block.is_free else "active_pending_free"
+    return {
+        "address": block.address,
+        "size": block.size_bytes,
+        "requested_size": block.requested_bytes,
+        "state": "active_allocated" if block.is_allocated else kept,
+        "frames": [],
+    }
+
+
+def _limits(machine: Machine) -> dict[str, Any]:
+    def empty_cache() -> None:
+        for gpu in machine.gpus:
+            gpu.memory.empty_cache()
+
+    def set_fraction(fraction: float, index: int) -> None:
+        _of(machine, index).set_fraction(fraction)
+
+    def info(index: int) -> tuple[int, int]:
+        memory = _of(machine, index)
+        return memory.free_bytes, memory.capacity_bytes
+
+    return {
+        "_cuda_emptyCache": empty_cache,
+        "_accelerator_emptyCache": empty_cache,
+        # Pinned memory is not cached here, so there is none to give back.
+        "_host_emptyCache": lambda: None,
+        "_accelerator_emptyHostCache": lambda: None,
+        "_accelerator_getMemoryInfo": info,
+        "_cuda_setMemoryFraction": set_fraction,
+        "_cuda_getMemoryFraction": lambda index: _of(machine, index).fraction,
+        "_cuda_getAllocatorBackend": lambda: "native",
+        "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
+        "_cuda_cudaCachingAllocator_enable": _enable,
+    }
+
+
+def _enable(value: bool) -> None:  # noqa: FBT001 # torch's signature
+    if not value:
+        raise NotModelledError(
+            "the virtual GPU has no model of device memory without PyTorch's cache; "
+            "leave caching_allocator_enable(False) out, or use a CUDA GPU"
+        )
+
+
+def _mem_get_info(machine: Machine) -> Callable[..., tuple[int, int]]:
+    def mem_get_info(device: Any = None) -> tuple[int, int]:
+        index = device_index(device, optional=True)
+        memory = _of(machine, index)
+        return memory.free_bytes, memory.capacity_bytes
+
+    return mem_get_info
+
+
+def _raw(machine: Machine) -> dict[str, Any]:
+    def allocate(size_bytes: int, stream: int) -> int:
+        memory = machine.gpu.memory
+        machine.host.start_context()
+        try:
+            block = memory.allocate(size_bytes, stream)
+        except OutOfDeviceMemoryError as error:
+            raise torch.OutOfMemoryError(str(error)) from None
+        if size_bytes:
+            memory.by_address[block.address] = block
+        return block.address
+
+    def delete(address: int) -> None:
+        for gpu in machine.gpus if address else ():
+            block = gpu.memory.by_address.pop(address, None)
+            if block is not None:
+                gpu.memory.release(block)
+                return
+        if address:
+            raise RuntimeError(f"invalid device pointer: {address:#x}")
+
+    return {
+        "_cuda_cudaCachingAllocator_raw_alloc": allocate,
+        "_cuda_cudaCachingAllocator_raw_delete": delete,
+    }
+
+
+def _pools(machine: Machine) -> dict[str, Any]:
+    def begin(index: int, pool: PoolId) -> None:
+        _of(machine, index).pools.route(pool)
+
+    def end(index: int, pool: PoolId) -> None:
+        _of(machine, index).pools.unroute(pool)
+
+    def release(index: int, pool: PoolId) -> None:
+        _of(machine, index).pools.release(pool)
+
+    return {
+        "_cuda_beginAllocateCurrentThreadToPool": begin,
+        "_cuda_beginAllocateToPool": begin,
+        "_cuda_endAllocateToPool": end,
+        "_cuda_releasePool": release,
+    }

@@ -1,0 +1,169 @@
+"""What stands behind ``pynvml`` while the virtual GPU is entered.
+
+The package nvidia-ml-py need not be installed. Where it is, its functions are replaced in place,
+so that a program that imported it before sees the virtual GPU too, and its own classes of errors
+are raised. A function of NVML that has no model fails as one that the driver does not have.
+"""
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from importlib.machinery import ModuleSpec
+from types import FunctionType, ModuleType
+from typing import Any, NoReturn
+
+import torch
+
+from gpulab.torch_private import device_index
+from gpulab.virtual.simulator import SW_POWER_CAP, Machine, nvml
+
+_CONSTANTS = {
+    "NVML_SUCCESS": 0,
+    "NVML_FEATURE_DISABLED": 0,
+    "NVML_FEATURE_ENABLED": 1,
+    "NVML_CLOCK_GRAPHICS": nvml.GRAPHICS,
+    "NVML_CLOCK_SM": nvml.SM,
+    "NVML_CLOCK_MEM": nvml.MEMORY,
+    "NVML_CLOCK_VIDEO": 3,
+    "NVML_CLOCK_ID_CURRENT": 0,
+    "NVML_CLOCK_ID_CUSTOMER_BOOST_MAX": 3,
+    "NVML_TEMPERATURE_GPU": 0,
+    "NVML_PSTATE_0": 0,
+    "NVML_INIT_FLAG_NO_GPUS": 1,
+    "NVML_TEMPERATURE_THRESHOLD_SHUTDOWN": 0,
+    "NVML_TEMPERATURE_THRESHOLD_SLOWDOWN": 1,
+    "NVML_TEMPERATURE_THRESHOLD_GPU_MAX": 3,
+}
+_REASONS = {
+    "None": 0,
+    "GpuIdle": 1,
+    "ApplicationsClocksSetting": 2,
+    "SwPowerCap": SW_POWER_CAP,
+    "HwSlowdown": 8,
+    "SyncBoost": 16,
+    "SwThermalSlowdown": 32,
+    "HwThermalSlowdown": 64,
+    "HwPowerBrakeSlowdown": 128,
+    "DisplayClockSetting": 256,
+}
+
+# In the order of their codes, from 1 on; and one apart.
+_ERROR_NAMES = (
+    *("UNINITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED", "NO_PERMISSION"),
+    *("ALREADY_INITIALIZED", "NOT_FOUND", "INSUFFICIENT_SIZE", "INSUFFICIENT_POWER"),
+    *("DRIVER_NOT_LOADED", "TIMEOUT", "IRQ_ISSUE", "LIBRARY_NOT_FOUND", "FUNCTION_NOT_FOUND"),
+    *("CORRUPTED_INFOROM", "GPU_IS_LOST", "RESET_REQUIRED", "OPERATING_SYSTEM"),
+    *("LIB_RM_VERSION_MISMATCH", "IN_USE", "MEMORY", "NO_DATA", "VGPU_ECC_NOT_SUPPORTED"),
+    *("INSUFFICIENT_RESOURCES", "FREQ_NOT_SUPPORTED", "ARGUMENT_VERSION_MISMATCH"),
+)
+_ERRORS = {**dict(enumerate(_ERROR_NAMES, start=1)), 999: "UNKNOWN"}
+
+
+class NVMLError(Exception):
+    """An error of NVML; each code has a class of its own.
+
+    Attributes
+    ----------
+    value
+        NVML's code.
+    """
+
+    value = 999
+
+    def __str__(self) -> str:
+        if self.value == nvml.NO_PERMISSION:
+            return "Insufficient Permissions"
+        return _ERRORS[self.value].replace("_", " ").title()
+
+
+_classes: dict[int, type[NVMLError]] = {
+    code: type("NVMLError_" + name.title().replace("_", ""), (NVMLError,), {"value": code})
+    for code, name in _ERRORS.items()
+}
+
+
+def _error(code: int) -> Exception:
+    return _classes[code]()
+
+
+class _StandIn(ModuleType):
+    """The module ``pynvml`` where the package is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        known = sorted(key for key in vars(self) if key.startswith(("nvml", "NVML")))
+        if known and name.startswith("nvml"):
+            return _refuser(_error)
+        has = f"the virtual one has {', '.join(known)}" if known else "the virtual GPU was left"
+        raise AttributeError(f"module 'pynvml' has no attribute {name!r}; {has}")
+
+
+_stand_in = _StandIn("pynvml")
+_stand_in.__spec__ = ModuleSpec("pynvml", None)  # importlib.util.find_spec refuses None
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of which names of ``pynvml`` and of ``torch.cuda``."""
+    module = sys.modules.get("pynvml") or _stand_in
+    is_real = module is not _stand_in
+    names = _refused(module) if is_real else _stand_in_names()
+    error = vars(module)["NVMLError"] if is_real else _error
+    names.update(nvml.functions(machine, error))
+    visible = list(range(len(machine.gpus)))
+
+    def index_of(device: Any = None) -> int:
+        index = machine.current if device is None else int(device_index(device, optional=True))
+        if index not in visible:
+            raise RuntimeError(f"device {index} is not visible (CUDA_VISIBLE_DEVICES={visible})")
+        return index
+
+    index_name = "_get_nvml_device_index"
+    return [
+        (module, names),
+        (torch.cuda, {"pynvml": module, "_HAS_PYNVML": True, index_name: index_of}),
+        (torch.cuda.memory, {index_name: index_of}),
+    ]
+
+
+def install(_machine: Machine, undo: ExitStack) -> None:
+    """Let ``import pynvml`` find the stand-in where the package is not installed."""
+    if sys.modules.get("pynvml"):
+        return
+    before = {name: sys.modules[name] for name in ("pynvml",) if name in sys.modules}
+    sys.modules["pynvml"] = _stand_in
+
+    def restore() -> None:
+        del sys.modules["pynvml"]
+        sys.modules.update(before)
+
+    undo.callback(restore)
+
+
+def _stand_in_names() -> dict[str, Any]:
+    errors = {f"NVML_ERROR_{name}": code for code, name in _ERRORS.items()}
+    made: list[type[NVMLError]] = [NVMLError, *_classes.values()]
+    classes = {error.__name__: error for error in made}
+    reasons = {
+        f"nvmlClocks{kind}Reason{name}": bit
+        for kind in ("Throttle", "Event")
+        for name, bit in _REASONS.items()
+    }
+    return {**_CONSTANTS, **errors, **classes, **reasons}
+
+
+def _refused(module: ModuleType) -> dict[str, Any]:
+    """Replace every function of the real package: one left over would ask the real driver."""
+    return dict.fromkeys(_functions_of(module), _refuser(vars(module)["NVMLError"]))
+
+
+@cache
+def _functions_of(module: ModuleType) -> tuple[str, ...]:
+    found = [name for name, value in vars(module).items() if isinstance(value, FunctionType)]
+    return tuple(name for name in found if name.startswith("nvml"))
+
+
+def _refuser(error: Callable[[int], Exception]) -> Callable[..., NoReturn]:
+    def refuse(*_args: object, **_options: object) -> NoReturn:
+        raise error(nvml.FUNCTION_NOT_FOUND)
+
+    return refuse

@@ -1,0 +1,154 @@
+"""Saving and loading: files are those that a real GPU writes, and either reads the other's.
+
+PyTorch saves a tensor as its storage and a view of it, and asks the storage where it lies, for its
+bytes and for a copy on another device. A virtual tensor's storage answers all three, so saving and
+loading are PyTorch's own: locations, shared storages and ``map_location`` included.
+"""
+
+import io
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import torch
+from torch.utils.hooks import warn_if_has_hooks
+
+from gpulab.errors import NotModelledError
+from gpulab.torch_private import (
+    rebuild_from_type,
+    rebuild_parameter,
+    rebuild_parameter_with_state,
+    rebuild_tensor,
+    rebuild_untyped_tensor,
+    set_tensor_metadata,
+    tensor_metadata,
+    untyped_dtypes,
+)
+from gpulab.virtual._streams import index_of
+from gpulab.virtual.dispatch import VirtualStorage, fill, require_values, storage_of
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import Storage, VirtualTensor, wrap
+
+# A loaded storage is only bytes at first: they are kept if they could be few enough elements of
+# the widest type, and a tensor over them settles it.
+_WIDEST_ITEM_BYTES = torch.complex128.itemsize
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the ways from a host storage to the device, and ``torch.save``."""
+    original_to, original_save = torch.UntypedStorage.to, torch.save
+    originally_storage = torch.is_storage
+
+    def to(self: torch.UntypedStorage, *, device: Any, non_blocking: bool = False) -> Any:
+        target = torch.device(device)
+        if target.type != "cuda":
+            return original_to(self, device=target, non_blocking=non_blocking)
+        return _on_device(machine, self, target)
+
+    def save(
+        obj: object,
+        f: Any,
+        pickle_module: Any = pickle,
+        pickle_protocol: int = 2,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        _require_all_values(obj, pickle_module, pickle_protocol)
+        original_save(obj, f, pickle_module, pickle_protocol, *args, **kwargs)
+
+    def is_storage(obj: object, /) -> bool:
+        return isinstance(obj, VirtualStorage) or originally_storage(obj)
+
+    return [
+        (torch.UntypedStorage, {"to": to}),
+        (torch._utils, {"set_tensor_metadata": _set_metadata}),
+        (torch, {"save": save, "is_storage": is_storage}),
+        (torch.serialization, {"save": save}),
+    ]
+
+
+def _on_device(
+    machine: Machine, source: torch.UntypedStorage, device: torch.device
+) -> VirtualStorage:
+    """Copy host bytes to new memory of a virtual GPU."""
+    gpu = machine.gpus[index_of(device, machine)]
+    n_bytes = source.nbytes()
+    known = n_bytes <= machine.limits.max_elements * _WIDEST_ITEM_BYTES
+    block = Storage(machine, gpu, n_bytes, known=known)
+    # Files of the older format say what is in a storage after the tensors that view it.
+    if n_bytes and not getattr(source, "_torch_load_uninitialized", False):
+        fill(block, source)
+    return VirtualStorage(block, is_untyped=True)
+
+
+def _require_all_values(obj: object, pickle_module: Any, protocol: int) -> None:
+    """Refuse what cannot be saved before a file is opened, so that an older one survives."""
+
+    class Check(pickle_module.Pickler):  # type: ignore[misc] # given by the caller
+        def persistent_id(self, item: object) -> str | None:
+            if isinstance(item, VirtualTensor):
+                require_values(item)
+            is_value = isinstance(item, (torch.Tensor, torch.TypedStorage, torch.UntypedStorage))
+            return "value" if is_value else None
+
+    Check(io.BytesIO(), protocol=protocol).dump(obj)
+
+
+def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
+    """Return how to make the tensor again, in the words of a real GPU's tensor."""
+    own = {*VirtualTensor.__annotations__, "_is_param"}
+    state = {name: value for name, value in vars(tensor).items() if name not in own}
+    if getattr(tensor, "_is_param", False):
+        data = wrap(tensor.layout_key, tensor.storage_block, tensor.offset, like=tensor)
+        parts: tuple[Any, ...] = (data, tensor.requires_grad, OrderedDict())
+        if state:
+            return rebuild_parameter_with_state, (*parts, state)
+        return rebuild_parameter, parts
+    warn_if_has_hooks(tensor)
+    function, parts = _reduce_data(tensor)
+    return (
+        (rebuild_from_type, (function, torch.Tensor, parts, state)) if state else (function, parts)
+    )
+
+
+def _reduce_data(tensor: VirtualTensor) -> tuple[Any, tuple[Any, ...]]:
+    key = tensor.layout_key
+    hooks: OrderedDict[Any, Any] = OrderedDict()
+    # New tuples: pickle would write a tuple that it has met before as a reference to it.
+    sizes, strides = (tuple(map(int, numbers)) for numbers in (key.sizes, key.strides))
+    view = (tensor.offset, sizes, strides, tensor.requires_grad, hooks)
+    bits = tensor_metadata(tensor)
+    last = (bits,) if bits else ()
+    storage = storage_of(tensor)
+    if key.dtype in untyped_dtypes():
+        return rebuild_untyped_tensor, (storage, *view, key.dtype, *last)
+    typed = torch.TypedStorage(wrap_storage=storage, dtype=key.dtype, _internal=True)  # type: ignore[no-untyped-call] # torch's is untyped
+    return rebuild_tensor, (typed, *view, *last)
+
+
+def _set_metadata(tensor: torch.Tensor, metadata: dict[str, bool]) -> None:
+    """Apply what a file says of a tensor that was saved before it was conjugated or negated."""
+    if not isinstance(tensor, VirtualTensor):
+        set_tensor_metadata(tensor, metadata)
+        return
+    if metadata.get("conj"):
+        tensor.data = tensor.conj_physical()
+    if metadata.get("neg"):
+        tensor.data = tensor.neg()
+
+
+def _as_subclass(tensor: VirtualTensor, cls: type) -> VirtualTensor:
+    if cls is torch.Tensor:
+        return tensor
+    raise NotModelledError(
+        f"the virtual GPU has no model of tensor subclasses such as {cls.__name__}; "
+        "use plain tensors there"
+    )
+
+
+# Here and not in the class, because they need copies, and copies need the class.
+for _name, _method in {
+    "as_subclass": _as_subclass,
+    "__reduce_ex__": _reduce,
+}.items():
+    setattr(VirtualTensor, _name, _method)

@@ -1,0 +1,73 @@
+"""Device work belongs to the thread, and to the process, that entered the virtual GPU."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpulab.virtual.dispatch import VirtualMode
+from gpulab.virtual.simulator import Machine, active, disown, is_entered
+from gpulab.virtual.tensors import VirtualTensor
+
+
+class StrangerMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Passes host work of other threads on, in real time, and refuses their device work."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # as VirtualMode
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        options = kwargs or {}
+        device = options.get("device")
+        is_device_work = VirtualTensor in types or (device is not None and device.type == "cuda")
+        if is_device_work and is_entered():
+            active()  # refuses every thread but one
+        return func(*args, **options)
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+    """Return how threads start while the virtual GPU is entered."""
+    original = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        work = self.run
+
+        def run() -> None:
+            del self.run  # the one put there below
+            with StrangerMode():  # type: ignore[no-untyped-call] # torch's is untyped
+                work()
+
+        self.run = run  # type: ignore[method-assign] # for this thread alone
+        try:
+            original(self)
+        except RuntimeError:
+            vars(self).pop("run", None)
+            raise
+
+    return [(threading.Thread, {"start": start})]
+
+
+def _lose_device() -> None:
+    """Take the virtual GPU from a forked process: there host work alone goes on, in real time."""
+    if not is_entered():
+        return
+    disown()
+    VirtualMode.__torch_dispatch__ = StrangerMode.__torch_dispatch__  # type: ignore[method-assign, assignment] # in this process alone
+    torch.cuda._is_in_bad_fork = lambda: True
+    torch.cuda.is_initialized = lambda: False
+
+
+# Forks are not known before they happen; the function does nothing while no GPU is entered.
+_register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
+if _register is not None:
+    _register(after_in_child=_lose_device)

@@ -1,0 +1,52 @@
+"""``torch.compile`` on the virtual GPU: all runs as it is written, and one warning says so."""
+
+import warnings
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+import torch
+
+from gpulab.virtual.simulator import Machine
+
+
+class NotCompiledWarning(UserWarning):
+    """``torch.compile`` was asked for on the virtual GPU, which has no model of its kernels."""
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+    """Return what to put in the place of which names, by the object that has them."""
+    return [
+        (torch, {"compile": _uncompiled}),
+        (torch.nn.Module, {"compile": _module_uncompiled}),
+    ]
+
+
+def install(_machine: Machine, undo: ExitStack) -> None:
+    """Run what was compiled before uncompiled too, until ``undo`` is closed."""
+    # Compiled code would be Triton's, which looks for the real driver; a stance reaches functions
+    # that were compiled before, and is given back in one step.
+    stance = torch.compiler.set_stance("force_eager")
+    undo.callback(stance.__exit__, None, None, None)
+
+
+def _uncompiled(model: Any = None, **_options: object) -> Any:
+    """Stand for ``torch.compile``, as a function and as a decorator with options."""
+    _warn()
+    return model if model is not None else lambda decorated: decorated
+
+
+def _module_uncompiled(_module: torch.nn.Module, *_args: object, **_options: object) -> None:
+    """Stand for ``torch.nn.Module.compile``."""
+    _warn()
+
+
+@cache  # once a process
+def _warn() -> None:
+    warnings.warn(
+        "torch.compile did nothing: the virtual GPU has no model of compiled kernels, so the "
+        "function runs as it is written, with its times uncompiled; compile it on a CUDA GPU to "
+        "see what fusion saves",
+        NotCompiledWarning,
+        stacklevel=3,
+    )

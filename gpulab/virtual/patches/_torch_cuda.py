@@ -1,0 +1,257 @@
+"""What stands behind ``torch.cuda`` while the virtual GPU is entered, and how it is put there."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import C
+from gpulab.virtual._streams import (
+    CUDA_DEVICE_TYPE,
+    EventBase,
+    StreamBase,
+    external,
+    make_current,
+    require_device,
+    stand_in,
+)
+from gpulab.virtual.patches import (
+    _accelerator_streams,
+    _attention,
+    _autocast,
+    _autograd_cost,
+    _autograd_streams,
+    _benchmark_timer,
+    _cuda_graphs,
+    _factories,
+    _fused_layers,
+    _generators,
+    _legacy_types,
+    _memory,
+    _nvtx,
+    _pynvml,
+    _serialization,
+    _tensor_methods,
+    _threads,
+    _torch_compile,
+    _unsupported,
+)
+from gpulab.virtual.patches._cuda_graphs import GraphBase
+from gpulab.virtual.simulator import (
+    Kind,
+    Machine,
+    SimulatedGpu,
+    Spin,
+    StreamTask,
+    active,
+    is_owner,
+    properties,
+)
+
+_CUDA_VERSION = "13.0"  # what the recorded H200 was driven with, as the cuDNN below
+_CUDNN: dict[str, Any] = {
+    "is_acceptable": lambda _tensor: False,  # else C++ would look for the library itself
+    "is_available": lambda: True,
+    "version": lambda: 91_900,
+}
+_FEATURES = (
+    *(
+        _attention,
+        _autocast,
+        _autograd_cost,
+        _cuda_graphs,
+        _factories,
+        _fused_layers,
+        _generators,
+        _accelerator_streams,
+        _tensor_methods,
+        _legacy_types,
+        _memory,
+    ),
+    *(_pynvml, _nvtx),
+    *(_serialization, _threads, _torch_compile, _unsupported),
+)
+
+
+def install(machine: Machine, undo: ExitStack) -> None:
+    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
+    for owner, names in _by_owner(_replacements(machine)):
+        undo.callback(_restorer(owner, names))
+        _put(owner, names)
+    for name, base, module in (
+        ("Stream", StreamBase, torch.cuda.streams),
+        ("Event", EventBase, torch.cuda.streams),
+        ("CUDAGraph", GraphBase, torch.cuda.graphs),
+    ):
+        _replace_class(module, name, base, undo)
+    for feature in (_autocast, _autograd_streams, _torch_compile, _pynvml, _benchmark_timer):
+        feature.install(machine, undo)
+
+
+def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    return [
+        (C, {**_devices(machine), **_streams(machine), **_accelerator(machine)}),
+        (torch.cuda, _cuda_functions(machine)),
+        (
+            torch.accelerator,
+            {"is_available": lambda: True, "device_count": lambda: len(machine.gpus)},
+        ),
+        (torch.backends.cuda, {"is_built": lambda: True}),
+        (torch.backends.cudnn, _CUDNN),
+        (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
+        *(pair for feature in _FEATURES for pair in feature.replacements(machine)),
+    ]
+
+
+def _by_owner(
+    replacements: Iterable[tuple[Any, dict[str, Any]]],
+) -> Iterable[tuple[Any, dict[str, Any]]]:
+    """Put together what belongs to one object, which takes half the time to put in place."""
+    found: dict[int, tuple[Any, dict[str, Any]]] = {}
+    for owner, names in replacements:
+        found.setdefault(id(owner), (owner, {}))[1].update(names)
+    return found.values()
+
+
+def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
+    """Return what gives an object's names back as they are now."""
+    members = vars(owner)
+    before = {name: members[name] for name in names if name in members}
+    added = [name for name in names if name not in members]
+
+    def restore() -> None:
+        _put(owner, before)
+        for name in added:
+            if name in members:
+                delattr(owner, name)
+
+    return restore
+
+
+def _put(owner: Any, names: dict[str, Any]) -> None:
+    if isinstance(owner, ModuleType):
+        vars(owner).update(names)  # NVML alone has hundreds of names
+    else:
+        for name, value in names.items():
+            setattr(owner, name, value)
+
+
+def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
+    """Give a class of torch the virtual base; where C forbids that, replace it by name."""
+    original = getattr(module, name)
+    bases = original.__bases__
+    try:
+        # CPU builds have empty classes below these, so that their own methods go on working.
+        original.__bases__ = (base,)
+    except TypeError:
+        made = {name: stand_in(original, base)}
+        if name == "Stream":
+            made["ExternalStream"] = external(made[name])
+        for owner in (torch.cuda, module):
+            undo.callback(_restorer(owner, made))
+            _put(owner, made)
+    else:
+        undo.callback(setattr, original, "__bases__", bases)
+
+
+def _devices(machine: Machine) -> dict[str, Any]:
+    def set_device(index: int) -> None:
+        if index >= 0:  # torch's own way to say: leave it
+            require_device(index, machine)
+            if is_owner():  # elsewhere each thread has a current device of its own
+                machine.current = index
+
+    def exchange_device(index: int) -> int:
+        before = machine.current
+        set_device(index)
+        return before
+
+    def set_sync_debug_mode(mode: int) -> None:
+        machine.sync_debug_mode = mode
+
+    return {
+        "_cuda_getDevice": lambda: machine.current,
+        "_cuda_setDevice": set_device,
+        "_cuda_exchangeDevice": exchange_device,
+        "_cuda_maybeExchangeDevice": exchange_device,
+        "_cuda_canDeviceAccessPeer": lambda first, second: first != second,
+        "_cuda_getArchFlags": lambda: "sm_{}{}".format(*machine.spec.compute_capability),
+        # A forked process is refused by whatever it calls next, in the same words.
+        "_cuda_isInBadFork": lambda: False,
+        "_cuda_ipc_collect": lambda: None,
+        "_cuda_get_sync_debug_mode": lambda: machine.sync_debug_mode,
+        "_cuda_set_sync_debug_mode": set_sync_debug_mode,
+    }
+
+
+def _streams(machine: Machine) -> dict[str, Any]:
+    def set_stream(stream_id: int, device_index: int = 0, **_type: int) -> None:
+        require_device(device_index, machine)
+        machine.current = device_index
+        make_current(machine.gpu, machine.gpu.device.streams[stream_id])
+
+    def current_stream(index: int) -> tuple[int, int, int]:
+        machine.host.spend(machine.host.costs.current_stream_ns)
+        gpu = _gpu(machine, index)
+        return gpu.stream.number, gpu.index, CUDA_DEVICE_TYPE
+
+    def default_stream(index: int) -> tuple[int, int, int]:
+        return 0, _gpu(machine, index).index, CUDA_DEVICE_TYPE
+
+    def external_stream(handle: int, index: int) -> tuple[int, int, int]:
+        stream: Any = torch.cuda.ExternalStream(handle, _gpu(machine, index).index)  # type: ignore[no-untyped-call] # torch's is untyped
+        return stream.stream_id, stream.device_index, CUDA_DEVICE_TYPE
+
+    def sleep(cycles: int) -> None:
+        task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="sleep", demand=Spin(cycles))
+        machine.launch(task, machine.host.costs.sleep_launch_ns)
+
+    return {
+        "_cuda_getCurrentStream": current_stream,
+        "_cuda_getDefaultStream": default_stream,
+        "_cuda_getStreamFromExternal": external_stream,
+        "_cuda_setStream": set_stream,
+        "_cuda_sleep": sleep,
+        "_cuda_synchronize": lambda: machine.wait_for_gpu(machine.gpu),
+    }
+
+
+def _gpu(machine: Machine, index: int) -> SimulatedGpu:
+    """Return the GPU of an index, a negative one meaning the current GPU."""
+    if index < 0:
+        return machine.gpu
+    require_device(index, machine)
+    return machine.gpus[index]
+
+
+def _accelerator(machine: Machine) -> dict[str, Any]:
+    devices = _devices(machine)
+    return {
+        "_accelerator_getAccelerator": lambda: torch.device("cuda"),
+        "_accelerator_getDeviceIndex": devices["_cuda_getDevice"],
+        "_accelerator_setDeviceIndex": devices["_cuda_setDevice"],
+        "_accelerator_exchangeDevice": devices["_cuda_exchangeDevice"],
+        "_accelerator_maybeExchangeDevice": devices["_cuda_exchangeDevice"],
+        "_accelerator_synchronizeDevice": lambda index: machine.wait_for_gpu(_gpu(machine, index)),
+    }
+
+
+def _cuda_functions(machine: Machine) -> dict[str, Any]:
+    major, minor = machine.spec.compute_capability
+    shown = properties(machine.spec)
+    devices = _devices(machine)
+    return {
+        "_initialized": True,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "_lazy_init": active,  # refuses other threads and forked processes
+        "device_count": lambda: len(machine.gpus),
+        "_exchange_device": devices["_cuda_exchangeDevice"],
+        "_maybe_exchange_device": devices["_cuda_exchangeDevice"],
+        "_get_device_properties": lambda _index: shown,
+        "get_arch_list": lambda: [f"sm_{major}{minor}"],
+        "is_bf16_supported": lambda **_emulated: major >= 8,  # noqa: PLR2004 # since Ampere
+        "is_tf32_supported": lambda: major >= 8,  # noqa: PLR2004 # since Ampere
+    }

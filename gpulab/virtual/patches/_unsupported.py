@@ -1,0 +1,191 @@
+"""What the virtual GPU does not model, refused by name instead of done wrongly in silence."""
+
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+import torch.cuda.comm  # torch itself does not
+
+from gpulab.errors import NotModelledError
+from gpulab.virtual.simulator import Machine
+from gpulab.virtual.tensors import VirtualTensor
+
+_DENSE = "use a dense tensor, or a sparse one on the CPU"
+_MEMORY = "read torch.cuda.memory_stats() or memory_summary(), or use a CUDA GPU"
+_OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
+_PARALLEL = "use one device, or CUDA GPUs"
+_PROFILER = "see gpulab.timeline(work), or use a CUDA GPU"
+_PROCESSES = "send a copy on the CPU, as tensor.cpu()"
+_ONE_PROCESS = 'give each device its work from one process, or name the backend "gloo" for the CPU'
+
+# Each name and what to use in its place; the documentation prints this table.
+REFUSED: dict[str, str] = {
+    "torch.profiler.profile": _PROFILER,
+    "torch.autograd.profiler.profile": _PROFILER,
+    "torch.autograd.profiler.emit_nvtx": _PROFILER,
+    "torch.autograd.profiler.emit_itt": _PROFILER,
+    "torch.cuda.memory._record_memory_history": _MEMORY,
+    "torch.cuda.memory._dump_snapshot": _MEMORY,
+    "torch.cuda.memory.host_memory_stats": "count pinned tensors yourself: nothing caches them",
+    "torch.cuda.memory.reset_peak_host_memory_stats": "leave it out: nothing caches them",
+    "torch.cuda.memory.reset_accumulated_host_memory_stats": "leave it out: nothing caches them",
+    "torch.cuda.memory.CUDAPluggableAllocator": _MEMORY,
+    "torch.cuda.memory.change_current_allocator": _MEMORY,
+    "torch.cuda.jiterator._create_jit_fn": _OPERATORS,
+    "torch.cuda.jiterator._create_multi_output_jit_fn": _OPERATORS,
+    "torch.cuda._compile_kernel": _OPERATORS,
+    "torch.utils.cpp_extension.load": _OPERATORS,
+    "torch.utils.cpp_extension.load_inline": _OPERATORS,
+    "torch.cuda.tunable.enable": "leave the choice of kernels to the model, or use a CUDA GPU",
+    "torch.cuda.tunable.tuning_enable": "leave the choice of kernels to the model",
+    "torch.cuda.tunable.record_untuned_enable": "leave the choice of kernels to the model",
+    "torch.cuda.tunable.tune_gemm_in_file": "leave the choice of kernels to the model",
+    "torch.cuda.gds.GdsFile": "use torch.save and torch.load",
+    "torch.cuda.gds.gds_register_buffer": "use torch.save and torch.load",
+    "torch.cuda.gds.gds_deregister_buffer": "use torch.save and torch.load",
+    "torch.cuda.green_contexts.GreenContext.create": "use streams",
+    "torch.nn.DataParallel": _PARALLEL,
+    "torch.nn.parallel.DistributedDataParallel": _PARALLEL,
+    "torch.nn.parallel.data_parallel": _PARALLEL,
+    "torch.distributed.init_process_group": _ONE_PROCESS,
+    **{
+        f"torch.cuda.{module}.{name}": "copy with .to(device), and combine the copies there"
+        for module, names in {
+            "comm": ("broadcast", "broadcast_coalesced", "gather", "reduce_add", "scatter"),
+            "nccl": ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"),
+        }.items()
+        for name in names
+    },
+    **{
+        f"torch.sparse_{kind}_tensor": _DENSE
+        for kind in ("bsc", "bsr", "compressed", "coo", "csc", "csr")
+    },
+    "torch.nested.nested_tensor": "use a list of tensors, or a padded tensor and a mask",
+    "torch.nested.as_nested_tensor": "use a list of tensors, or a padded tensor and a mask",
+    "torch.nested.nested_tensor_from_jagged": "use a list of tensors, or a padded tensor",
+    "torch.export.export": "export the model on the CPU",
+    "torch.quantize_per_tensor": "use integer tensors and a scale of your own",
+    "torch.quantize_per_channel": "use integer tensors and a scale of your own",
+    "torch.quantize_per_tensor_dynamic": "use integer tensors and a scale of your own",
+    "torch.Tensor.share_memory_": _PROCESSES,
+}
+
+# These go on working for tensors of the host.
+_ON_DEVICE_ONLY = (
+    *("torch.sparse_", "torch.nested.", "torch.export."),
+    *("torch.quantize_", "torch.Tensor."),
+)
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
+    """Return what to put in the place of each name, by the object that has it."""
+    replaced = []
+    for name in REFUSED:
+        owner, last, original = _find(name)
+        if original is None:
+            continue  # not in this version of torch, or not imported
+        if isinstance(original, type) and not hasattr(original, "__del__"):
+            # The class stays what it is, for those who imported it before.
+            replaced.append((original, {"__init__": _refusing(name)}))
+            continue
+        guarded = _guard(name, original)
+        # torch.cuda shows many functions of its modules under its own name.
+        shown = vars(torch.cuda).get(last) is original
+        owners = {id(owner): owner, **({id(torch.cuda): torch.cuda} if shown else {})}
+        replaced += [(each, {last: guarded}) for each in owners.values()]
+    return replaced
+
+
+def refuse(name: str, instead: str = "") -> NotModelledError:
+    """Return the error for ``name``, with what the table says to use in its place."""
+    return NotModelledError(f"the virtual GPU has no model of {name}; {instead or REFUSED[name]}")
+
+
+def require_dense(tensor: torch.Tensor) -> None:
+    """Refuse a tensor of the host that cannot be copied to the virtual GPU.
+
+    Raises
+    ------
+    NotModelledError
+        If it is sparse, quantized or nested.
+    """
+    if tensor.is_nested:
+        raise refuse("nested tensors", REFUSED["torch.nested.nested_tensor"])
+    if tensor.is_quantized:
+        raise refuse("quantized tensors", REFUSED["torch.quantize_per_tensor"])
+    if tensor.layout is not torch.strided:
+        raise refuse(f"sparse tensors ({tensor.layout})", _DENSE)
+
+
+def _find(name: str) -> tuple[Any, str, Any]:
+    """Return who has a name, its last part, and what it stands for now (None if for nothing)."""
+    path, _, last = name.rpartition(".")
+    if path == "torch.utils.cpp_extension" and path not in sys.modules:
+        return None, last, None  # importing it takes long
+    owner: Any = torch
+    for part in path.split(".")[1:]:
+        owner = getattr(owner, part, None)
+    return owner, last, getattr(owner, last, None)
+
+
+@cache  # the same at every entry
+def _guard(name: str, original: Any) -> Any:
+    if name == "torch.distributed.init_process_group":
+        return _refuse_if(name, original, _uses_nccl)
+    if name.startswith(_ON_DEVICE_ONLY):
+        return _refuse_if(name, original, _is_on_device)
+    return _refusing(name)
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    def refused(*_args: object, **_kwargs: object) -> Any:
+        raise refuse(name)
+
+    return refused
+
+
+def _refuse_if(name: str, original: Any, is_refused: Callable[..., bool]) -> Any:
+    @wraps(original)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if is_refused(*args, **kwargs):
+            raise refuse(name)
+        return original(*args, **kwargs)
+
+    return guarded
+
+
+def _uses_nccl(backend: str | None = None, *_args: object, **_kwargs: object) -> bool:
+    return backend is None or "nccl" in backend
+
+
+def _is_on_device(*args: Any, device: Any = None, **_kwargs: object) -> bool:
+    """Tell whether a call has a virtual tensor, or shall make one."""
+    if device is not None:
+        return torch.device(device).type == "cuda"
+    items = [item for arg in args for item in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    if any(isinstance(item, VirtualTensor) for item in items):
+        return True
+    has_tensors = any(isinstance(item, torch.Tensor) for item in items)
+    return not has_tensors and torch.get_default_device().type == "cuda"
+
+
+def _refuse_sending(_tensor: VirtualTensor) -> Any:
+    raise refuse("memory shared by processes", _PROCESSES)
+
+
+def _refuse_foreign(name: str) -> Callable[..., Any]:
+    def refused(_self: VirtualTensor, *_args: object, **_kwargs: object) -> Any:
+        raise refuse(name, "other libraries can read a copy on the CPU, as tensor.cpu()")
+
+    return refused
+
+
+# Other processes and other libraries would take the addresses of the virtual GPU for real ones.
+ForkingPickler.register(VirtualTensor, _refuse_sending)
+VirtualTensor.__cuda_array_interface__ = property(  # type: ignore[assignment, method-assign] # not the stub's
+    _refuse_foreign("the CUDA array interface")
+)
+VirtualTensor.__dlpack__ = _refuse_foreign("DLPack")  # type: ignore[method-assign] # torch's would give host memory

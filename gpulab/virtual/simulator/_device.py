@@ -1,0 +1,223 @@
+"""The device side of the virtual GPU: streams, engines, the cache, and when each task runs."""
+
+from collections import deque
+from functools import partial
+from typing import Any, NamedTuple
+
+from gpulab.gpus import GpuSpec
+from gpulab.virtual.simulator._event_queue import Engine
+from gpulab.virtual.simulator._l2_cache import L2
+from gpulab.virtual.simulator._scheduler import Multiprocessors
+from gpulab.virtual.simulator._task import (
+    Fixed,
+    Gaps,
+    Kind,
+    Priced,
+    SimulatedStream,
+    Spin,
+    StreamTask,
+)
+from gpulab.virtual.simulator._thermal import SimulatedRegime, load_of
+from gpulab.virtual.simulator.costs import duration_ns, n_sms, sleep_ns
+
+_N_TASKS_KEPT = 100_000
+
+
+class TaskRecord(NamedTuple):
+    """One task that was done: what, in which stream, and when, in nanoseconds."""
+
+    kind: Kind
+    name: str
+    stream: int
+    visible_ns: int
+    start_ns: int
+    end_ns: int
+
+
+class SimulatedDevice:
+    """Streams of tasks, advanced only as far as somebody looks.
+
+    The host is the only source of work and its clock never goes back, so what the device did
+    up to the host's time can be computed late: nothing submitted afterwards can change it.
+
+    Attributes
+    ----------
+    index
+        Its place among the devices of the machine.
+    engine
+        The event queue, which devices of one machine share.
+    regime
+        Its clock, power and temperature.
+    n_pending
+        Launches submitted and not yet done.
+    """
+
+    def __init__(
+        self,
+        spec: GpuSpec,
+        *,
+        gaps: Gaps | None = None,
+        engine: Engine | None = None,
+        index: int = 0,
+    ) -> None:
+        self.spec = spec
+        self.index = index
+        self.engine = engine or Engine()
+        self.gaps = gaps or Gaps()
+        self.cache = L2(spec.l2_bytes)
+        self.regime = SimulatedRegime(spec)
+        self.n_pending = 0
+        # Plain tuples of plain values, which the garbage collector need not look through.
+        self._finished: deque[tuple[Any, ...]] = deque(maxlen=_N_TASKS_KEPT)
+        self.streams: list[SimulatedStream] = []
+        self._copying: dict[Kind, deque[StreamTask]] = {
+            kind: deque() for kind in (Kind.COPY_IN, Kind.COPY_OUT, Kind.COPY_PEER)
+        }
+        self._sms = Multiprocessors(
+            self.engine, spec.n_sms, begin=self._begin_kernel, finished=self._retire
+        )
+        self.add_stream()
+
+    def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
+        """Make a stream; the first one made is the default stream."""
+        self.streams.append(SimulatedStream(self, len(self.streams), gaps or self.gaps))
+        return self.streams[-1]
+
+    def submit(self, task: StreamTask, visible_ns: int) -> None:
+        """Put ``task`` behind the work of its stream; the device sees it at ``visible_ns``."""
+        stream = task.stream
+        task.visible_ns = visible_ns
+        stream.queue.append(task)
+        stream.last = task
+        self.n_pending += task.takes_room
+        if len(stream.queue) == 1:
+            self.resume(stream)
+
+    def records(self) -> list[TaskRecord]:
+        """Return the last tasks that were done, in the order of their end."""
+        return [TaskRecord(Kind(kind), *rest) for kind, *rest in self._finished]
+
+    def forget_records(self) -> None:
+        """Drop the records of all tasks so far."""
+        self._finished.clear()
+
+    def advance(self, time_ns: int) -> None:
+        """Let the device run up to ``time_ns``."""
+        self.engine.advance(time_ns)
+
+    def finish(self, task: StreamTask) -> int:
+        """Let the device run until ``task`` is done and return its end in nanoseconds."""
+        self.engine.run_until(lambda: task.end_ns is not None)
+        return task.end_ns or 0
+
+    def drain_to(self, n_pending: int) -> int:
+        """Let the device run until at most ``n_pending`` tasks are left; return the time."""
+        return self.engine.run_until(lambda: self.n_pending <= n_pending)
+
+    def resume(self, stream: SimulatedStream) -> None:
+        """Start the first task of a stream, or arrange to be asked again when it may start."""
+        if not stream.queue or stream.queue[0].start_ns is not None:
+            return
+        task = stream.queue[0]
+        for other in task.waits_for:
+            if not other.is_done:
+                other.waiting.append(stream)
+                return
+        ready_ns = _ready_ns(stream, task)
+        if ready_ns > self.engine.now_ns:
+            # Nothing can come before it in its stream, nor hold it up, once it is this far.
+            self.engine.at(ready_ns, partial(self._start, task))
+            return
+        self._start(task)
+
+    def _start(self, task: StreamTask) -> None:
+        # Set at once, so that the task is not started a second time while it waits for an engine.
+        task.start_ns = self.engine.now_ns
+        if task.kind is Kind.MARK:
+            self._retire(task)
+        elif task.kind is Kind.KERNEL:
+            task.n_wanted_sms = self._n_sms(task.demand)
+            self._sms.add(task)
+        else:
+            queue = self._copying[task.kind]
+            queue.append(task)
+            if len(queue) == 1:
+                self._start_copy(task)
+
+    def _n_sms(self, demand: Fixed | Spin | Priced) -> int:
+        if isinstance(demand, Priced):
+            return n_sms(demand.work, self.spec)
+        return demand.n_sms if isinstance(demand, Fixed) else 1
+
+    def _begin_kernel(self, task: StreamTask) -> int:
+        """Return the duration of a kernel that starts now, and let it heat the device."""
+        now_ns = self.engine.now_ns
+        demand = task.demand
+        if isinstance(demand, Priced):
+            work = demand.work
+            traffic = self.cache.serve(demand.accesses)
+            burst_ns = duration_ns(work, traffic, self.spec)
+            stretch = self.regime.stretch(work.arithmetic, now_ns)
+            if work.flops or traffic.miss_bytes:  # else it draws next to nothing
+                task.load = load_of(
+                    work.arithmetic, work.flops, traffic.miss_bytes, burst_ns, self.spec
+                )
+            self.regime.start(now_ns, task.load)
+            if stretch == 1:
+                return burst_ns
+            return duration_ns(work, traffic, self.spec, stretch)
+        self.regime.start(now_ns, task.load)
+        if isinstance(demand, Fixed):
+            return demand.duration_ns
+        stretch = self.regime.stretch("float32", now_ns)  # a spin counts cycles
+        return round(sleep_ns(demand.cycles, self.spec) * stretch)
+
+    def _start_copy(self, task: StreamTask) -> None:
+        task.start_ns = self.engine.now_ns
+        duration_ns = task.demand.duration_ns if isinstance(task.demand, Fixed) else 0
+        self.engine.at(self.engine.now_ns + duration_ns, lambda: self._end_copy(task))
+
+    def _end_copy(self, task: StreamTask) -> None:
+        queue = self._copying[task.kind]
+        # Each direction has one engine, which takes copies in the order of their arrival.
+        queue.popleft()
+        if queue:
+            self._start_copy(queue[0])
+        self._retire(task)
+
+    def _retire(self, task: StreamTask) -> None:
+        task.end_ns = self.engine.now_ns
+        stream = task.stream
+        stream.queue.popleft()
+        stream.previous = task
+        self.n_pending -= task.takes_room
+        if task.kind is Kind.KERNEL:
+            self.regime.end(self.engine.now_ns, task.load)
+        self._finished.append(
+            (
+                task.kind.value,
+                task.name,
+                stream.number,
+                task.visible_ns,
+                task.start_ns,
+                task.end_ns,
+            )
+        )
+        # What was waited for is no longer needed; a chain of tasks would keep every one alive.
+        task.waits_for = ()
+        payload, task.payload = task.payload, None
+        try:
+            if payload is not None:
+                payload(task.seed)
+        finally:
+            # Computing values takes real time, so this is where an interrupt arrives.
+            waiting, task.waiting = task.waiting, []
+            for other in (stream, *waiting):
+                other.device.resume(other)
+
+
+def _ready_ns(stream: SimulatedStream, task: StreamTask) -> int:
+    before = stream.previous
+    if before is None or before.end_ns is None:
+        return task.visible_ns
+    return max(task.visible_ns, before.end_ns + stream.gaps.between(before.kind, task.kind))

@@ -1,0 +1,271 @@
+"""Device memory, cached as PyTorch does it: released blocks are kept and reused by stream."""
+
+from collections.abc import Iterable
+
+from gpulab.errors import VirtualGpuError
+from gpulab.virtual.simulator.memory._blocks import (
+    BLOCK_BYTES,
+    Arena,
+    MemoryBlock,
+    PoolId,
+    PrivatePool,
+    Segment,
+)
+from gpulab.virtual.simulator.memory._out_of_memory import Shortage, oom_message
+from gpulab.virtual.simulator.memory._pending_frees import Hooks, KeptBack
+from gpulab.virtual.simulator.memory._pools import Pools, Reserve, segment_bytes
+from gpulab.virtual.simulator.memory._statistics import Usage
+
+# What a CUDA context takes of an H200's memory (CUDA 13.0, PyTorch 2.11), seen after the first
+# kernel; work on side streams takes some 70 MiB more, which is not modelled.
+CONTEXT_BYTES = 554_500_096
+
+# Each device has a range of addresses of its own, as with unified virtual addressing.
+_FIRST_ADDRESS = 1 << 42
+_DEVICE_RANGE_BYTES = 1 << 44
+
+
+class OutOfDeviceMemoryError(VirtualGpuError):
+    """The virtual GPU has no memory left for a block; the text is PyTorch's.
+
+    Attributes
+    ----------
+    shortage
+        The figures that the text names.
+    """
+
+    def __init__(self, shortage: Shortage) -> None:
+        super().__init__(oom_message(shortage))
+        self.shortage = shortage
+
+
+class Allocator:
+    """Hands out blocks of one device's memory and counts them.
+
+    Attributes
+    ----------
+    device_index
+        Number of the device.
+    usage
+        What is in use and was, as PyTorch counts it.
+    pools
+        The private pools, and which of them serve requests now.
+    reserve
+        What is held from the device.
+    by_address
+        Blocks that were handed out by their address alone.
+    """
+
+    def __init__(
+        self,
+        capacity_bytes: int,
+        *,
+        device_index: int = 0,
+        context_bytes: int = CONTEXT_BYTES,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self.device_index = device_index
+        self.usage = Usage()
+        self.pools = Pools()
+        first_address = _FIRST_ADDRESS + device_index * _DEVICE_RANGE_BYTES
+        self.reserve = Reserve(
+            capacity_bytes, context_bytes, first_address=first_address, usage=self.usage
+        )
+        self.by_address: dict[int, MemoryBlock] = {}
+        self._hooks = hooks or Hooks()
+        self._kept = KeptBack(self._hooks)
+        self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes in use."""
+        return self.usage.allocated_bytes.total
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes held from the device, in use or not."""
+        return self.reserve.held_bytes
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that nobody holds, as ``cudaMemGetInfo`` tells them."""
+        return self.reserve.free_bytes
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Memory of the device."""
+        return self.reserve.capacity_bytes
+
+    @property
+    def fraction(self) -> float:
+        """Share of the device's memory that may be held."""
+        allowed = self.reserve.allowed_bytes
+        return 1.0 if allowed is None else allowed / self.capacity_bytes
+
+    def set_fraction(self, fraction: float) -> None:
+        """Limit what may be held to a share of the device's memory."""
+        self.reserve.allowed_bytes = int(fraction * self.capacity_bytes)
+
+    def allocate(self, size_bytes: int, stream: int, pool: PoolId | None = None) -> MemoryBlock:
+        """Return a block of at least ``size_bytes`` for ``stream``.
+
+        An empty request gets an empty block at address 0, which is counted nowhere.
+
+        Parameters
+        ----------
+        size_bytes
+            How much is asked for.
+        stream
+            The stream whose later requests may have the block again after its release.
+        pool
+            The private pool to serve it from; by default the one that serves this stream now.
+
+        Raises
+        ------
+        OutOfDeviceMemoryError
+            If the device's memory does not suffice, even after unused segments were given back.
+        """
+        if not size_bytes:
+            return MemoryBlock(self._nowhere, 0, 0)
+        if self.pools.is_routing:
+            # As in PyTorch, where nothing can be asked of the device during a capture.
+            pool = self.pools.routed(stream) if pool is None else pool
+        elif self._kept:
+            self._take_back(self._kept.done())
+        rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
+        arena = self.pools.arena(pool, stream, rounded)
+        block = arena.take(rounded) or self._from_device(arena, rounded)
+        return self._hand_out(block, rounded, size_bytes)
+
+    def release(self, block: MemoryBlock) -> None:
+        """Offer ``block`` to later requests on its stream, at once unless others use it, too."""
+        if not block.size_bytes:
+            return
+        block.is_allocated = False
+        self.usage.release(block.segment.arena.kind, block.size_bytes)
+        if not block.used_on:
+            self._take_back((block,))
+        elif self.pools.is_routing:
+            self._kept.hold_unmarked(block)
+        else:
+            self._kept.hold(block)
+
+    def record_stream(self, block: MemoryBlock, stream: int) -> None:
+        """Note that ``stream`` uses ``block``, so that its reuse waits for that stream's work.
+
+        What it waits for is the work submitted by the time of the release.
+        """
+        if stream == block.stream:
+            return
+        if block.used_on is None:
+            block.used_on = set()
+        block.used_on.add(stream)
+
+    def empty_cache(self, pool: PoolId | None = None) -> None:
+        """Give the segments that are not in use back to the device.
+
+        Private pools that someone holds keep theirs. With ``pool``, only that one gives.
+        """
+        if pool is None and not self.pools.is_routing:
+            self._wait_for_kept(None)
+            self._give_back(None)
+        for private in self.pools.private():
+            if private.use_count or pool not in (None, private.identity):
+                continue
+            if pool is not None:
+                self._wait_for_kept(private)
+            self._give_back(private)
+            if not private.n_segments:
+                self.pools.forget(private)
+
+    def segments(self) -> list[Segment]:
+        """Return the segments that are held, by address."""
+        return sorted(self.reserve.segments, key=lambda segment: segment.address)
+
+    def _hand_out(self, block: MemoryBlock, size_bytes: int, requested_bytes: int) -> MemoryBlock:
+        arena = block.segment.arena
+        kind = arena.kind
+        if arena.splits(block.size_bytes - size_bytes):
+            block = self._split(block, size_bytes)
+        elif block.previous is not None or block.next is not None:
+            self.usage.split(kind, -1, -block.size_bytes)
+        block.is_allocated = True
+        block.requested_bytes = requested_bytes
+        self.usage.hand_out(kind, block.size_bytes, requested_bytes)
+        return block
+
+    def _split(self, block: MemoryBlock, size_bytes: int) -> MemoryBlock:
+        arena = block.segment.arena
+        if block.previous is not None or block.next is not None:
+            self.usage.split(arena.kind, 0, -size_bytes)
+        else:
+            self.usage.split(arena.kind, 1, block.size_bytes - size_bytes)
+        front = block.cut(size_bytes)
+        arena.add(block)
+        return front
+
+    def _take_back(self, blocks: Iterable[MemoryBlock]) -> None:
+        for block in blocks:
+            arena = block.segment.arena
+            self.usage.take_back(arena.kind, block.size_bytes, block.requested_bytes)
+            n_split = split_bytes = 0  # by how much the free parts of segments change
+            for neighbour in (block.previous, block.next):
+                if neighbour is not None and neighbour.is_free:
+                    n_split -= 1
+                    split_bytes -= neighbour.size_bytes
+                    arena.remove(neighbour)
+                    block.absorb(neighbour)
+            arena.add(block)
+            if block.previous is not None or block.next is not None:
+                n_split, split_bytes = n_split + 1, split_bytes + block.size_bytes
+            if split_bytes:
+                self.usage.split(arena.kind, n_split, split_bytes)
+
+    def _from_device(self, arena: Arena, size_bytes: int) -> MemoryBlock:
+        wanted_bytes = segment_bytes(size_bytes)
+        if not self.reserve.has(wanted_bytes):
+            block = None if arena.pool else self._last_resort(arena, size_bytes)
+            if block is not None:
+                return block
+            self._make_room()
+        if not self.reserve.has(wanted_bytes):
+            self.usage.counts["num_ooms"] += 1
+            raise OutOfDeviceMemoryError(self._shortage(wanted_bytes))
+        return self.reserve.take(arena, wanted_bytes, self._hooks)
+
+    def _make_room(self) -> None:
+        if not self.pools.is_routing:
+            self.empty_cache()
+            self.usage.counts["num_alloc_retries"] += 1
+
+    def _last_resort(self, arena: Arena, size_bytes: int) -> MemoryBlock | None:
+        for private in self.pools.private():
+            if private.use_on_oom:
+                offer = self.pools.arena(private.identity, arena.stream, size_bytes)
+                block = offer.take(size_bytes)
+                if block is not None:
+                    return block
+        return None
+
+    def _wait_for_kept(self, pool: PrivatePool | None) -> None:
+        self.usage.counts["num_sync_all_streams"] += 1
+        self._take_back(self._kept.wait(pool))
+
+    def _give_back(self, pool: PrivatePool | None) -> None:
+        for arena in self.pools.arenas_of(pool):
+            self.reserve.give_back(arena, self._hooks)
+
+    def _shortage(self, wanted_bytes: int) -> Shortage:
+        reserve = self.reserve
+        arenas = [arena for each in self.pools.private() for arena in self.pools.arenas_of(each)]
+        return Shortage(
+            device_index=self.device_index,
+            wanted_bytes=wanted_bytes,
+            capacity_bytes=self.capacity_bytes,
+            free_bytes=self.free_bytes,
+            used_bytes=reserve.context_bytes + reserve.held_bytes,
+            allowed_bytes=reserve.allowed_bytes,
+            allocated_bytes=self.allocated_bytes,
+            reserved_bytes=self.reserved_bytes,
+            private_bytes=sum(arena.free_bytes for arena in arenas),
+        )

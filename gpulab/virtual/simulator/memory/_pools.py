@@ -1,0 +1,220 @@
+"""The memory that is held from the device: how much there is, and how much may be taken.
+
+Which free blocks a request may take: those of its stream, size and private pool.
+"""
+
+from collections.abc import Callable
+
+from gpulab.errors import VirtualGpuError
+from gpulab.virtual.simulator.memory._blocks import (
+    SMALL_BYTES,
+    Arena,
+    MemoryBlock,
+    PoolId,
+    PrivatePool,
+    Segment,
+)
+from gpulab.virtual.simulator.memory._pending_frees import Hooks
+from gpulab.virtual.simulator.memory._statistics import Usage
+
+# What PyTorch asks the device for (c10/core/AllocatorConfig.h): small requests are cut from
+# segments of 2 MiB, those below 10 MiB from segments of 20 MiB, and larger ones take whole
+# multiples of 2 MiB.
+_SMALL_SEGMENT_BYTES = 2 << 20
+_MIN_LARGE_BYTES = 10 << 20
+_LARGE_SEGMENT_BYTES = 20 << 20
+_ROUND_LARGE_BYTES = 2 << 20
+
+
+class Reserve:
+    """The segments of one device, and the limits to them.
+
+    Attributes
+    ----------
+    capacity_bytes, context_bytes
+        Memory of the device, and how much of it the CUDA context takes.
+    allowed_bytes
+        What may be held at most, if that was limited.
+    segments
+        Those that are held.
+    n_allocations, n_frees
+        How often the device was asked for memory or got it back; no reset touches these.
+    """
+
+    def __init__(
+        self, capacity_bytes: int, context_bytes: int, *, first_address: int, usage: Usage
+    ) -> None:
+        self.capacity_bytes = capacity_bytes
+        self.context_bytes = context_bytes
+        self.allowed_bytes: int | None = None
+        self.segments: set[Segment] = set()
+        self.n_allocations = self.n_frees = 0
+        self._usage = usage
+        self._next_address = first_address
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self._usage.reserved_bytes.total
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that nobody holds."""
+        return self.capacity_bytes - self.context_bytes - self.held_bytes
+
+    def has(self, size_bytes: int) -> bool:
+        """Tell whether a segment of this size can be taken."""
+        allowed = self.allowed_bytes
+        within = allowed is None or self.held_bytes + size_bytes <= allowed
+        return within and size_bytes <= self.free_bytes
+
+    def take(self, arena: Arena, size_bytes: int, hooks: Hooks) -> MemoryBlock:
+        """Take a segment of this size from the device, and return the block that fills it."""
+        hooks.on_malloc(size_bytes)
+        segment = Segment(arena, self._next_address, size_bytes)
+        block = segment.first = MemoryBlock(segment, segment.address, size_bytes)
+        self._next_address += size_bytes
+        self.segments.add(segment)
+        self.n_allocations += 1
+        self._count(arena, size_bytes)
+        return block
+
+    def give_back(self, arena: Arena, hooks: Hooks) -> None:
+        """Give the segments of an arena that are free as a whole back to the device."""
+        for block in arena.whole_segments():
+            hooks.on_free(block.size_bytes)
+            arena.remove(block)
+            # Without its link to the block the segment is gone at once, as the block is.
+            block.segment.first = None
+            self.segments.remove(block.segment)
+            self.n_frees += 1
+            self._count(arena, -block.size_bytes)
+
+    def _count(self, arena: Arena, size_bytes: int) -> None:
+        pool = arena.pool
+        self._usage.reserve(arena.kind, None if pool is None else pool.identity, size_bytes)
+        if pool is not None:
+            pool.n_segments += 1 if size_bytes > 0 else -1
+
+
+def segment_bytes(size_bytes: int) -> int:
+    """Return the size of the segment that a request of ``size_bytes`` asks the device for."""
+    if size_bytes <= SMALL_BYTES:
+        return _SMALL_SEGMENT_BYTES
+    if size_bytes < _MIN_LARGE_BYTES:
+        return _LARGE_SEGMENT_BYTES
+    return -(-size_bytes // _ROUND_LARGE_BYTES) * _ROUND_LARGE_BYTES
+
+
+class Pools:
+    """The arenas of one device, the private pools, and which of these are in use now."""
+
+    def __init__(self) -> None:
+        self._arenas: dict[tuple[PoolId | None, bool, int], Arena] = {}
+        self._private: dict[PoolId, PrivatePool] = {}
+        self._routes: list[tuple[PoolId, Callable[[int], bool] | None]] = []
+
+    @property
+    def is_routing(self) -> bool:
+        """Whether requests that name no pool may go to a private one now."""
+        return bool(self._routes)
+
+    def arena(self, pool: PoolId | None, stream: int, size_bytes: int) -> Arena:
+        """Return where a request looks for a block.
+
+        Raises
+        ------
+        VirtualGpuError
+            If nobody holds that private pool.
+        """
+        key = (pool, size_bytes <= SMALL_BYTES, stream)
+        # Asked for at every allocation, and made once.
+        return self._arenas.get(key) or self._new_arena(*key)
+
+    def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:
+        """Return the arenas of a private pool, or those outside all of them."""
+        return [arena for arena in self._arenas.values() if arena.pool is pool]
+
+    def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
+        """Hold a private pool, which is made when nobody held it before."""
+        if pool not in self._private:
+            self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
+        self._private[pool].use_count += 1
+
+    def release(self, pool: PoolId) -> None:
+        """Hold a private pool no more; after the last one its free segments may go back.
+
+        Raises
+        ------
+        VirtualGpuError
+            If nobody holds that private pool.
+        """
+        self._held(pool).use_count -= 1
+
+    def use_count(self, pool: PoolId) -> int:
+        """Return how many hold a private pool."""
+        return self._private[pool].use_count if pool in self._private else 0
+
+    def private(self) -> list[PrivatePool]:
+        """Return the private pools that hold memory or are held."""
+        return list(self._private.values())
+
+    def forget(self, pool: PrivatePool) -> None:
+        """Drop a private pool that holds no memory."""
+        del self._private[pool.identity]
+        for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
+            del self._arenas[key]
+
+    def route(self, pool: PoolId, accepts: Callable[[int], bool] | None = None) -> None:
+        """Serve requests that name no pool from ``pool``, and hold it, until :meth:`unroute`.
+
+        Of several, the last one that accepts a stream counts.
+
+        Parameters
+        ----------
+        pool
+            The private pool.
+        accepts
+            Tells of a stream whether its requests are meant; by default all are.
+
+        Raises
+        ------
+        RuntimeError
+            If that pool serves them already, as in PyTorch.
+        """
+        if any(pool == routed for routed, _ in self._routes):
+            raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
+        self.retain(pool)
+        self._routes.append((pool, accepts))
+
+    def unroute(self, pool: PoolId) -> None:
+        """End what :meth:`route` began; the pool is still held.
+
+        Raises
+        ------
+        RuntimeError
+            If that pool serves no requests, as in PyTorch.
+        """
+        for index, (routed, _) in enumerate(self._routes):
+            if routed == pool:
+                del self._routes[index]
+                return
+        raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+
+    def routed(self, stream: int) -> PoolId | None:
+        """Return the pool that serves the requests of a stream now, or None."""
+        for pool, accepts in reversed(self._routes):
+            if accepts is None or accepts(stream):
+                return pool
+        return None
+
+    def _held(self, pool: PoolId) -> PrivatePool:
+        if pool not in self._private:
+            raise VirtualGpuError(f"nobody holds the memory pool {pool}; retain it first")
+        return self._private[pool]
+
+    def _new_arena(self, pool: PoolId | None, is_small: bool, stream: int) -> Arena:  # noqa: FBT001 # a key
+        private = None if pool is None else self._held(pool)
+        arena = Arena(private, stream, is_small=is_small)
+        self._arenas[pool, is_small, stream] = arena
+        return arena

@@ -1,0 +1,188 @@
+"""What PyTorch's memory statistics count: now, at most, and ever."""
+
+from typing import Any
+
+from gpulab.virtual.simulator.memory._blocks import PoolId
+
+_KINDS = ("small_pool", "large_pool")
+_QUANTITIES = (
+    *("allocation", "segment", "active", "inactive_split"),
+    *("allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes"),
+    "requested_bytes",
+)
+_COUNTS = (
+    *("num_alloc_retries", "num_ooms", "num_sync_all_streams"),
+    *("num_device_alloc", "num_device_free", "num_oom_rejections"),
+)
+_NOTHING = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
+
+
+class Quantity:
+    """One figure for small requests, for large ones, and for both together.
+
+    Attributes
+    ----------
+    current
+        What it is now; anyone may subtract from it, and only :meth:`add` adds.
+    """
+
+    __slots__ = ("_ever", "_ever_at_reset", "_freed_at_reset", "_peak", "_peak_of_all", "current")
+
+    def __init__(self) -> None:
+        self.current = [0, 0]
+        self._ever = [0, 0]
+        self._peak = [0, 0]
+        self._peak_of_all = 0
+        self._ever_at_reset = [0, 0]
+        self._freed_at_reset = [0, 0]
+
+    def add(self, kind: int, amount: int) -> None:
+        """Let it grow for small (0) or large (1) requests."""
+        current = self.current
+        self._ever[kind] += amount
+        now = current[kind] = current[kind] + amount
+        if now > self._peak[kind]:  # noqa: PLR1730 # a call of max is slow, and this runs always
+            self._peak[kind] = now
+        now = current[0] + current[1]
+        if now > self._peak_of_all:  # noqa: PLR1730 # as above
+            self._peak_of_all = now
+
+    def change(self, kind: int, amount: int) -> None:
+        """Let it grow, or shrink by a negative amount."""
+        if amount > 0:
+            self.add(kind, amount)
+        else:
+            self.current[kind] += amount
+
+    @property
+    def total(self) -> int:
+        """What it is now for both kinds of requests."""
+        return self.current[0] + self.current[1]
+
+    def reset_peak(self) -> None:
+        """Forget what it once was."""
+        self._peak = list(self.current)
+        self._peak_of_all = self.total
+
+    def reset_accumulated(self) -> None:
+        """Count what was added and subtracted from zero again."""
+        self._ever_at_reset = list(self._ever)
+        self._freed_at_reset = [
+            ever - now for ever, now in zip(self._ever, self.current, strict=True)
+        ]
+
+    def nested(self) -> dict[str, dict[str, int]]:
+        """Return the figures under PyTorch's names."""
+        by_kind = {name: self._figures(kind) for kind, name in enumerate(_KINDS)}
+        both = {
+            name: sum(figures[name] for figures in by_kind.values())
+            for name in ("current", "allocated", "freed")
+        }
+        return {"all": {**both, "peak": self._peak_of_all}, **by_kind}
+
+    def _figures(self, kind: int) -> dict[str, int]:
+        ever, current = self._ever[kind], self.current[kind]
+        return {
+            "current": current,
+            "peak": self._peak[kind],
+            "allocated": ever - self._ever_at_reset[kind],
+            "freed": ever - current - self._freed_at_reset[kind],
+        }
+
+
+class Usage:
+    """All figures of one device's memory.
+
+    Attributes
+    ----------
+    allocation, allocated_bytes
+        Blocks in use and their bytes.
+    active, active_bytes, requested_bytes
+        Those, and the blocks that other streams may still use after their release.
+    segment, reserved_bytes
+        Segments held from the device and their bytes.
+    inactive_split, inactive_split_bytes
+        Free parts of segments that are in use elsewhere.
+    counts
+        How often something happened, by PyTorch's names.
+    reserved_by_pool
+        Bytes held by each private pool, also of those that are gone, until a reset.
+    """
+
+    def __init__(self) -> None:
+        self.allocation = Quantity()
+        self.allocated_bytes = Quantity()
+        self.active = Quantity()
+        self.active_bytes = Quantity()
+        self.requested_bytes = Quantity()
+        self.segment = Quantity()
+        self.reserved_bytes = Quantity()
+        self.inactive_split = Quantity()
+        self.inactive_split_bytes = Quantity()
+        self.counts = dict.fromkeys(_COUNTS, 0)
+        self.reserved_by_pool: dict[PoolId, Quantity] = {}
+
+    def hand_out(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
+        """Count a block that is in use from now on."""
+        self.allocation.add(kind, 1)
+        self.active.add(kind, 1)
+        self.allocated_bytes.add(kind, size_bytes)
+        self.active_bytes.add(kind, size_bytes)
+        self.requested_bytes.add(kind, requested_bytes)
+
+    def release(self, kind: int, size_bytes: int) -> None:
+        """Count a block that its owner gave up, though others may still use it."""
+        self.allocation.current[kind] -= 1
+        self.allocated_bytes.current[kind] -= size_bytes
+
+    def split(self, kind: int, n_parts: int, size_bytes: int) -> None:
+        """Count free parts of segments that came, or went if negative, and their bytes."""
+        if n_parts:
+            self.inactive_split.change(kind, n_parts)
+        self.inactive_split_bytes.change(kind, size_bytes)
+
+    def take_back(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
+        """Count a block that nothing uses any more."""
+        self.active.current[kind] -= 1
+        self.active_bytes.current[kind] -= size_bytes
+        self.requested_bytes.current[kind] -= requested_bytes
+
+    def reserve(self, kind: int, pool: PoolId | None, size_bytes: int) -> None:
+        """Count a segment that was taken from the device, or given back if negative."""
+        if size_bytes > 0:
+            self.counts["num_device_alloc"] += 1
+        else:
+            self.counts["num_device_free"] += 1
+        self.segment.change(kind, 1 if size_bytes > 0 else -1)
+        self.reserved_bytes.change(kind, size_bytes)
+        if pool is not None:
+            self.reserved_by_pool.setdefault(pool, Quantity()).change(kind, size_bytes)
+
+    def reset_peak(self) -> None:
+        """Let every highest figure be the present one."""
+        for quantity in self._quantities():
+            quantity.reset_peak()
+
+    def reset_accumulated(self) -> None:
+        """Count everything that only grows from zero again."""
+        self.counts = dict.fromkeys(_COUNTS, 0)
+        for quantity in self._quantities():
+            quantity.reset_accumulated()
+
+    def nested(self) -> dict[str, Any]:
+        """Return all figures in PyTorch's form."""
+        return {
+            **self.counts,
+            **{name: getattr(self, name).nested() for name in _QUANTITIES},
+            # Blocks of any size are split, which PyTorch says as -1; so none is oversize.
+            "max_split_size": -1,
+            "oversize_allocations": dict(_NOTHING),
+            "oversize_segments": dict(_NOTHING),
+            "reserved_bytes_by_private_pools": {
+                pool: quantity.nested() for pool, quantity in self.reserved_by_pool.items()
+            },
+        }
+
+    def _quantities(self) -> list[Quantity]:
+        own: list[Quantity] = [getattr(self, name) for name in _QUANTITIES]
+        return own + list(self.reserved_by_pool.values())

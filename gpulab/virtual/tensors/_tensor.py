@@ -1,0 +1,208 @@
+"""The tensor that lives on the virtual GPU: ``meta`` to PyTorch's C++ layer, ``cuda:0`` to Python.
+
+To C++ it is a meta tensor because autograd accepts those on every build of PyTorch; a tensor that
+claims to be on ``cuda`` there ends the process in ``backward()`` when CUDA is missing.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from gpulab.happens_before import Touch
+from gpulab.torch_private import (
+    autocast_keys,
+    disabled_torch_function,
+    get_data,
+    make_wrapper_subclass,
+    set_data,
+)
+from gpulab.virtual.simulator import active
+from gpulab.virtual.tensors._storage import Storage, TensorLayout
+
+_META = torch.device("meta")
+
+Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+_dispatch: list[Dispatch] = []
+
+
+@cache
+def cuda_device(index: int) -> torch.device:
+    """Return ``cuda:index``, the same object each time."""
+    return torch.device("cuda", index)
+
+
+def set_dispatch(dispatch: Dispatch) -> None:
+    """Name the function that runs operations on virtual tensors."""
+    _dispatch[:] = [dispatch]
+
+
+class VirtualTensor(torch.Tensor):
+    """A tensor on the virtual GPU.
+
+    It has a layout and a storage with a device address, and values only if it is small and
+    cheap; ``has_values`` tells.
+    """
+
+    # Else each call of Python would pass here first, and results would be of this class by type.
+    __torch_function__ = disabled_torch_function
+    layout_key: TensorLayout
+    storage_block: Storage
+    offset: int
+    read_touch: Touch | None = None
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
+        """The virtual device."""
+        return cuda_device(self.storage_block.gpu.index)
+
+    is_cuda = property(lambda _self: True)
+    is_cpu = property(lambda _self: False)
+    is_meta = property(lambda _self: False)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its elements are computed."""
+        return self.storage_block.values.known
+
+    def become(self, value: torch.Tensor) -> None:
+        """Take over the shape and the memory of another tensor, as ``x.data = y`` does."""
+        set_data(self, value)
+        if type(value) is VirtualTensor:
+            self.layout_key = value.layout_key
+            self.storage_block = value.storage_block
+            self.offset = value.offset
+            self.read_touch = None
+
+    data = property(get_data, become)
+
+    def get_device(self) -> int:
+        """Return the device's index."""
+        return self.storage_block.gpu.index
+
+    def record_stream(self, stream: Any) -> None:
+        """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
+        self.storage_block.record_stream(stream.core)
+
+    def is_pinned(self, device: object = None) -> bool:  # noqa: ARG002 # torch's signature
+        """Return False: only host memory can be pinned."""
+        return False
+
+    def data_ptr(self) -> int:
+        """Return the address in the virtual device's memory."""
+        return self.storage_block.address + self.offset * self.dtype.itemsize
+
+    def elements(self) -> torch.Tensor:
+        """Return the values as a CPU tensor over the same bytes, as they are by now."""
+        return self.storage_block.values.view(self.layout_key, self.offset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(_on_host(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_on_host(index), value)
+
+    def apply_(self, *_functions: Any) -> Any:
+        """Refuse as PyTorch does."""
+        raise TypeError("apply_ is only implemented on CPU tensors")
+
+    def map_(self, *_functions: Any) -> Any:
+        """Refuse as PyTorch does."""
+        raise TypeError("map_ is only implemented on CPU tensors")
+
+    def tolist(self) -> Any:
+        """Copy the values to the host, as a list."""
+        return self.detach().cpu().tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Refuse as PyTorch does, unless ``force`` copies to the host first."""
+        if force:
+            return self.detach().cpu().numpy()
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+
+    def __array__(self, *_args: object) -> Any:
+        return self.numpy()
+
+    def __repr__(self, **_options: object) -> str:  # type: ignore[override] # torch passes options
+        if not self.has_values:
+            # Printing waits for the device, whether or not there is something to show.
+            active().host.wait_for_stream(self.storage_block.gpu.stream)
+            place = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
+            return f"tensor(<no values>, {place})"
+        shown = repr(self.detach().cpu())
+        # Type and size of a host tensor stand behind its values; the device comes before them.
+        options = re.search(r", (?:size|dtype)=", shown)
+        at = options.start() if options else len(shown) - 1
+        kind = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
+        note = self._gradient_note()
+        return f"{kind}{shown[:at]}, device='{self.device}'{shown[at:-1]}{note})"
+
+    def _gradient_note(self) -> str:
+        if self.grad_fn is not None:
+            return f", grad_fn=<{type(self.grad_fn).__name__}>"
+        return ", requires_grad=True" if self.requires_grad else ""
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.dim() == 0 else repr(self)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> torch.Tensor:
+        # PyTorch's own way copies the storage, which holds nothing in its C++ layer.
+        copied = self.detach().clone().requires_grad_(self.requires_grad)
+        if getattr(self, "_is_param", False):
+            copied._is_param = True
+        memo[id(self)] = copied
+        return copied
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override] # the stub lacks the operator
+        cls,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        active()  # raises when the tensor has outlived its context
+        return _dispatch[0](func, args, kwargs or {})
+
+
+def _on_host(index: Any) -> Any:
+    """Make host tensors of the lists in an index; PyTorch would make tensors without values."""
+    if isinstance(index, tuple):
+        return tuple(_on_host(item) for item in index)
+    if isinstance(index, (list, np.ndarray)):
+        return torch.as_tensor(index, device="cpu")
+    return index
+
+
+def wrap(
+    layout: TensorLayout, storage: Storage, offset: int = 0, *, like: VirtualTensor | None = None
+) -> VirtualTensor:
+    """Make a tensor of ``layout`` over ``storage``, ``offset`` elements in.
+
+    It is an inference tensor if ``like`` is one, as views of that are; without ``like``, if it is
+    made in inference mode. The rest is PyTorch's: what may be changed, or saved for backward.
+    """
+    if like is not None and like.is_inference() != torch.is_inference_mode_enabled():
+        with torch.inference_mode(like.is_inference()):
+            return wrap(layout, storage, offset)
+    tensor: VirtualTensor = make_wrapper_subclass(
+        VirtualTensor,
+        layout.sizes,
+        strides=layout.strides,
+        storage_offset=offset,
+        dtype=layout.dtype,
+        device=_META,
+        _extra_dispatch_keys=autocast_keys,
+    )
+    tensor.layout_key = layout
+    tensor.storage_block = storage
+    tensor.offset = offset
+    return tensor
