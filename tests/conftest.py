@@ -2,8 +2,18 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import hypothesis
 import pytest
+
+from tests.support import warm_server
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile(
+    "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("gpulab")
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +30,19 @@ def _gpu_is_left_as_found() -> Iterator[None]:
         while left.entered:
             left.__exit__(None, None, None)
         pytest.fail(f"the test left the virtual {left.spec.name} entered")
+
+
+@pytest.fixture(scope="session")
+def warm_python() -> Iterator[list[str]]:
+    """Give the command of a Python in which torch and gpulab are imported already."""
+    with warm_server.warm_python() as command:
+        yield command
+
+
+@pytest.fixture(scope="session")
+def warm_kernel(warm_python: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder for ``JUPYTER_PATH`` whose kernel ``python3`` starts from a warm Python."""
+    return warm_server.warm_kernel(tmp_path_factory.mktemp("jupyter"), warm_python)
 
 
 @pytest.fixture

@@ -1,10 +1,14 @@
-"""A real JupyterLab in a real browser, for the tests that use one."""
+"""A real JupyterLab in a real browser, for the tests that use one.
+
+Nothing in it has a limit on time but ``RUN_TIMEOUT_MS``, which ends a run that hangs.
+"""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from filelock import FileLock
 
 from gpulab.lessons import usable_port
 
@@ -21,47 +26,67 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
-RUN_TIMEOUT_MS = 180_000
+RUN_TIMEOUT_MS = 600_000
+# A free port is free until somebody takes it: one server starts at a time.
+PORTS = FileLock(Path(tempfile.gettempdir()) / "gpulab-tests-ports.lock")
 # JupyterLab draws only the cells in view; the test wants to see them all
 ALL_CELLS = {"windowingMode": "none"}
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+# Tests open and close notebooks in one page, by the commands behind JupyterLab's menus.
+APP_IN_PAGE = {"LabApp": {"expose_app_in_browser": True}}
+OPEN = """async path => {
+    await window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+}"""
+CLOSE = """() => {
+    for (const panel of [...window.jupyterapp.shell.widgets('main')]) {
+        panel.sessionContext?.shutdown().catch(() => {});
+        panel.dispose();
+    }
+}"""
+LIGHT = "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
+ALL_HAVE_RUN = """() => {
+    const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
+    const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
+    const shown = prompts.map(prompt => prompt.textContent);
+    return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
+}"""
 
 needs_browser = [
     pytest.mark.browser,
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
 ]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start `gpulab lab` in an empty folder, and return its address with the token."""
-    with jupyter(tmp_path_factory.mktemp("learner")) as address:
-        yield address
-
-
 @contextmanager
-def jupyter(folder: Path) -> Iterator[str]:
+def jupyter(folder: Path, **environment: str) -> Iterator[str]:
     """Start `gpulab lab` in a folder, and yield its address with the token."""
-    settings = folder / "settings"
+    settings, configuration = folder / "settings", folder / "configuration"
     (settings / SETTINGS).parent.mkdir(parents=True)
     (settings / SETTINGS).write_text(json.dumps(ALL_CELLS))
-    environment = os.environ | {
+    configuration.mkdir()
+    (configuration / "jupyter_lab_config.json").write_text(json.dumps(APP_IN_PAGE))
+    environment |= {
         "CUDA_VISIBLE_DEVICES": "",
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTER_CONFIG_PATH": str(configuration),
         "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"]
-    with subprocess.Popen(
-        [*command, "--port", str(usable_port())],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
+    with PORTS:
+        server = subprocess.Popen(
+            [*command, "--port", str(usable_port())],
+            cwd=folder,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert server.stdout is not None
         lines = iter(server.stdout.readline, "")
-        yield next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
+        address = next(line.split()[1] for line in lines if line.startswith("JupyterLab: "))
+    with server:
+        yield address
         server.terminate()
 
 
@@ -79,17 +104,21 @@ def put_notebook(lab: str, name: str, sources: Sequence[str]) -> str:
         for number, source in enumerate(sources)
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
-    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
+    upload(lab, name, {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells})
+    return lab.replace("/lab/tree/00_start_here", f"/lab/workspaces/{name}/tree/{name}")
+
+
+def upload(lab: str, name: str, notebook: dict[str, object]) -> None:
+    """Write a notebook into the folder of JupyterLab."""
     parts = urlsplit(lab)
     request = urllib.request.Request(
         f"{parts.scheme}://{parts.netloc}/api/contents/{name}.ipynb",
-        data=json.dumps({"type": "notebook", "content": content}).encode(),
+        data=json.dumps({"type": "notebook", "content": notebook}).encode(),
         headers={"Authorization": f"token {parse_qs(parts.query)['token'][0]}"},
         method="PUT",
     )
     with urllib.request.urlopen(request) as answer:
-        assert answer.status == 201
-    return lab.replace("/lab/tree/00_start_here", f"/lab/workspaces/{name}/tree/{name}")
+        assert answer.status in {200, 201}
 
 
 @contextmanager
@@ -99,31 +128,56 @@ def chromium() -> Iterator["Page"]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser.new_page(viewport={"width": 1280, "height": 1000})
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.set_default_timeout(RUN_TIMEOUT_MS)
+        yield page
         browser.close()
 
 
+class Lab:
+    """One JupyterLab in one page: notebooks are opened in it one after the other."""
+
+    def __init__(self, address: str, page: "Page") -> None:
+        self.address, self.page = address, page
+        page.goto(address.replace("/tree/00_start_here.ipynb", ""))
+        page.wait_for_function("window.jupyterapp")
+        page.evaluate("window.jupyterapp.restored.then(() => {})")
+
+    @contextmanager
+    def notebook(self, name: str) -> Iterator["Locator"]:
+        """Open a notebook with a kernel of its own; in the end close it, on white paper again."""
+        self.page.evaluate(OPEN, f"{name}.ipynb")
+        yield first_cell(self.page)
+        self.page.evaluate(CLOSE)
+        if self.page.evaluate("document.body.dataset.jpThemeLight") == "false":
+            self.page.evaluate(LIGHT)
+            self.page.wait_for_function("document.body.dataset.jpThemeLight === 'true'")
+
+
 def open_notebook(page: "Page", url: str) -> "Locator":
-    """Open a notebook and wait until its cells are there."""
+    """Open a notebook at its address and wait until its cells are there."""
     page.goto(url)
+    return first_cell(page)
+
+
+def first_cell(page: "Page") -> "Locator":
+    """Return the notebook in view as soon as its cells are there."""
     notebook = page.locator(".jp-NotebookPanel:visible .jp-Notebook")
-    notebook.locator(".jp-CodeCell").first.wait_for(timeout=RUN_TIMEOUT_MS)
+    notebook.locator(".jp-CodeCell").first.wait_for()
     return notebook
 
 
 def run_all(page: "Page") -> None:
     """Run every cell from the menu, and wait until all have a number."""
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
-    idle.wait_for(timeout=RUN_TIMEOUT_MS)  # before the kernel is there, running does nothing
+    idle.wait_for()  # before the kernel is there, running does nothing
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    page.wait_for_function(
-        """() => {
-            const cells = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell';
-            const prompts = [...document.querySelectorAll(`${cells} .jp-InputArea-prompt`)];
-            const shown = prompts.map(prompt => prompt.textContent);
-            return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
-        }""",
-        timeout=RUN_TIMEOUT_MS,
-    )
+    page.wait_for_function(ALL_HAVE_RUN, polling=100)
     idle.wait_for()
+
+
+def take_picture(page: "Page", name: str) -> None:
+    """Save what is to be seen for a person to look at, if GPULAB_SCREENSHOTS names a folder."""
+    if folder := os.environ.get("GPULAB_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png")

@@ -1,0 +1,149 @@
+"""Forks Python processes that have the heavy packages imported already; see ``warm_python``."""
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+STUB = Path(__file__).with_name("warm_python.py")
+HEAVY = (
+    *("torch", "pandas", "ipykernel.kernelapp", "ipywidgets", "anywidget"),
+    *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib_inline.backend_inline"),
+)
+
+
+@contextmanager
+def warm_python() -> Iterator[list[str]]:
+    """Yield the command of a Python that starts at once; elsewhere than on Linux the usual one."""
+    if sys.platform != "linux":  # forks of a process with torch are safe nowhere else
+        yield [sys.executable]
+        return
+    with (
+        TemporaryDirectory(prefix="gpulab-") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        address = f"{folder}/warm"
+        listener.bind(address)
+        listener.listen(64)
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.support.warm_server", str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+            # matplotlib reads the backend at its import; this is the one of a kernel
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+        ) as server:
+            yield [sys.executable, "-I", "-S", str(STUB), address]
+            assert server.stdin is not None
+            server.stdin.close()  # the server's sign to end
+
+
+def warm_kernel(folder: Path, command: list[str]) -> Path:
+    """Describe Jupyter's usual kernel in a folder for ``JUPYTER_PATH``, started by a command."""
+    from ipykernel.kernelspec import get_kernel_dict
+
+    described = folder / "kernels" / "python3"
+    described.mkdir(parents=True)
+    specification = get_kernel_dict() | {
+        "argv": [*command, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    }
+    (described / "kernel.json").write_text(json.dumps(specification))
+    return folder
+
+
+def serve(listener: socket.socket) -> None:
+    """Fork a keeper for each request, until the standard input ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([0, listener], [], [])
+        if 0 in ready:
+            return
+        connection, _ = listener.accept()
+        if not os.fork():
+            listener.close()
+            keep(connection)
+            return
+        connection.close()
+
+
+def keep(connection: socket.socket) -> None:
+    """Fork the process that was asked for, pass signals to it, and tell how it ended."""
+    head, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    size = int.from_bytes(head, "big")
+    request = json.loads(connection.recv(size, socket.MSG_WAITALL))
+    children: list[int] = []
+
+    def ended(*_: object) -> None:
+        _, status = os.waitpid(children[0], 0)
+        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    signal.signal(signal.SIGCHLD, ended)
+    if child := os.fork():
+        for stream in (0, 1, 2, *streams):  # else a reader waits for this process as well
+            os.close(stream)
+        children.append(child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        while number := connection.recv(1):
+            os.kill(child, number[0])
+        os.kill(child, signal.SIGKILL)  # the caller was killed
+        signal.pause()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    connection.close()
+    become(request, streams)
+
+
+def become(request: dict[str, Any], streams: list[int]) -> None:
+    """Run a program as the Python command does."""
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = ["", *filter(None, given), *(path for path in sys.path if path not in given)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    kind, program, *rest = request["arguments"]
+    sys.argv[:] = [kind, *rest]
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    if kind == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        exec(program, vars(main))  # noqa: S102 # this is what -c does
+
+
+def warm_up() -> None:
+    """Import what takes long, and all of gpulab; nothing is called."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    package = importlib.import_module("gpulab")
+    for module in pkgutil.walk_packages(package.__path__, "gpulab."):
+        importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()  # so that forks share the memory
+
+
+if __name__ == "__main__":
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+    warm_up()
+    serve(listening)
