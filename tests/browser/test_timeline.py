@@ -27,8 +27,7 @@ pytestmark = needs_browser
 CELLS = [
     """\
 import torch, gpulab
-from gpulab.measurement import Span, Timeline
-from gpulab.tracing import timeline
+from gpulab.tracing import Span, Timeline, timeline
 gpulab.use("H200")""",
     """\
 x, host = torch.randn(1024, 1024, device="cuda"), torch.empty(1 << 20).pin_memory()
