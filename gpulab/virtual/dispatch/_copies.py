@@ -8,8 +8,16 @@ import torch
 
 from gpulab.errors import NoValuesError
 from gpulab.happens_before import Touch
-from gpulab.virtual.dispatch._deferred_values import Payload, reference, unseen
-from gpulab.virtual.simulator import Fixed, Host, Kind, Machine, SimulatedGpu, StreamTask, active
+from gpulab.virtual.dispatch._deferred_values import Payload, reference, without_dispatch
+from gpulab.virtual.simulator import (
+    FixedDuration,
+    Host,
+    Kind,
+    Machine,
+    SimulatedGpu,
+    StreamTask,
+    active,
+)
 from gpulab.virtual.tensors import (
     Storage,
     TensorLayout,
@@ -220,9 +228,9 @@ def _copy_task(
         _refuse_pageable(gpu)
         rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
     duration_ns = floor_ns + round(size_bytes / rate * _NS)
-    payload = unseen(move) if move is not None else None
+    payload = without_dispatch(move) if move is not None else None
     return StreamTask(
-        kind, gpu.stream, name=kind.value, demand=Fixed(duration_ns, 0), payload=payload
+        kind, gpu.stream, name=kind.value, demand=FixedDuration(duration_ns, 0), payload=payload
     )
 
 

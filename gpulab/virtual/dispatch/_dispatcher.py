@@ -21,10 +21,10 @@ from gpulab.virtual.dispatch._copies import (
 )
 from gpulab.virtual.dispatch._data_dependent_shapes import (
     host_result,
-    run_value_shaped,
+    run_data_dependent,
     selects_by_mask,
 )
-from gpulab.virtual.dispatch._execute import DispatchedCall, carry_out, mark_known
+from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import operator_of
@@ -44,7 +44,7 @@ from gpulab.virtual.tensors import (
 
 aten = torch.ops.aten
 
-Handler = Callable[[Any, Any, Any], Any]
+OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -99,16 +99,16 @@ def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
-    if operator.has_value_shape or (operator.is_index and selects_by_mask(args[1])):
-        return run_value_shaped(func, args, kwargs, tensors, gpu)
-    if operator.is_product:
+    if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
+        return run_data_dependent(func, args, kwargs, tensors, gpu)
+    if operator.is_matmul:
         parts = (*parts, tf32_allowed())
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
     # Without tensors the numbers decide the shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *plain, tensors, hashable)
-    return carry_out(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
 
 
 class _Key:
@@ -245,7 +245,7 @@ def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
 
-def _on_virtual(handler: Handler) -> Handler:
+def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
     """Have a handler run for virtual tensors only."""
 
     def handle(func: Any, args: Any, kwargs: Any) -> Any:
@@ -259,7 +259,7 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 
-_BY_OPERATOR: dict[Any, Handler] = {
+_BY_OPERATOR: dict[Any, OperatorHandler] = {
     aten._pack_padded_sequence.default: _on_virtual(_packed),
     aten._pad_packed_sequence.default: _on_virtual(_packed),
     aten._conj.default: _on_virtual(_resolved),

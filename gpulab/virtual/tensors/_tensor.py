@@ -133,8 +133,8 @@ class VirtualTensor(torch.Tensor):
         if not self.has_values:
             # Printing waits for the device, whether or not there is something to show.
             active().host.wait_for_stream(self.storage_block.gpu.stream)
-            place = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
-            return f"tensor(<no values>, {place})"
+            description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
+            return f"tensor(<no values>, {description})"
         shown = repr(self.detach().cpu())
         # Type and size of a host tensor stand behind its values; the device comes before them.
         options = re.search(r", (?:size|dtype)=", shown)
