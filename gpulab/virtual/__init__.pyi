@@ -17,5 +17,3 @@ from .simulator import power_draw as power_draw
 from .simulator.costs import KernelWork as KernelWork
 from .simulator.costs import duration_ns as duration_ns
 from .simulator.nvml import NvmlHandle as NvmlHandle
-from .tensors import host_reads_and_writes as host_reads_and_writes
-from .tensors import host_touch as host_touch

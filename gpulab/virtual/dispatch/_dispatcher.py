@@ -7,7 +7,17 @@ import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.torch_private import autograd_node
+from gpulab.tensor_accesses import check_host_operation
+from gpulab.torch_private import (
+    autograd_node,
+    conj_view,
+    neg_view,
+    pack_padded_sequence,
+    pad_packed_sequence,
+    read_scalar,
+    results_of,
+    to_copy,
+)
 from gpulab.virtual._generators import generator_in, require_host, without_generator
 from gpulab.virtual.dispatch._copies import (
     copy_across,
@@ -36,7 +46,6 @@ from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
     VirtualTensor,
-    host_reads_and_writes,
     layout_of,
     set_dispatch,
     wrap,
@@ -148,12 +157,12 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(arg.nbytes for arg in args if isinstance(arg, torch.Tensor))
-    touches = func not in ALLOCATING and not all(_is_view_result(r) for r in func._schema.returns)
+    has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
     machine.host.run(
-        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if touches else 0
+        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
     )
-    if touches and machine.hazards is not None:
-        host_reads_and_writes(machine.hazards, func, args, kwargs)
+    if has_accesses and machine.hazards is not None:
+        check_host_operation(machine.hazards, func, args, kwargs)
     if pinned:
         pin(out[0], machine.host)
     return out[0]
@@ -232,7 +241,7 @@ def _packed(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _resolved(func: Any, args: Any, kwargs: Any) -> Any:
     """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
-    physical = aten.conj_physical if func is aten._conj.default else aten.neg
+    physical = aten.conj_physical if func is conj_view else aten.neg
     return _plain(physical.default, args, kwargs)
 
 
@@ -260,18 +269,18 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _BY_OPERATOR: dict[Any, OperatorHandler] = {
-    aten._pack_padded_sequence.default: _on_virtual(_packed),
-    aten._pad_packed_sequence.default: _on_virtual(_packed),
-    aten._conj.default: _on_virtual(_resolved),
-    aten._neg_view.default: _on_virtual(_resolved),
+    pack_padded_sequence: _on_virtual(_packed),
+    pad_packed_sequence: _on_virtual(_packed),
+    conj_view: _on_virtual(_resolved),
+    neg_view: _on_virtual(_resolved),
     aten.as_strided.default: _on_virtual(as_strided),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),
     aten.allclose.default: _on_virtual(_all_close),
     aten.copy_.default: _copy,
-    aten._to_copy.default: _to_copy,
-    aten._local_scalar_dense.default: _item,
+    to_copy: _to_copy,
+    read_scalar: _item,
     aten.lift_fresh.default: _lift,
 }
 _HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}

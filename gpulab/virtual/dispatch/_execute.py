@@ -29,7 +29,7 @@ from gpulab.virtual.simulator import (
     active,
 )
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import Storage, VirtualTensor, device_touches, wrap
+from gpulab.virtual.tensors import Storage, VirtualTensor, device_accesses, wrap
 
 
 @dataclass(slots=True)
@@ -123,9 +123,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         task.payload = DeferredValues(call.operator, call.args, call.kwargs, results, plan)
     if call.operator.is_random:
         task.draw = _drawing(call)
-    # The touches matter to the checker alone, and would cost every launch a few microseconds.
-    touches = device_touches(read, written) if machine.hazards is not None else ()
-    machine.launch(task, work.launch_ns, touches)
+    # Only the race detector needs them, and they would cost every launch a few microseconds.
+    memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
+    machine.launch(task, work.launch_ns, memory_accesses)
 
 
 def _launch_step(

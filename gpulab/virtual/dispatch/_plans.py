@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from gpulab.torch_private import arguments_of, overload_name, results_of
 from gpulab.virtual.dispatch._argument_checks import check_written
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_modelled
 from gpulab.virtual.kernels import lower, operator_name
@@ -206,7 +207,7 @@ def _result(
 
 
 def _returns_view(func: Any) -> bool:
-    aliases = [result.alias_info for result in func._schema.returns]
+    aliases = [result.alias_info for result in results_of(func)]
     return any(alias is not None and not alias.is_write for alias in aliases)
 
 
@@ -217,7 +218,7 @@ def _changed(
     tensors: list[VirtualTensor],
 ) -> tuple[int, ...]:
     changed: set[int] = set()
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(arguments_of(func)):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)
@@ -228,7 +229,7 @@ def _changed(
 
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
     name = operator_name(func)
-    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
+    only_written = name in _OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
     skipped = set(writes) if only_written else set()
     if name in SHAPED_LIKE:
         skipped.add(0)

@@ -14,6 +14,7 @@ _N_TOPK_OTHERS = 7
 
 
 def elementwise(call: OperatorCall) -> KernelWork:
+    """Return the work of one kernel over the elements of the result."""
     family = _elementwise_family(call)
     if call.n_out < call.n_in:
         family = "other"

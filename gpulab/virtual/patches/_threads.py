@@ -63,8 +63,7 @@ def _lose_device() -> None:
         return
     disown()
     VirtualMode.__torch_dispatch__ = OtherThreadMode.__torch_dispatch__  # type: ignore[method-assign, assignment] # in this process alone
-    torch.cuda._is_in_bad_fork = lambda: True
-    torch.cuda.is_initialized = lambda: False
+    vars(torch.cuda).update(_is_in_bad_fork=lambda: True, is_initialized=lambda: False)
 
 
 # Forks are not known before they happen; the function does nothing while no GPU is entered.

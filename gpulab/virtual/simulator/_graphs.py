@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from gpulab.happens_before import Touch
+from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Gaps, Kind, SimulatedStream, StreamTask
 
@@ -23,14 +23,14 @@ class GraphNode:
     ----------
     task
         What runs; it is a pattern, copied for every launch of the graph.
-    touches
+    accesses
         What memory it reads and writes.
     site
         File and line of the program that captured it.
     """
 
     task: StreamTask
-    touches: Sequence[Touch]
+    accesses: Sequence[MemoryAccess]
     site: tuple[str, int]
 
 
@@ -70,12 +70,14 @@ class Capture:
         """Tell whether ``task`` waits for work that is not in the capture."""
         return any(other not in self._before for other in task.waits_for)
 
-    def add(self, task: StreamTask, touches: Sequence[Touch], site: tuple[str, int]) -> None:
+    def add(
+        self, task: StreamTask, accesses: Sequence[MemoryAccess], site: tuple[str, int]
+    ) -> None:
         """Write ``task`` down behind what its stream has captured."""
         tail = self._tails.get(task.stream)
         self._before[task] = (*task.waits_for, *(() if tail is None else (tail,)))
         self._tails[task.stream] = task
-        self.nodes.append(GraphNode(task, touches, site))
+        self.nodes.append(GraphNode(task, accesses, site))
 
     def follow(self, task: StreamTask, follower: Follower) -> None:
         """Let ``follower`` know, at every launch of the graph, which task stands for ``task``."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import GpuSpec
-from gpulab.happens_before import Checker, Snapshot, Touch, user_site
+from gpulab.happens_before import Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
@@ -138,17 +138,19 @@ class Machine:
             self.wait_for_gpu(gpu)
         self.host.spend(_FREE_NS + _FREE_NS_PER_MIB * (size_bytes >> 20))
 
-    def launch(self, task: StreamTask, host_ns: int, touches: Sequence[Touch] = ()) -> StreamTask:
+    def launch(
+        self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
+    ) -> StreamTask:
         """Launch ``task``, or write it down if its stream is captured."""
-        site = user_site() if self.hazards is not None and touches else ("", 0)
+        site = user_site() if self.hazards is not None and accesses else ("", 0)
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
             if self.capture.depends_on_outside(task):
                 self.fail_capture("dependency created on uncaptured work in another stream")
-            self.capture.add(task, touches, site)
+            self.capture.add(task, accesses, site)
             return task
-        if self.hazards is not None and touches:
-            self.hazards.launch(task.stream.key, task.name, touches, site)
+        if self.hazards is not None and accesses:
+            self.hazards.launch(task.stream.key, task.name, accesses, site)
         return self.host.launch(task, host_ns)
 
     def mark(
@@ -180,7 +182,7 @@ class Machine:
             checker.stream_wait(task.stream.key, start)
             for other in task.waits_for:
                 checker.stream_wait(task.stream.key, after.get(other))
-            checker.launch(task.stream.key, task.name, node.touches, node.site)
+            checker.launch(task.stream.key, task.name, node.accesses, node.site)
             after[task] = checker.record(task.stream.key)
         for snapshot in after.values():
             checker.stream_wait(stream.key, snapshot)
