@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 from gpulab.gpus import gpu
-from gpulab.virtual.simulator import SimulatedRegime, Traffic, load_of
+from gpulab.virtual.simulator import SimulatedRegime, Traffic, power_draw
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape, duration_ns
 
 SIZE = 8192
 START_S, END_S = 0.42, 2.93
 GAP_NS = 900
 PRODUCT = MatmulShape(1, SIZE, SIZE, SIZE)
-WORK = KernelWork("gemm", "float16", PRODUCT.flops, SIZE * SIZE, product=PRODUCT)
+WORK = KernelWork("gemm", "float16", PRODUCT.flops, SIZE * SIZE, matmul=PRODUCT)
 TRAFFIC = Traffic(hit_bytes=0, miss_bytes=3 * 2 * SIZE * SIZE)
 
 
@@ -26,7 +26,7 @@ def run_products(regime: SimulatedRegime, times_ns: list[int]) -> tuple[list[str
     """Keep the regime busy from START_S to END_S; return its readings and the durations."""
     spec = regime.spec
     burst_ns = duration_ns(WORK, TRAFFIC, spec)
-    load = load_of(WORK.arithmetic, WORK.flops, TRAFFIC.miss_bytes, burst_ns, spec)
+    load = power_draw(WORK.arithmetic, WORK.flops, TRAFFIC.miss_bytes, burst_ns, spec)
     readings: list[str] = []
     durations_ns: list[int] = []
     now_ns = round(START_S * 1e9)

@@ -7,13 +7,16 @@ import torch.overrides
 import torch.utils._device
 from torch.utils.flop_counter import flop_registry
 
-C: Any = torch._C  # the C layer below torch.cuda, into which the shims go
+C: Any = torch._C  # the C layer below torch.cuda
+C_nn: Any = torch._C._nn  # and below torch.nn.functional
+variable_functions: Any = torch._VF
+tensor_utils: Any = torch._utils
 disable_dispatch: Any = torch._C._DisableTorchDispatch
 disabled_torch_function: Any = torch._C._disabled_torch_function_impl
 make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
-parse_to: Any = torch._C._nn._parse_to
+parse_to: Any = C_nn._parse_to
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
 autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined] # not in the stubs
@@ -36,6 +39,48 @@ device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
+group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
+sleep: Any = torch.cuda._sleep
+
+# Operators without a public name.
+conj_view: Any = torch.ops.aten._conj.default
+neg_view: Any = torch.ops.aten._neg_view.default
+to_copy: Any = torch.ops.aten._to_copy.default
+read_scalar: Any = torch.ops.aten._local_scalar_dense.default
+pack_padded_sequence: Any = torch.ops.aten._pack_padded_sequence.default
+pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
+flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
+
+
+def arguments_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type
+    """Return the arguments of an operator's schema, with name, default and alias information."""
+    return func._schema.arguments
+
+
+def results_of(func: Any) -> Any:  # noqa: ANN401 # as above
+    """Return the results of an operator's schema, with alias information."""
+    return func._schema.returns
+
+
+def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
+    """Return the name of an operator's overload, such as ``"out"`` or ``"default"``."""
+    return str(func._overloadname)
+
+
+def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
+    """Return the number of autograd's node; a later operation has a higher one."""
+    return int(node._sequence_nr())
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Tell whether autograd knows a tensor as a view of another."""
+    return bool(tensor._is_view())
+
+
+def address_of(generator: torch.Generator) -> int:
+    """Return where the C++ object of a random generator lies."""
+    return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
 
 
 # These are looked up at each call, because a virtual GPU replaces them while it is in use.

@@ -51,7 +51,7 @@ _USUAL = 0.1
 class Point:
     """A measured call: its place, what it took, and what the roofline says, hot and cold."""
 
-    place: SurfacePoint
+    surface_point: SurfacePoint
     measured_us: tuple[float, float]
     roofline_us: tuple[float, float]
     role: str
@@ -93,13 +93,15 @@ def points(rows: Iterator[Row]) -> Iterator[Point]:
         except RuntimeError as error:
             print(f"{workload.name}: {error}")
             continue
-        places = {work.place for work, _, _ in kernels}
-        place = places.pop() if len(places) == 1 else None
-        if place is not None:
+        surface_points = {work.surface_point for work, _, _ in kernels}
+        surface_point = surface_points.pop() if len(surface_points) == 1 else None
+        if surface_point is not None:
             hot_ns = sum(roofline_ns(work, traffic) for work, traffic, _ in kernels)
             cold_ns = sum(roofline_ns(work, traffic) for work, _, traffic in kernels)
             measured_us, roofline_us = (hot_us, cold_us), (hot_ns / 1e3, cold_ns / 1e3)
-            yield Point(place, measured_us, roofline_us, workload.role, looseness(workload))
+            yield Point(
+                surface_point, measured_us, roofline_us, workload.role, looseness(workload)
+            )
 
 
 def looseness(workload: Workload) -> float:
@@ -111,7 +113,7 @@ def looseness(workload: Workload) -> float:
 
 def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
     """Return the duration of a kernel without a correction."""
-    return duration_ns(replace(work, place=None), traffic, gpulab.gpus.gpu("H200"))
+    return duration_ns(replace(work, surface_point=None), traffic, gpulab.gpus.gpu("H200"))
 
 
 def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
@@ -176,7 +178,7 @@ def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]
     """Fit a surface for each kind of call, and print how good they are."""
     kinds: dict[str, list[Point]] = {}
     for point in found:
-        kinds.setdefault(point.place.surface, []).append(point)
+        kinds.setdefault(point.surface_point.surface, []).append(point)
     surfaces, everything = {}, []
     for name, members in sorted(kinds.items()):
         if len(members) < _LEAST_POINTS:
@@ -195,7 +197,7 @@ def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]
 
 def _scattered(found: list[Point]) -> Points:
     return encoded(
-        [point.place.coordinates for point in found],
+        [point.surface_point.coordinates for point in found],
         [point.logarithms for point in found],
         [point.looseness for point in found],
     )

@@ -49,7 +49,7 @@ class NvmlGpu:
     @property
     def is_virtual(self) -> bool:
         """Whether no hardware stands behind it."""
-        return isinstance(self.handle, virtual.Handle)
+        return isinstance(self.handle, virtual.NvmlHandle)
 
 
 class _NvmlLibrary:

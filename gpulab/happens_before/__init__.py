@@ -1,6 +1,6 @@
-"""Find data races by happens-before: vector clocks over byte ranges, without torch."""
+"""Find data races between streams and host by happens-before: vector clocks over byte ranges."""
 
-from gpulab.happens_before._accesses import Allocation, Touch
+from gpulab.happens_before._accesses import Allocation, MemoryAccess
 from gpulab.happens_before._byte_ranges import extent
 from gpulab.happens_before._call_sites import NOWHERE, Site, user_site
 from gpulab.happens_before._checker import Checker
@@ -13,11 +13,11 @@ __all__ = [
     "Allocation",
     "Checker",
     "Hazard",
+    "MemoryAccess",
     "Operation",
     "Site",
     "Snapshot",
     "StreamKey",
-    "Touch",
     "extent",
     "user_site",
 ]

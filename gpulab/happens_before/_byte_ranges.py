@@ -1,4 +1,4 @@
-"""Which bytes a strided view touches, and whether two views of one storage share any."""
+"""Work out which bytes a strided view covers, and whether two views of one storage share any."""
 
 import math
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ _NOTHING = Extent(-(1 << 62), 0)
 
 @lru_cache(maxsize=1 << 14)  # a program has few layouts, and uses each many times
 def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> Extent:
-    """Return the bytes that a view of a storage touches.
+    """Return the bytes that a view of a storage covers.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _meet(one: Extent, other: Extent) -> bool:
         return True
     start, run_bytes = dense.start, sparse.run_bytes
     return any(
-        _touches(dense.axes, dense.run_bytes, at - start, run_bytes) for at in _runs(sparse)
+        _covers_any(dense.axes, dense.run_bytes, at - start, run_bytes) for at in _runs(sparse)
     )
 
 
@@ -145,7 +145,7 @@ def _runs(view: Extent) -> Iterator[int]:
     return walk(view.start, view.axes)
 
 
-def _touches(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
+def _covers_any(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
     """Tell whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
     if not axes:
         return -n_bytes < at < run_bytes
@@ -154,5 +154,6 @@ def _touches(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> b
     first = max(0, -((reach - 1 - at) // step))
     last = min(n - 1, (at + n_bytes - 1) // step)
     return any(
-        _touches(inner, run_bytes, at - index * step, n_bytes) for index in range(first, last + 1)
+        _covers_any(inner, run_bytes, at - index * step, n_bytes)
+        for index in range(first, last + 1)
     )

@@ -1,4 +1,4 @@
-"""Which line of the user's own program is running, and how a reader finds it."""
+"""Find which line of the user's own program makes a call, and write it as a reader finds it."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def user_site() -> Site:
     Site
         ``NOWHERE`` on a thread that no line of the user's runs on, such as autograd's.
     """
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 # inspect.currentframe takes longer
     inner = _is_inner
     while inner(frame.f_code.co_filename):
         if frame.f_back is None:
@@ -34,8 +34,8 @@ def user_site() -> Site:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def place(site: Site) -> str:
-    """Write a site as an editor or a notebook shows it.
+def site_text(site: Site) -> str:
+    """Return a call site as an editor or a notebook shows it.
 
     >>> place(("/somewhere/train.py", 12))
     'train.py:12'

@@ -1,17 +1,17 @@
 """Find work on the same memory whose order nothing fixes: vector clocks over streams and host.
 
 Streams are the threads; the host is one more, whose program order precedes whatever it launches
-afterwards. Each use of memory is kept with the epoch of its stream, not with a whole clock, and
-only until a later use that is ordered behind it takes its place: the idea of FastTrack (Flanagan
-and Freund, PLDI 2009). An epoch ends when an event is recorded, since nothing else can tell two
-operations of one stream apart.
+afterwards. Each memory access is recorded with the epoch of its stream, not with a whole clock,
+and only until a later access that is ordered after it replaces it: the idea of FastTrack
+(Flanagan and Freund, PLDI 2009). An epoch ends when an event is recorded, since nothing else can
+tell two operations of one stream apart.
 """
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from gpulab.happens_before._accesses import Allocation, FreedBlocks, Touch, Use
+from gpulab.happens_before._accesses import Allocation, FreedMemory, MemoryAccess, RecordedAccess
 from gpulab.happens_before._byte_ranges import Extent
 from gpulab.happens_before._call_sites import Site
 from gpulab.happens_before._hazard import HOST, Hazard, judge, kind_of
@@ -20,26 +20,26 @@ from gpulab.happens_before._vector_clocks import Clock, Snapshot, StreamKey, Thr
 __all__ = ["Checker"]
 
 
-# Beyond it the oldest uses of a memory are forgotten. That many are kept only where as many
-# different views are used and the host never waits; a hazard with a forgotten use is missed.
-MAX_USES = 64
+# Beyond it the oldest accesses to a memory are forgotten, and hazards with these are missed. So
+# many are recorded only where as many different views are used and the host never waits.
+MAX_RECORDED = 64
 _COMPACTED_EVERY = 16
 
 
 class Checker:
     """Follows a program as it launches work, and collects the hazards in it.
 
-    The host's calls must be told in the order in which the program makes them. When a hazard is
-    found, the missing wait is taken as made, so that one mistake is one hazard and not one for
-    everything behind it.
+    The host's calls must be reported in the order in which the program makes them. When a hazard
+    is found, the missing wait is taken as made, so that one mistake is one hazard and not one for
+    everything after it.
     """
 
     def __init__(self) -> None:
         self._threads: dict[StreamKey, Thread] = {}
         self._host: Clock = {}
         self._outside = Thread(HOST)
-        self._uses: dict[Hashable, list[Use]] = {}
-        self._freed = FreedBlocks()
+        self._history: dict[Hashable, list[RecordedAccess]] = {}
+        self._freed = FreedMemory()
         self._gone: deque[tuple[Hashable, Allocation, tuple[StreamKey, ...]]] = deque()
         self._hazards: dict[tuple[str, Site, Site], Hazard] = {}
 
@@ -59,12 +59,14 @@ class Checker:
         return sum(thread.n_operations > 0 for thread in self._threads.values())
 
     @property
-    def n_uses(self) -> int:
-        """Number of uses of memory that are kept; it does not grow with the program's length."""
+    def n_recorded(self) -> int:
+        """Number of recorded memory accesses; it does not grow with the program's length."""
         self._settle()
-        return sum(map(len, self._uses.values())) + self._freed.n_uses
+        return sum(map(len, self._history.values())) + self._freed.n_recorded
 
-    def launch(self, stream: StreamKey, name: str, touches: Sequence[Touch], site: Site) -> None:
+    def launch(
+        self, stream: StreamKey, name: str, accesses: Sequence[MemoryAccess], site: Site
+    ) -> None:
         """Take note of a kernel or a copy.
 
         Parameters
@@ -73,22 +75,22 @@ class Checker:
             Index of the device, and number of the stream on it; 0 is the default stream.
         name
             Of the operation.
-        touches
+        accesses
             What it reads and writes, pinned host memory included.
         site
             The line of the program that launches it.
         """
         thread = self._thread(stream)
         thread.n_operations += 1
-        for touch in touches:
-            self._touch(thread, touch, name, site)
+        for access in accesses:
+            self._access(thread, access, name, site)
 
     def record(self, stream: StreamKey) -> Snapshot:
         """Return what is done once an event is that is recorded on ``stream`` now."""
         return self._thread(stream).record()
 
     def stream_wait(self, stream: StreamKey, snapshot: Snapshot | None) -> None:
-        """Put later work of ``stream`` behind an event; None is one that was never recorded."""
+        """Order later work of ``stream`` after an event; None is one that was never recorded."""
         if snapshot is not None:
             self._settle()
             thread = self._thread(stream)
@@ -108,28 +110,28 @@ class Checker:
         for stream in [stream for stream in self._threads if stream[0] == device]:
             self.host_wait_stream(stream)
 
-    def host_access(self, touch: Touch, name: str, site: Site) -> None:
+    def host_access(self, access: MemoryAccess, name: str, site: Site) -> None:
         """Take note that the host itself reads or writes memory that streams use too."""
-        uses = self._uses.get(touch.memory)
-        if uses is None:
+        history = self._history.get(access.memory)
+        if history is None:
             return
-        new = Use(self._outside, touch, name, site)
-        for use in uses:
-            if not use.is_past(self._host) and use.conflicts(new.extent, is_write=new.is_write):
-                self._report(use, new)
-                self.host_wait_stream(use.thread.key)
-        left = [use for use in uses if not use.is_past(self._host)]
+        new = RecordedAccess(self._outside, access, name, site)
+        for past in history:
+            if not past.is_past(self._host) and past.conflicts(new.extent, is_write=new.is_write):
+                self._report(past, new)
+                self.host_wait_stream(past.thread.key)
+        left = [past for past in history if not past.is_past(self._host)]
         if left:
-            self._uses[touch.memory] = left
+            self._history[access.memory] = left
         else:
-            self.forget(touch.memory)
+            self.forget(access.memory)
 
     def allocate(self, memory: Hashable, block: Allocation) -> None:
         """Take note that a storage gets a block, perhaps of one that was freed before."""
         self._settle()
         inherited = self._freed.claim(block)
         if inherited:
-            self._uses[memory] = inherited
+            self._history[memory] = inherited
 
     def free(
         self, memory: Hashable, block: Allocation, recorded_streams: Iterable[StreamKey] = ()
@@ -149,20 +151,20 @@ class Checker:
 
     def forget(self, memory: Hashable) -> None:
         """Drop host memory that is gone: its allocator waits for the copies that use it."""
-        self._uses.pop(memory, None)
+        self._history.pop(memory, None)
 
     def clear(self) -> None:
         """Drop all memory, and keep what was found."""
-        self._uses.clear()
-        self._freed = FreedBlocks()
+        self._history.clear()
+        self._freed = FreedMemory()
 
     def _settle(self) -> None:
-        """Deal with what was freed, before its memory is reused or a stream knows of more."""
+        """Process what was freed, before its memory is reused or a stream waits for more."""
         while self._gone:
             memory, block, streams = self._gone.popleft()
-            uses = self._uses.pop(memory, [])
+            history = self._history.pop(memory, [])
             clocks = [self._host, *(self._thread(stream).clock() for stream in streams)]
-            left = [use for use in uses if not any(map(use.is_past, clocks))]
+            left = [past for past in history if not any(map(past.is_past, clocks))]
             self._freed.keep(block, left, self._host)
 
     def _thread(self, stream: StreamKey) -> Thread:
@@ -173,47 +175,47 @@ class Checker:
             thread.follow(self._host)
         return thread
 
-    def _touch(self, thread: Thread, touch: Touch, name: str, site: Site) -> None:
-        memory, extent, is_write, _ = touch
-        uses = self._uses.get(memory)
-        if uses is None:
-            self._uses[memory] = [Use(thread, touch, name, site)]
+    def _access(self, thread: Thread, access: MemoryAccess, name: str, site: Site) -> None:
+        memory, extent, is_write, _ = access
+        history = self._history.get(memory)
+        if history is None:
+            self._history[memory] = [RecordedAccess(thread, access, name, site)]
             return
-        last = uses[-1]
+        last = history[-1]
         # Most launches end here: the others in the list were compared with the last one already.
         if last.thread is thread and last.extent is extent and last.is_write is is_write:
-            last.renew(touch, name, site)
+            last.renew(access, name, site)
             return
-        new = Use(thread, touch, name, site)
-        kept = []
-        for use in uses:
-            if use.thread is thread or thread.seen.get(use.thread, 0) >= use.tick:
-                # Whatever is behind the new use and would meet the old one, meets the new one.
-                if (is_write or not use.is_write) and extent.covers(use.extent):
+        new = RecordedAccess(thread, access, name, site)
+        left = []
+        for past in history:
+            if past.thread is thread or thread.seen.get(past.thread, 0) >= past.tick:
+                # What conflicts with the old access later conflicts with the new one too.
+                if (is_write or not past.is_write) and extent.covers(past.extent):
                     continue
-            elif use.conflicts(extent, is_write=is_write):
-                self._report(use, new)
-                if use.lacks_record:
+            elif past.conflicts(extent, is_write=is_write):
+                self._report(past, new)
+                if past.lacks_record:
                     continue  # record_stream would have kept the two apart
-                self.stream_wait(thread.key, self.record(use.thread.key))
-            kept.append(use)
-        kept.append(new)
-        self._uses[memory] = kept if len(kept) % _COMPACTED_EVERY else self._compacted(kept)
+                self.stream_wait(thread.key, self.record(past.thread.key))
+            left.append(past)
+        left.append(new)
+        self._history[memory] = left if len(left) % _COMPACTED_EVERY else self._compacted(left)
 
-    def _compacted(self, uses: list[Use]) -> list[Use]:
-        """Drop what is behind everybody, and make neighbours one."""
-        kept: list[Use] = []
-        for use in uses:
-            if use.is_past(self._host):
+    def _compacted(self, history: list[RecordedAccess]) -> list[RecordedAccess]:
+        """Drop what the host has seen done, and join accesses to neighbouring bytes."""
+        kept: list[RecordedAccess] = []
+        for past in history:
+            if past.is_past(self._host):
                 continue
-            if kept and kept[-1].continues_in(use):
+            if kept and kept[-1].continues_in(past):
                 last = kept[-1].extent
-                kept[-1].extent = Extent(last.start, use.extent.stop - last.start)
+                kept[-1].extent = Extent(last.start, past.extent.stop - last.start)
             else:
-                kept.append(use)
-        return kept[-MAX_USES:]
+                kept.append(past)
+        return kept[-MAX_RECORDED:]
 
-    def _report(self, earlier: Use, later: Use) -> None:
+    def _report(self, earlier: RecordedAccess, later: RecordedAccess) -> None:
         key = (kind_of(earlier, later), earlier.site, later.site)
         known = self._hazards.get(key)
         self._hazards[key] = (

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gpulab.happens_before._accesses import Use
-from gpulab.happens_before._call_sites import Site, place
+from gpulab.happens_before._accesses import RecordedAccess
+from gpulab.happens_before._call_sites import Site, site_text
 from gpulab.happens_before._vector_clocks import StreamKey
 
 # Stands for the host where a stream is expected.
@@ -59,7 +59,7 @@ class Hazard:
     kind
         One of ``KINDS``.
     tensor
-        Type and shape of the tensor: the freed one, or what the later operation touches.
+        Type and shape of the tensor: the freed one, or what the later operation accesses.
     first, second
         The operations in the order in which the program launched them.
     cure
@@ -80,8 +80,8 @@ class Hazard:
         return f"{self.kind}: {self.tensor}{times}\n  {self.first}; {self.second}\n  {self.cure}"
 
 
-def kind_of(earlier: Use, later: Use) -> str:
-    """Return which of ``KINDS`` two conflicting uses are."""
+def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:
+    """Return which of ``KINDS`` two conflicting accesses are."""
     if later.thread.key == HOST:
         return _HOST_KINDS[later.is_write]
     if earlier.owner is not None:
@@ -89,8 +89,8 @@ def kind_of(earlier: Use, later: Use) -> str:
     return _DEVICE_KINDS[earlier.is_write, later.is_write]
 
 
-def judge(earlier: Use, later: Use) -> Hazard:
-    """Make the record of a hazard between two uses."""
+def judge(earlier: RecordedAccess, later: RecordedAccess) -> Hazard:
+    """Make the record of a hazard between two accesses."""
     tensor = tensor_text(earlier.label if earlier.owner else later.label)
     if earlier.lacks_record:
         cure = record_cure(earlier.thread.key, earlier.site)
@@ -99,9 +99,9 @@ def judge(earlier: Use, later: Use) -> Hazard:
     return Hazard(kind_of(earlier, later), tensor, _operation(earlier), _operation(later), cure)
 
 
-def _operation(use: Use) -> Operation:
-    does = "writes" if use.is_write else "reads"
-    return Operation(use.name, stream_text(use.thread.key), does, place(use.site))
+def _operation(access: RecordedAccess) -> Operation:
+    does = "writes" if access.is_write else "reads"
+    return Operation(access.name, stream_text(access.thread.key), does, site_text(access.site))
 
 
 def tensor_text(label: Any) -> str:
@@ -139,7 +139,7 @@ def wait_cure(first: StreamKey, second: StreamKey, site: Site) -> str:
         line = f"{_variable(first)}.synchronize()"
     else:
         line = f"{_variable(second)}.wait_stream({_variable(first)})"
-    return f"add before {place(site)}: {line}{_where(first, second)}"
+    return f"add before {site_text(site)}: {line}{_where(first, second)}"
 
 
 def record_cure(stream: StreamKey, site: Site) -> str:
@@ -149,7 +149,7 @@ def record_cure(stream: StreamKey, site: Site) -> str:
     'add after train.py:9: x.record_stream(s2), where x is its tensor and s2 is stream 2'
     """
     line = f"x.record_stream({_variable(stream)}), where x is its tensor"
-    return f"add after {place(site)}: {line}{_where(stream).replace(', where', ' and')}"
+    return f"add after {site_text(site)}: {line}{_where(stream).replace(', where', ' and')}"
 
 
 def _variable(stream: StreamKey) -> str:
@@ -161,5 +161,5 @@ def _variable(stream: StreamKey) -> str:
 
 def _where(*streams: StreamKey) -> str:
     named = [s for s in streams if s != HOST and s[1] != 0]
-    told = [f"{_variable(stream)} is {stream_text(stream)}" for stream in named]
-    return f", where {' and '.join(told)}" if told else ""
+    texts = [f"{_variable(stream)} is {stream_text(stream)}" for stream in named]
+    return f", where {' and '.join(texts)}" if texts else ""

@@ -1,4 +1,4 @@
-"""Vector clocks of streams: what each of them, and the host, knows to be done."""
+"""Vector clocks of streams: which work of the others each stream, and the host, comes after."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Thread:
     tick
         The epoch that its next operation belongs to.
     seen
-        Up to which epoch it is behind the other streams; replaced and never changed.
+        Up to which epoch it comes after the other streams; replaced and never changed.
     host
         The host's clock when it was last looked at.
     """
@@ -31,7 +31,7 @@ class Thread:
         self.n_operations = 0
 
     def follow(self, host: Clock) -> None:
-        """Put what comes next behind all that the host has seen done."""
+        """Order what comes next after all that the host has seen done."""
         self.host = host
         self.seen = _later(self.seen, host)
 
@@ -42,7 +42,7 @@ class Thread:
         return snapshot
 
     def clock(self) -> Clock:
-        """Return what is behind the stream now, its own work included."""
+        """Return what comes before the stream's next work, its own work included."""
         return {**self.seen, self: self.tick}
 
 
@@ -56,7 +56,7 @@ class Snapshot(NamedTuple):
 
 def joined(clock: Clock, snapshot: Snapshot) -> Clock:
     """Return ``clock`` with all that ``snapshot`` stands for."""
-    # Each record ends an epoch, so whoever has seen this one has seen what was behind it too.
+    # Each record ends an epoch, so a clock that includes it includes what came before it too.
     if clock.get(snapshot.thread, 0) >= snapshot.tick:
         return clock
     return {**_later(clock, snapshot.seen), snapshot.thread: snapshot.tick}

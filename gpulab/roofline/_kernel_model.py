@@ -15,11 +15,11 @@ from gpulab.device import outside
 from gpulab.errors import InvalidOptionError
 from gpulab.gpus import GpuSpec
 from gpulab.virtual import (
-    L2,
     Gaps,
     KernelWork,
     Kind,
-    Priced,
+    L2Cache,
+    ModelledKernel,
     StreamTask,
     Traffic,
     VirtualGpu,
@@ -74,7 +74,7 @@ def refined(name: str, size: int, dtype: str, spec: GpuSpec, cache: str) -> Part
 @lru_cache(maxsize=_N_TRACES_KEPT)
 def _traced(
     name: str, size: int, dtype: str, gpu: str, _switches: tuple[bool, bool]
-) -> tuple[Priced, ...]:
+) -> tuple[ModelledKernel, ...]:
     """Return the kernels of one call of a workload; the switches decide about tensor cores."""
     # Another virtual GPU may be in use; two cannot stand behind torch.cuda at the same time.
     with _tracing, outside(), _private(gpu) as virtual:
@@ -97,13 +97,13 @@ def _private(gpu: str) -> VirtualGpu:
     return VirtualGpu(gpu, count=1, first_use=False, max_value_elements=0, max_value_flops=0)
 
 
-def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Priced, ...]:
+def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[ModelledKernel, ...]:
     """Return what ``work`` launches, written down where it would be launched."""
     machine = virtual.machine
-    found: list[Priced] = []
+    found: list[ModelledKernel] = []
 
     def note(task: StreamTask, _host_ns: int, _touches: object = ()) -> StreamTask:
-        if task.kind is Kind.KERNEL and isinstance(task.demand, Priced):
+        if task.kind is Kind.KERNEL and isinstance(task.demand, ModelledKernel):
             found.append(task.demand)
         return task
 
@@ -117,10 +117,10 @@ def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Price
 
 
 def _served(
-    kernels: Iterable[Priced], spec: GpuSpec, cache: str
+    kernels: Iterable[ModelledKernel], spec: GpuSpec, cache: str
 ) -> list[tuple[KernelWork, Traffic]]:
     """Return each kernel with the bytes that come from the cache and from memory."""
-    held = L2(spec.l2_bytes)  # empty and clean, as a read flush leaves it
+    held = L2Cache(spec.l2_bytes)  # empty and clean, as a read flush leaves it
     for _ in range(_N_WARM if cache == "hot" else 0):
         for kernel in kernels:
             held.serve(kernel.accesses)

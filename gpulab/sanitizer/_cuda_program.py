@@ -9,11 +9,19 @@ from types import ModuleType
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.happens_before import NOWHERE, Checker, Site, Snapshot, StreamKey, Touch, user_site
+from gpulab.happens_before import (
+    NOWHERE,
+    Checker,
+    MemoryAccess,
+    Site,
+    Snapshot,
+    StreamKey,
+    user_site,
+)
 from gpulab.sanitizer._cuda_memory import Memories
 from gpulab.sanitizer._cuda_operators import ObservedCall, TorchOperator, read_call
 from gpulab.sanitizer._cuda_waits import DeviceArgument, told
-from gpulab.virtual import host_reads_and_writes, host_touch
+from gpulab.tensor_accesses import check_host_operation, host_access
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         """Take note that the host reads the memory of ``tensor`` without an operator."""
         if not self.hardware.holds(tensor) and self.memories.has_pinned:
             with self._lock:
-                self._checker.host_access(host_touch(tensor, is_write=False), name, user_site())
+                self._checker.host_access(host_access(tensor, is_write=False), name, user_site())
 
     @contextmanager
     def backward(self) -> Iterator[None]:
@@ -154,7 +162,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         on_device = [t for t in (*call.made, *call.written, *call.read) if self.hardware.holds(t)]
         if not on_device:
             if self.memories.has_pinned:
-                host_reads_and_writes(self._checker, func, args, kwargs)
+                check_host_operation(self._checker, func, args, kwargs)
             return
         stream = self._current(self.hardware.index_of(on_device[0]))
         for tensor in call.made:
@@ -168,31 +176,33 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         if origin != stream:  # PyTorch lets the two current streams wait for each other
             self._checker.stream_wait(origin, self._checker.record(stream))
         self._follow_backward(origin)
-        touches = list(self._touches(call, origin))
-        self._checker.launch(origin, call.name, touches, self._site())
+        accesses = list(self._accesses(call, origin))
+        self._checker.launch(origin, call.name, accesses, self._site())
         if origin != stream:
             self._checker.stream_wait(stream, self._checker.record(origin))
         if call.waits or self._copy_waits(call):
             self._checker.host_wait_stream(origin)
 
-    def _touches(self, call: ObservedCall, stream: StreamKey) -> Iterator[Touch]:
+    def _accesses(self, call: ObservedCall, stream: StreamKey) -> Iterator[MemoryAccess]:
         for tensors, is_write in ((call.read, False), (call.written, True), (call.made, True)):
             for tensor in tensors:
                 if not tensor.numel():
                     continue
                 if self.hardware.holds(tensor):
-                    yield self._device_touch(tensor, stream, is_write=is_write)
+                    yield self._device_access(tensor, stream, is_write=is_write)
                 elif call.is_copy and self.hardware.is_pinned(tensor):
-                    touch = host_touch(tensor, is_write=is_write)
-                    self.memories.pin(touch.memory, tensor)
-                    yield touch
+                    access = host_access(tensor, is_write=is_write)
+                    self.memories.pin(access.memory, tensor)
+                    yield access
 
-    def _device_touch(self, tensor: torch.Tensor, stream: StreamKey, *, is_write: bool) -> Touch:
+    def _device_access(
+        self, tensor: torch.Tensor, stream: StreamKey, *, is_write: bool
+    ) -> MemoryAccess:
         # What was made before the block is taken as allocated for the default stream.
         memory = self.memories.see(tensor, (stream[0], 0))
         if self._backward is not None:  # autograd tells the allocator by itself
             self.memories.tell(memory, stream)
-        return host_touch(tensor, is_write=is_write)._replace(memory=memory)
+        return host_access(tensor, is_write=is_write)._replace(memory=memory)
 
     def _origin(self, call: ObservedCall, stream: StreamKey) -> StreamKey:
         """Return the stream that carries a call: a copy between GPUs runs where it reads."""

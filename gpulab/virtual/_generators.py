@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 
+from gpulab.torch_private import address_of, arguments_of
 from gpulab.virtual.simulator import Machine, active
 
 # A generator's state on CUDA: the seed and the offset, each in 8 bytes, low byte first.
@@ -69,6 +70,11 @@ class VirtualGenerator(torch.Generator):
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
         """The device as it was asked for: ``"cuda"`` stays without an index, as in PyTorch."""
         return self._device
+
+    @property
+    def philox(self) -> Philox:
+        """The seed and the offset, which generators may share."""
+        return self._philox
 
     def manual_seed(self, seed: int) -> "VirtualGenerator":
         """Start the sequence of ``seed`` from its beginning; negative ones count from 2**64."""
@@ -133,7 +139,7 @@ class VirtualGenerator(torch.Generator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")
         if not isinstance(state, VirtualGenerator):
             raise RuntimeError("Expected a CUDA Generator")  # noqa: TRY004 # as PyTorch
-        self._philox = state._philox
+        self._philox = state.philox
         return self
 
     def _beside(self, philox: Philox) -> "VirtualGenerator":
@@ -165,7 +171,7 @@ def default_generators(machine: Machine) -> tuple[VirtualGenerator, ...]:
 @cache
 def _position(func: Any) -> int | None:
     """Return the position of the argument that is the generator, or None."""
-    names = [argument.name for argument in func._schema.arguments]
+    names = [argument.name for argument in arguments_of(func)]
     return names.index("generator") if "generator" in names else None
 
 
@@ -175,7 +181,7 @@ def generator_in(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if position is None:
         return None
     found = args[position] if position < len(args) else kwargs.get("generator")
-    return None if found is None else _by_address.get(found._cdata, found)
+    return None if found is None else _by_address.get(address_of(found), found)
 
 
 def without_generator(
@@ -222,7 +228,7 @@ def generator_for(generator: torch.Generator | None, device_index: int) -> Virtu
 
 def next_seed(generator: VirtualGenerator) -> int:
     """Return the seed, from 0 to 2**32 - 1, for the numbers of one launch, and go on."""
-    philox = generator._philox
+    philox = generator.philox
     mixed = _mixed(_mixed(philox.seed) ^ philox.offset)
     philox.offset += _OFFSET_STEP
     return mixed >> 32

@@ -108,7 +108,7 @@ class StreamBase:
     def query(self) -> bool:
         """Tell whether everything in the stream is done."""
         machine = active()
-        is_done = machine.ask(self.core.last)
+        is_done = machine.query(self.core.last)
         if is_done and machine.hazards is not None:
             machine.hazards.host_wait_stream(self.core.key)
         return is_done
@@ -205,7 +205,7 @@ class EventBase:
     def query(self) -> bool:
         """Tell whether the event is done, or was never recorded."""
         self._require_not_captured()
-        is_done = active().ask(self.task)
+        is_done = active().query(self.task)
         if is_done and self.snapshot is not None:
             self._seen_done()
         return is_done
@@ -284,7 +284,7 @@ def _tick_ns(task: StreamTask) -> int:
 
 
 @cache  # one class for good: streams and events outlive the context they were made in
-def stand_in(original: type, base: type) -> type:
+def class_with_base(original: type, base: type) -> type:
     """Make a class of ``base`` with the pure-Python methods of ``original``.
 
     For builds of PyTorch with CUDA, whose classes have a C base that cannot be exchanged.
@@ -298,7 +298,7 @@ def stand_in(original: type, base: type) -> type:
 
 
 @cache
-def external(stream_class: Any) -> type:
+def external_stream_class(stream_class: Any) -> type:
     """Make the class of streams that are given by their handle."""
 
     def new(cls: type, stream_ptr: int, device: Any = None, **_handles: Any) -> Any:

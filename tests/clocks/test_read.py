@@ -13,7 +13,7 @@ import gpulab
 from gpulab.clocks import PARTS, QUICK, Reading, _nvml, read, to_frame, try_read, watch, watch_by
 from gpulab.clocks._reading import in_order, reasons_of
 from gpulab.errors import ClocksUnavailableError, InvalidOptionError, UnknownNameError
-from gpulab.virtual.simulator import READ_NS
+from gpulab.virtual.simulator.nvml import READ_NS
 
 NOT_SUPPORTED, UNINITIALIZED, NOT_FOUND, FUNCTION_NOT_FOUND = 3, 1, 6, 13
 

@@ -18,13 +18,13 @@ from gpulab.happens_before import (
     HAZARD_KINDS,
     Allocation,
     Checker,
+    MemoryAccess,
     Snapshot,
-    Touch,
     _call_sites,
     extent,
 )
 from gpulab.happens_before._byte_ranges import MAX_RUNS, Extent
-from gpulab.happens_before._checker import MAX_USES
+from gpulab.happens_before._checker import MAX_RECORDED
 from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
 
 N_PROGRAMS = 200
@@ -48,20 +48,22 @@ class Teller:
         for line, step in enumerate(program.steps):
             getattr(self, f"_{step.does}")(line, step)
 
-    def _touches(self, parts: tuple[Part, ...], *, is_write: bool) -> Iterator[Touch]:
+    def _accesses(self, parts: tuple[Part, ...], *, is_write: bool) -> Iterator[MemoryAccess]:
         for name, view in parts:
-            yield Touch(self.memories[name], extent(*VIEWS[view][:3], ITEMSIZE), is_write, name)
+            yield MemoryAccess(
+                self.memories[name], extent(*VIEWS[view][:3], ITEMSIZE), is_write, name
+            )
 
-    def _all_touches(self, step: Step) -> list[Touch]:
-        reads = self._touches(step.reads, is_write=False)
-        return [*reads, *self._touches(step.writes, is_write=True)]
+    def _all_accesses(self, step: Step) -> list[MemoryAccess]:
+        reads = self._accesses(step.reads, is_write=False)
+        return [*reads, *self._accesses(step.writes, is_write=True)]
 
     def _work(self, line: int, step: Step) -> None:
-        self.checker.launch((0, step.stream), "kernel", self._all_touches(step), ("x.py", line))
+        self.checker.launch((0, step.stream), "kernel", self._all_accesses(step), ("x.py", line))
 
     def _host(self, line: int, step: Step) -> None:
-        for touch in self._all_touches(step):
-            self.checker.host_access(touch, "host", ("x.py", line))
+        for access in self._all_accesses(step):
+            self.checker.host_access(access, "host", ("x.py", line))
 
     def _record(self, _line: int, step: Step) -> None:
         self.events[step.event] = self.checker.record((0, step.stream))
@@ -113,14 +115,14 @@ def test_every_kind_is_met() -> None:
     assert met == set(HAZARD_KINDS)
 
 
-def write(memory: object, view: Extent = ALL) -> Touch:
+def write(memory: object, view: Extent = ALL) -> MemoryAccess:
     """Return a write of a whole tensor, or of a view of it."""
-    return Touch(memory, view, is_write=True, label="x")
+    return MemoryAccess(memory, view, is_write=True, label="x")
 
 
-def read(memory: object, view: Extent = ALL) -> Touch:
+def read(memory: object, view: Extent = ALL) -> MemoryAccess:
     """Return a read of a whole tensor, or of a view of it."""
-    return Touch(memory, view, is_write=False, label="x")
+    return MemoryAccess(memory, view, is_write=False, label="x")
 
 
 def places(checker: Checker) -> list[tuple[str, str]]:
@@ -275,7 +277,7 @@ def test_freed_memory_that_is_past_is_not_kept() -> None:
         checker.free(step, Allocation(A, 0x1000 * step, 4096))
         checker.allocate("next", Allocation(B, 0x1000_0000, 1024))
         checker.host_wait_stream(A)
-    assert checker.n_uses < 100
+    assert checker.n_recorded < 100
 
 
 def test_a_piece_of_a_freed_block_takes_its_own_part_along() -> None:
@@ -285,9 +287,9 @@ def test_a_piece_of_a_freed_block_takes_its_own_part_along() -> None:
     checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
     checker.free("old", Allocation(A, 0x1000, 4096))
     checker.allocate("new", Allocation(A, 0x1400, 1024))
-    assert checker.n_uses == 4  # the write in three pieces, and the read in the first of them
+    assert checker.n_recorded == 4  # the write in three pieces, and the read in the first of them
     checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
-    assert checker.n_uses == 4
+    assert checker.n_recorded == 4
 
 
 def test_a_device_wait_is_for_one_device() -> None:
@@ -376,8 +378,8 @@ def test_memory_does_not_grow_with_the_program() -> None:
             if step % 100 == 99:
                 checker.host_wait_device(0)
         assert checker.hazards == ()
-        kept.append(checker.n_uses)
-    assert kept[1] <= MAX_USES + kept[0]
+        kept.append(checker.n_recorded)
+    assert kept[1] <= MAX_RECORDED + kept[0]
 
 
 def test_neighbours_of_one_line_become_one_use() -> None:
@@ -388,7 +390,7 @@ def test_neighbours_of_one_line_become_one_use() -> None:
         checker.launch(A, "fill_", [write("rows", view)], ("train.py", 1))
         if row == 255:
             event = checker.record(A)
-    assert checker.n_uses <= 20
+    assert checker.n_recorded <= 20
     checker.stream_wait(B, event)
     checker.launch(B, "mul", [read("rows", extent((2048,), (1,), 0, ITEMSIZE))], ("train.py", 2))
     assert checker.hazards == ()
@@ -399,10 +401,10 @@ def test_neighbours_of_one_line_become_one_use() -> None:
 def test_past_uses_make_room() -> None:
     """Beyond the limit the oldest uses are forgotten, and nothing else."""
     checker = Checker()
-    for row in range(2 * MAX_USES):
+    for row in range(2 * MAX_RECORDED):
         view = extent((1,), (1,), 2 * row, ITEMSIZE)
         checker.launch(A, "fill_", [write("rows", view)], ("train.py", 1))
-    assert checker.n_uses == MAX_USES
+    assert checker.n_recorded == MAX_RECORDED
     checker.launch(B, "mul", [read("rows", extent((1,), (1,), 0, ITEMSIZE))], ("train.py", 2))
     assert checker.hazards == ()
     checker.launch(B, "mul", [read("rows", view)], ("train.py", 3))
@@ -415,7 +417,7 @@ def test_clear_keeps_what_was_found() -> None:
     reuse(checker, user=B, owner=A)
     checker.free("new", Allocation(A, 0x1000, 4096))
     checker.clear()
-    assert checker.n_uses == 0
+    assert checker.n_recorded == 0
     assert (len(checker.hazards), checker.n_operations, checker.n_streams) == (1, 2, 2)
 
 
@@ -487,7 +489,7 @@ def test_the_site_is_the_users_line() -> None:
     name, line = _call_sites.user_site()
     assert name == __file__
     assert line == test_the_site_is_the_users_line.__code__.co_firstlineno + 2
-    assert _call_sites.place((name, line)) == f"test_checker.py:{line}"
+    assert _call_sites.site_text((name, line)) == f"test_checker.py:{line}"
 
 
 def test_a_thread_without_a_line_of_the_users() -> None:
@@ -500,18 +502,18 @@ def test_a_thread_without_a_line_of_the_users() -> None:
     thread.start()
     thread.join()
     assert found == [_call_sites.NOWHERE]
-    assert _call_sites.place(_call_sites.NOWHERE) == "an unknown line"
+    assert _call_sites.site_text(_call_sites.NOWHERE) == "an unknown line"
 
 
 def test_cells_are_named_as_ipython_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell has its number while the shell that ran it is there, and is a cell without it."""
     name = "/somewhere/ipykernel_123/456.py"
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert _call_sites.place((name, 4)) == "cell line 4"
+    assert _call_sites.site_text((name, 4)) == "cell line 4"
     names = {name: ("Cell", "In[3]")}
     shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert _call_sites.place((name, 4)) == "cell In[3] line 4"
-    assert _call_sites.place(("/somewhere/model.py", 4)) == "model.py:4"
+    assert _call_sites.site_text((name, 4)) == "cell In[3] line 4"
+    assert _call_sites.site_text(("/somewhere/model.py", 4)) == "model.py:4"
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    assert _call_sites.place((name, 4)) == "cell line 4"
+    assert _call_sites.site_text((name, 4)) == "cell line 4"

@@ -420,9 +420,9 @@ def test_a_training_step_has_no_hazard(world: World) -> None:
     """One stream orders everything, and the checker keeps no more for more steps."""
     with world.checked() as found:
         train(world, 3)
-        n_kept = found._checker.n_uses
+        n_kept = found._checker.n_recorded
         train(world, 6)
-        assert found._checker.n_uses <= n_kept + 64
+        assert found._checker.n_recorded <= n_kept + 64
     assert kinds(found) == []
     assert found.n_operations > 200
 
@@ -638,7 +638,7 @@ def test_the_gpu_in_use_is_entered() -> None:
         torch.ones(N, device="cuda")
     assert (len(found), found.n_operations) == (0, 1)
     assert str(found) == "no hazard in 1 operation on 1 stream"
-    assert found._checker.n_uses == 0
+    assert found._checker.n_recorded == 0
 
 
 @pytest.fixture

@@ -103,7 +103,11 @@ def test_host_generators_are_as_before() -> None:
 def test_numbers_are_the_same_in_every_process() -> None:
     """A seed and an offset name the same numbers everywhere: Python's hashes have no part."""
     generator = VirtualGenerator(torch.device("cuda")).manual_seed(7)
-    assert [generators.next_seed(generator) for _ in range(3)] == [3098854039, 2389331605, 984157021]
+    assert [generators.next_seed(generator) for _ in range(3)] == [
+        3098854039,
+        2389331605,
+        984157021,
+    ]
 
 
 @pytest.mark.usefixtures("gpu")

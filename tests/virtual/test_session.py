@@ -13,7 +13,7 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
-from gpulab.virtual.dispatch._deferred_values import unseen
+from gpulab.virtual.dispatch._deferred_values import without_dispatch
 
 OWNERS: list[Any] = [
     *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
@@ -114,7 +114,7 @@ def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None
 
         last = gpu.machine.gpu.stream.last
         assert last is not None
-        last.payload = unseen(interrupt)
+        last.payload = without_dispatch(interrupt)
         y.add_(1)
         with pytest.raises(KeyboardInterrupt):
             torch.cuda.synchronize()

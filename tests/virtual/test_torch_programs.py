@@ -10,14 +10,14 @@ import gpulab
 from gpulab.errors import NotModelledError, NoValuesError, UnknownNameError, VirtualGpuError
 from gpulab.virtual import entered
 from gpulab.virtual.simulator._host import HostCosts
-from gpulab.virtual.simulator.costs._kernel_families import FAMILIES
+from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 US = 1e-6
 COSTS = HostCosts()
 CLOCK_S = COSTS.clock_read_ns * 1e-9
 OVERHEAD_S = (COSTS.launch_latency_ns + COSTS.wake_ns) * 1e-9
-GEMM_LAUNCH_S = FAMILIES["gemm"].launch_ns * 1e-9
-ADD_LAUNCH_S = FAMILIES["elementwise"].launch_ns * 1e-9
+GEMM_LAUNCH_S = KERNEL_FAMILIES["gemm"].launch_ns * 1e-9
+ADD_LAUNCH_S = KERNEL_FAMILIES["elementwise"].launch_ns * 1e-9
 
 
 @pytest.fixture

@@ -98,5 +98,5 @@ def _clocks(asked_mhz: int, times_s: list[float]) -> list[int]:
     regime = virtual.SimulatedRegime(spec)
     regime.lock(0, asked_mhz)
     n_bytes = 3 * 2 * _SIZE**2
-    regime.start(0, virtual.load_of("float16", 2 * _SIZE**3, n_bytes, _MATMUL_NS, spec))
+    regime.start(0, virtual.power_draw("float16", 2 * _SIZE**3, n_bytes, _MATMUL_NS, spec))
     return [regime.clock_mhz(round(time_s * 1e9)) for time_s in times_s]

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from gpulab.torch_private import arguments_of, overload_name
 from gpulab.virtual.kernels import operator_name
 from gpulab.virtual.tensors import TensorLayout
 
@@ -25,7 +26,7 @@ def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
     found = [
         (argument.name, tensor.device)
         # Tensors of one number may lie on the host, so PyTorch names none of those.
-        for argument, given in zip(func._schema.arguments, args, strict=False)
+        for argument, given in zip(arguments_of(func), args, strict=False)
         for tensor in (given if isinstance(given, (list, tuple)) else (given,))
         if isinstance(tensor, torch.Tensor) and tensor.dim()
     ]
@@ -34,7 +35,7 @@ def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
     expected = "Expected all tensors to be on the same device, but"
     if torch.Tag.pointwise in func.tags:
         return f"{expected} found at least two devices, {first} and {other}!"
-    overload = "" if func._overloadname == "default" else f"{func._overloadname}_"
+    overload = "" if overload_name(func) == "default" else f"{overload_name(func)}_"
     method = f"wrapper_CUDA_{overload}{func.overloadpacket.__name__}"
     return (
         f"{expected} got {name} is on {other}, different from other tensors on {first} "

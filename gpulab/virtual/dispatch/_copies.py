@@ -7,17 +7,24 @@ from typing import Any
 import torch
 
 from gpulab.errors import NoValuesError
-from gpulab.happens_before import Touch
-from gpulab.virtual.dispatch._deferred_values import Payload, reference, unseen
-from gpulab.virtual.simulator import Fixed, Host, Kind, Machine, SimulatedGpu, StreamTask, active
+from gpulab.happens_before import MemoryAccess
+from gpulab.tensor_accesses import forget_when_freed, host_access
+from gpulab.virtual.dispatch._deferred_values import Payload, reference, without_dispatch
+from gpulab.virtual.simulator import (
+    FixedDuration,
+    Host,
+    Kind,
+    Machine,
+    SimulatedGpu,
+    StreamTask,
+    active,
+)
 from gpulab.virtual.tensors import (
     Storage,
     TensorLayout,
     VirtualTensor,
-    device_touch,
-    device_touches,
-    forget_later,
-    host_touch,
+    device_access,
+    device_accesses,
     wrap,
 )
 
@@ -99,10 +106,10 @@ def copy_in(
     is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
-    touches = [device_touch(target, is_write=True)] if _is_watched() else []
-    if pinned and touches:
-        touches.append(_host_touch(source, is_write=False))
-    _launch(task, touches, waits=waits)
+    accesses = [device_access(target, is_write=True)] if _is_watched() else []
+    if pinned and accesses:
+        accesses.append(_host_access(source, is_write=False))
+    _launch(task, accesses, waits=waits)
 
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
@@ -121,10 +128,10 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
             target.detach().fill_(math.nan)
 
     task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
-    touches = [device_touch(source, is_write=False)] if _is_watched() else []
-    if pinned and touches:
-        touches.append(_host_touch(target, is_write=True))
-    _launch(task, touches, waits=not (pinned and non_blocking))
+    accesses = [device_access(source, is_write=False)] if _is_watched() else []
+    if pinned and accesses:
+        accesses.append(_host_access(target, is_write=True))
+    _launch(task, accesses, waits=not (pinned and non_blocking))
 
 
 def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
@@ -145,18 +152,18 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     machine.host.spend(_PEER_LAUNCH_NS)
     cost_ns = machine.host.costs.stream_wait_ns
     machine.order(there, here, cost_ns)
-    touches = []
+    accesses = []
     if _is_watched():
-        touches = device_touches([source], [target])
-    _launch(task, touches, waits=False)
+        accesses = device_accesses([source], [target])
+    _launch(task, accesses, waits=False)
     machine.order(here, there, cost_ns)
 
 
 def read_item(source: VirtualTensor) -> Any:
     """Return the one value of a tensor, after waiting for it."""
     place = reference(source)
-    touches = [device_touch(source, is_write=False)] if _is_watched() else []
-    _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), touches, waits=True)
+    accesses = [device_access(source, is_write=False)] if _is_watched() else []
+    _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
     return place.view().item() if place.values.known else _stand_in(source)
 
 
@@ -190,11 +197,11 @@ def _is_watched() -> bool:
     return active().hazards is not None
 
 
-def _host_touch(tensor: torch.Tensor, *, is_write: bool) -> Touch:
+def _host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
     checker = active().hazards
     if checker is not None:
-        forget_later(checker, tensor)
-    return host_touch(tensor, is_write=is_write)
+        forget_when_freed(checker, tensor)
+    return host_access(tensor, is_write=is_write)
 
 
 def _refuse_pageable(gpu: SimulatedGpu) -> None:
@@ -220,19 +227,19 @@ def _copy_task(
         _refuse_pageable(gpu)
         rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
     duration_ns = floor_ns + round(size_bytes / rate * _NS)
-    payload = unseen(move) if move is not None else None
+    payload = without_dispatch(move) if move is not None else None
     return StreamTask(
-        kind, gpu.stream, name=kind.value, demand=Fixed(duration_ns, 0), payload=payload
+        kind, gpu.stream, name=kind.value, demand=FixedDuration(duration_ns, 0), payload=payload
     )
 
 
-def _launch(task: StreamTask, touches: Sequence[Touch], *, waits: bool) -> None:
+def _launch(task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool) -> None:
     machine = active()
     if waits and machine.capture is not None and machine.capture.has(task.stream):
         machine.require_no_capture()
     if waits:
         machine.note_hidden_wait()
-    machine.launch(task, machine.host.costs.copy_launch_ns, touches)
+    machine.launch(task, machine.host.costs.copy_launch_ns, accesses)
     if waits:
         machine.host.wait(task)
         if machine.hazards is not None:

@@ -31,7 +31,7 @@ def selects_by_mask(indices: Any) -> bool:
     return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in indices)
 
 
-def run_value_shaped(
+def run_data_dependent(
     func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: SimulatedGpu
 ) -> Any:
     """Wait for the inputs, compute on their values and take the result to the device."""

@@ -12,7 +12,7 @@ import torch
 from gpulab.torch_private import disable_dispatch
 from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._operators import Operator
-from gpulab.virtual.dispatch._plans import ExecutionPlan, New
+from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
 from gpulab.virtual.simulator import ValueLimits
 from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
 
@@ -45,7 +45,9 @@ def reference(tensor: VirtualTensor) -> Reference:
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)
 
 
-def affords(plan: ExecutionPlan, inputs: list[VirtualTensor], limits: ValueLimits) -> bool:
+def can_compute_values(
+    plan: ExecutionPlan, inputs: list[VirtualTensor], limits: ValueLimits
+) -> bool:
     """Tell whether the values of a call will be computed: all inputs known, and cheap enough."""
     for i in plan.reads:
         if not inputs[i].storage_block.values.known:
@@ -53,7 +55,7 @@ def affords(plan: ExecutionPlan, inputs: list[VirtualTensor], limits: ValueLimit
     return plan.work is None or plan.work.flops <= limits.max_flops
 
 
-class Late:
+class DeferredValues:
     """The values of a call, computed when its kernel ends, from the seed of the launch."""
 
     __slots__ = ("_args", "_kwargs", "_operator", "_targets")
@@ -75,7 +77,7 @@ class Late:
         if "device" in self._kwargs:
             self._kwargs["device"] = _CPU
         self._targets = [
-            reference(item) if type(by) is New and item.storage_block.values.known else None
+            reference(item) if type(by) is NewResult and item.storage_block.values.known else None
             for item, by in zip(results, plan.results, strict=True)
         ]
 
@@ -112,7 +114,7 @@ class Late:
         return self._operator.func(*args, **kwargs)
 
 
-def unseen(payload: Payload) -> Payload:
+def without_dispatch(payload: Payload) -> Payload:
     """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
 
     def run(seed: int) -> None:

@@ -7,7 +7,17 @@ import torch
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.torch_private import autograd_node
+from gpulab.tensor_accesses import check_host_operation
+from gpulab.torch_private import (
+    autograd_node,
+    conj_view,
+    neg_view,
+    pack_padded_sequence,
+    pad_packed_sequence,
+    read_scalar,
+    results_of,
+    to_copy,
+)
 from gpulab.virtual._generators import generator_in, require_host, without_generator
 from gpulab.virtual.dispatch._copies import (
     copy_across,
@@ -21,10 +31,10 @@ from gpulab.virtual.dispatch._copies import (
 )
 from gpulab.virtual.dispatch._data_dependent_shapes import (
     host_result,
-    run_value_shaped,
+    run_data_dependent,
     selects_by_mask,
 )
-from gpulab.virtual.dispatch._execute import DispatchedCall, carry_out, mark_known
+from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import operator_of
@@ -36,7 +46,6 @@ from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import (
     Storage,
     VirtualTensor,
-    host_reads_and_writes,
     layout_of,
     set_dispatch,
     wrap,
@@ -44,7 +53,7 @@ from gpulab.virtual.tensors import (
 
 aten = torch.ops.aten
 
-Handler = Callable[[Any, Any, Any], Any]
+OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -99,16 +108,16 @@ def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
         check_host_tensors(func, operator.name, args)
-    if operator.has_value_shape or (operator.is_index and selects_by_mask(args[1])):
-        return run_value_shaped(func, args, kwargs, tensors, gpu)
-    if operator.is_product:
+    if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
+        return run_data_dependent(func, args, kwargs, tensors, gpu)
+    if operator.is_matmul:
         parts = (*parts, tf32_allowed())
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
     # Without tensors the numbers decide the shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *plain, tensors, hashable)
-    return carry_out(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
+    return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
 
 
 class _Key:
@@ -148,12 +157,12 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(arg.nbytes for arg in args if isinstance(arg, torch.Tensor))
-    touches = func not in ALLOCATING and not all(_is_view_result(r) for r in func._schema.returns)
+    has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
     machine.host.run(
-        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if touches else 0
+        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
     )
-    if touches and machine.hazards is not None:
-        host_reads_and_writes(machine.hazards, func, args, kwargs)
+    if has_accesses and machine.hazards is not None:
+        check_host_operation(machine.hazards, func, args, kwargs)
     if pinned:
         pin(out[0], machine.host)
     return out[0]
@@ -232,7 +241,7 @@ def _packed(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _resolved(func: Any, args: Any, kwargs: Any) -> Any:
     """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
-    physical = aten.conj_physical if func is aten._conj.default else aten.neg
+    physical = aten.conj_physical if func is conj_view else aten.neg
     return _plain(physical.default, args, kwargs)
 
 
@@ -245,7 +254,7 @@ def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
 
-def _on_virtual(handler: Handler) -> Handler:
+def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
     """Have a handler run for virtual tensors only."""
 
     def handle(func: Any, args: Any, kwargs: Any) -> Any:
@@ -259,19 +268,19 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 
-_BY_OPERATOR: dict[Any, Handler] = {
-    aten._pack_padded_sequence.default: _on_virtual(_packed),
-    aten._pad_packed_sequence.default: _on_virtual(_packed),
-    aten._conj.default: _on_virtual(_resolved),
-    aten._neg_view.default: _on_virtual(_resolved),
+_BY_OPERATOR: dict[Any, OperatorHandler] = {
+    pack_padded_sequence: _on_virtual(_packed),
+    pad_packed_sequence: _on_virtual(_packed),
+    conj_view: _on_virtual(_resolved),
+    neg_view: _on_virtual(_resolved),
     aten.as_strided.default: _on_virtual(as_strided),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),
     aten.allclose.default: _on_virtual(_all_close),
     aten.copy_.default: _copy,
-    aten._to_copy.default: _to_copy,
-    aten._local_scalar_dense.default: _item,
+    to_copy: _to_copy,
+    read_scalar: _item,
     aten.lift_fresh.default: _lift,
 }
 _HANDLERS = {id(func): handler for func, handler in _BY_OPERATOR.items()}

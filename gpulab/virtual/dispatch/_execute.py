@@ -7,22 +7,29 @@ from typing import Any
 
 from gpulab.virtual._generators import generator_for, generator_in, next_seed
 from gpulab.virtual.dispatch._copies import known_by_size
-from gpulab.virtual.dispatch._deferred_values import Late, affords
+from gpulab.virtual.dispatch._deferred_values import DeferredValues, can_compute_values
 from gpulab.virtual.dispatch._in_place_reshape import reshape
 from gpulab.virtual.dispatch._operators import Operator
-from gpulab.virtual.dispatch._plans import Effect, ExecutionPlan, New, Plain, Same, View
-from gpulab.virtual.kernels import parts_used
+from gpulab.virtual.dispatch._plans import (
+    ArgumentResult,
+    Effect,
+    ExecutionPlan,
+    NewResult,
+    PlainResult,
+    ViewResult,
+)
+from gpulab.virtual.kernels import libraries_used
 from gpulab.virtual.simulator import (
-    Access,
+    CacheAccess,
     Kind,
     Machine,
-    Priced,
+    ModelledKernel,
     SimulatedGpu,
     StreamTask,
     active,
 )
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import Storage, VirtualTensor, device_touches, wrap
+from gpulab.virtual.tensors import Storage, VirtualTensor, device_accesses, wrap
 
 
 @dataclass(slots=True)
@@ -48,10 +55,10 @@ class DispatchedCall:
     gpu: SimulatedGpu
 
 
-def carry_out(plan: ExecutionPlan, call: DispatchedCall) -> Any:
+def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
-    known = affords(plan, tensors, machine.limits)
+    known = can_compute_values(plan, tensors, machine.limits)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
     results = [_make(item, machine, call, known=known) for item in plan.results]
@@ -65,16 +72,20 @@ def carry_out(plan: ExecutionPlan, call: DispatchedCall) -> Any:
 
 
 def _make(
-    item: New | View | Same | Plain, machine: Machine, call: DispatchedCall, *, known: bool
+    item: NewResult | ViewResult | ArgumentResult | PlainResult,
+    machine: Machine,
+    call: DispatchedCall,
+    *,
+    known: bool,
 ) -> Any:
-    if isinstance(item, New):
+    if isinstance(item, NewResult):
         key = item.layout
         known = known and known_by_size(machine, key)
         return wrap(key, Storage(machine, call.gpu, key.span_bytes, known=known))
-    if isinstance(item, View):
+    if isinstance(item, ViewResult):
         first = call.tensors[0]
         return wrap(item.layout, first.storage_block, first.offset + item.offset, like=first)
-    return item.value if isinstance(item, Plain) else call.tensors[item.index]
+    return item.value if isinstance(item, PlainResult) else call.tensors[item.index]
 
 
 def _launch(  # noqa: PLR0913 # what a call and its plan consist of
@@ -88,12 +99,12 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
 ) -> None:
     tensors = call.tensors
     read = [tensors[i] for i in plan.reads]
-    written = made = [results[i] for i in plan.made]
+    written = new_results = [results[i] for i in plan.new_results]
     if plan.writes:
         changed = [tensors[i] for i in plan.writes]
         for tensor in changed:
             mark_known(machine, tensor, known=known)
-        written = changed + made
+        written = changed + new_results
     # Looked at here, because a warm machine should not even ask.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)
@@ -106,22 +117,22 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         Kind.KERNEL,
         call.gpu.stream,
         name=work.name or call.operator.name,
-        demand=Priced(work, work.part_of(accesses)),
+        demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
     if known and any(item.has_values for item in written):
-        task.payload = Late(call.operator, call.args, call.kwargs, results, plan)
+        task.payload = DeferredValues(call.operator, call.args, call.kwargs, results, plan)
     if call.operator.is_random:
         task.draw = _drawing(call)
-    # The touches matter to the checker alone, and would cost every launch a few microseconds.
-    touches = device_touches(read, written) if machine.hazards is not None else ()
-    machine.launch(task, work.launch_ns, touches)
+    # Only the race detector needs them, and they would cost every launch a few microseconds.
+    memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
+    machine.launch(task, work.launch_ns, memory_accesses)
 
 
 def _launch_step(
-    machine: Machine, call: DispatchedCall, work: KernelWork, accesses: Sequence[Access]
+    machine: Machine, call: DispatchedCall, work: KernelWork, accesses: Sequence[CacheAccess]
 ) -> None:
     """Launch a kernel that prepares for the last one of the call, which leaves the values."""
-    demand = Priced(work, work.part_of(accesses))
+    demand = ModelledKernel(work, work.accesses_of(accesses))
     name = work.name or call.operator.name
     machine.launch(
         StreamTask(Kind.KERNEL, call.gpu.stream, name=name, demand=demand), work.launch_ns
@@ -129,7 +140,7 @@ def _launch_step(
 
 
 def _load(machine: Machine, func: Any, work: KernelWork) -> None:
-    for part in parts_used(func, work):
+    for part in libraries_used(func, work):
         machine.host.load(part)
     machine.host.load("kernel", (func, work.arithmetic))
 
@@ -151,5 +162,5 @@ def mark_known(machine: Machine, tensor: VirtualTensor, *, known: bool) -> None:
         values.known = known_by_size(machine, key)
 
 
-def _access(tensor: VirtualTensor, *, is_write: bool) -> Access:
-    return Access(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)
+def _access(tensor: VirtualTensor, *, is_write: bool) -> CacheAccess:
+    return CacheAccess(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)

@@ -3,9 +3,9 @@
 from typing import Any
 
 from gpulab.virtual.dispatch._copies import known_by_size
-from gpulab.virtual.dispatch._deferred_values import reference, unseen
+from gpulab.virtual.dispatch._deferred_values import reference, without_dispatch
 from gpulab.virtual.dispatch._plans import Reshaped
-from gpulab.virtual.simulator import Fixed, Kind, StreamTask, active
+from gpulab.virtual.simulator import FixedDuration, Kind, StreamTask, active
 from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, layout, wrap
 
 _GROWING_NS = 2_000  # the kernel that copies what a grown tensor held
@@ -33,8 +33,8 @@ def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
         def move(_seed: int) -> None:
             new.view().copy_(old.view())
 
-        payload = unseen(move) if known else None
-        demand = Fixed(_GROWING_NS)
+        payload = without_dispatch(move) if known else None
+        demand = FixedDuration(_GROWING_NS)
         task = StreamTask(Kind.KERNEL, gpu.stream, name="resize", demand=demand, payload=payload)
         machine.launch(task, machine.host.costs.copy_launch_ns)
     return storage

@@ -27,13 +27,13 @@ class MetaExecution:
     out: Any
 
 
-def try_out(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
+def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
     """Run the operator on stand-ins: without values if it can, else on small ones on the CPU."""
     check_call(func, args)
     if operator_name(func) in _WRONG_ON_META:
-        return _try_on(func, args, kwargs, _CPU)
+        return _execute_on(func, args, kwargs, _CPU)
     try:
-        return _try_on(func, args, kwargs, META)
+        return _execute_on(func, args, kwargs, META)
     # There is no kernel for stand-ins without values, or the shape depends on values.
     except NotImplementedError:
         pass
@@ -42,12 +42,12 @@ def try_out(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExe
             raise
         raise not_modelled(func) from error
     try:
-        return _try_on(func, args, kwargs, _CPU)
+        return _execute_on(func, args, kwargs, _CPU)
     except (NotImplementedError, RuntimeError) as error:
         raise not_modelled(func) from error
 
 
-def _try_on(
+def _execute_on(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: torch.device
 ) -> MetaExecution:
     stand_ins: dict[int, torch.Tensor] = {}

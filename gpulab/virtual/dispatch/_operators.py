@@ -6,13 +6,13 @@ from typing import Any
 import torch
 
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
-from gpulab.virtual.kernels import PRODUCTS, is_composite, is_random, operator_name
+from gpulab.virtual.kernels import MATMULS, is_composite, is_random, operator_name
 
 aten = torch.ops.aten
 
 # The shape of their result depends on values, so PyTorch itself waits for the device in them;
 # most are marked so by PyTorch.
-_VALUE_SHAPED = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
+_DATA_DEPENDENT = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
 
 
 @dataclass(slots=True, eq=False)
@@ -31,9 +31,9 @@ class Operator:
     name: str
     is_composite: bool
     is_random: bool
-    is_product: bool
+    is_matmul: bool
     takes_lengths: bool
-    has_value_shape: bool
+    has_data_dependent_shape: bool
     is_index: bool
 
 
@@ -52,14 +52,14 @@ def operator_of(func: Any) -> Operator:
             name,
             is_composite=is_composite(func),
             is_random=is_random(func),
-            is_product=name in PRODUCTS,
+            is_matmul=name in MATMULS,
             takes_lengths=name in TAKES_LENGTHS,
-            has_value_shape=_has_value_shape(func, name),
+            has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
         )
     return found
 
 
-def _has_value_shape(func: Any, name: str) -> bool:
+def _has_data_dependent_shape(func: Any, name: str) -> bool:
     is_marked = torch.Tag.dynamic_output_shape in func.tags and func is not aten.index.Tensor
-    return is_marked or name in _VALUE_SHAPED
+    return is_marked or name in _DATA_DEPENDENT

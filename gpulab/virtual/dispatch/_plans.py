@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from gpulab.torch_private import arguments_of, overload_name, results_of
 from gpulab.virtual.dispatch._argument_checks import check_written
-from gpulab.virtual.dispatch._meta_execution import not_modelled, try_out
-from gpulab.virtual.kernels import operator_name, work_of
+from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_modelled
+from gpulab.virtual.kernels import lower, operator_name
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout, VirtualTensor, layout_of
 
@@ -47,14 +48,14 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewResult:
     """A result with memory of its own."""
 
     layout: TensorLayout
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewResult:
     """A result over the memory of the first argument, ``offset`` elements into its storage."""
 
     layout: TensorLayout
@@ -62,14 +63,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class ArgumentResult:
     """A result that is the ``index``-th tensor among the arguments."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainResult:
     """A result that is no tensor."""
 
     value: object
@@ -111,8 +112,8 @@ class ExecutionPlan:
     """
 
     effect: Effect
-    results: tuple[New | View | Same | Plain, ...]
-    made: tuple[int, ...]
+    results: tuple[NewResult | ViewResult | ArgumentResult | PlainResult, ...]
+    new_results: tuple[int, ...]
     container: type | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -136,18 +137,18 @@ def plan_for(
         # All at once: to know which were used last would cost more than to make them again.
         if len(_plans) >= _N_PLANS_KEPT:
             _plans.clear()
-        plan = _plans[key] = _work_out(func, args, kwargs, tensors)
+        plan = _plans[key] = _make_plan(func, args, kwargs, tensors)
     return plan
 
 
-def _work_out(
+def _make_plan(
     func: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     tensors: list[VirtualTensor],
 ) -> ExecutionPlan:
-    trial = try_out(func, args, kwargs)
-    stand_ins, out = trial.stand_ins, trial.out
+    execution = execute_on_meta(func, args, kwargs)
+    stand_ins, out = execution.stand_ins, execution.out
     is_several = isinstance(out, (list, tuple))
     # Backwards, so that of a tensor that is given twice the first place counts.
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
@@ -165,14 +166,14 @@ def _work_out(
     layouts = (
         [tensors[i].layout_key for i in reads],
         [layout_after.get(i, tensors[i].layout_key) for i in writes]
-        + [item.layout for item in results if isinstance(item, New)],
+        + [item.layout for item in results if isinstance(item, NewResult)],
     )
     work = None
     if effect is Effect.KERNEL:
-        work = work_of(func, trial.args, trial.kwargs, out, layouts)
+        work = lower(func, execution.args, execution.kwargs, out, layouts)
     container = type(out) if is_several else None
-    made = tuple(i for i, item in enumerate(results) if isinstance(item, New))
-    return ExecutionPlan(effect, results, made, container, reads, writes, reshaped, work)
+    new_results = tuple(i for i, item in enumerate(results) if isinstance(item, NewResult))
+    return ExecutionPlan(effect, results, new_results, container, reads, writes, reshaped, work)
 
 
 def _reshaped(
@@ -193,20 +194,20 @@ def _result(
     index_of: dict[int, int],
     *,
     is_view: bool,
-) -> New | View | Same | Plain:
+) -> NewResult | ViewResult | ArgumentResult | PlainResult:
     if not isinstance(item, torch.Tensor):
-        return Plain(item)
+        return PlainResult(item)
     if id(item) in index_of:
-        return Same(index_of[id(item)])
+        return ArgumentResult(index_of[id(item)])
     if item.layout is not torch.strided:
         raise not_modelled(func)
     if is_view:
-        return View(layout_of(item), int(item.storage_offset()))
-    return New(layout_of(item))
+        return ViewResult(layout_of(item), int(item.storage_offset()))
+    return NewResult(layout_of(item))
 
 
 def _returns_view(func: Any) -> bool:
-    aliases = [result.alias_info for result in func._schema.returns]
+    aliases = [result.alias_info for result in results_of(func)]
     return any(alias is not None and not alias.is_write for alias in aliases)
 
 
@@ -217,7 +218,7 @@ def _changed(
     tensors: list[VirtualTensor],
 ) -> tuple[int, ...]:
     changed: set[int] = set()
-    for position, argument in enumerate(func._schema.arguments):
+    for position, argument in enumerate(arguments_of(func)):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)
@@ -228,7 +229,7 @@ def _changed(
 
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
     name = operator_name(func)
-    only_written = name in _OVERWRITING or func._overloadname in {"out", "Tensor_out"}
+    only_written = name in _OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
     skipped = set(writes) if only_written else set()
     if name in SHAPED_LIKE:
         skipped.add(0)
@@ -241,6 +242,6 @@ def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Ef
     # What changes a tensor's shape alone, as t_() does, launches nothing.
     if torch.Tag.inplace_view in func.tags:
         return Effect.VIEW
-    if not writes and all(isinstance(item, (View, Same)) for item in results):
+    if not writes and all(isinstance(item, (ViewResult, ArgumentResult)) for item in results):
         return Effect.VIEW
     return Effect.KERNEL

@@ -99,12 +99,12 @@ class VirtualStorage(torch.UntypedStorage):
         tensor.become(wrap(place, self.block, offset, like=tensor))
 
     def _write_file(self, *args: Any) -> None:
-        self.cpu()._write_file(*args)
+        self.cpu()._write_file(*args)  # noqa: SLF001 # PyTorch's storage
 
     def _set_from_file(self, *args: Any) -> None:
         """Read the bytes that follow the tensors in files of the older format."""
         on_host: Any = torch.UntypedStorage(self.nbytes())  # type: ignore[no-untyped-call] # torch's is untyped
-        on_host._set_from_file(*args)
+        on_host._set_from_file(*args)  # noqa: SLF001 # PyTorch's storage
         fill(self.block, on_host)
 
 

@@ -1,21 +1,21 @@
 """Lower an operator of PyTorch to the CUDA kernels that it would launch, and to their work."""
 
 from gpulab.virtual.kernels._lowering import (
-    PRODUCTS,
+    MATMULS,
     is_composite,
     is_random,
+    libraries_used,
+    lower,
     operator_name,
-    parts_used,
     tf32_allowed,
-    work_of,
 )
 
 __all__ = [
-    "PRODUCTS",
+    "MATMULS",
     "is_composite",
     "is_random",
+    "libraries_used",
+    "lower",
     "operator_name",
-    "parts_used",
     "tf32_allowed",
-    "work_of",
 ]

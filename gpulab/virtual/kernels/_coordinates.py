@@ -14,12 +14,12 @@ from collections.abc import Callable
 from math import ceil, log2, prod
 
 from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import launch_of
+from gpulab.virtual.kernels._reduction_launch import reduction_launch
 from gpulab.virtual.simulator.costs import Coordinate, SurfacePoint
 from gpulab.virtual.tensors import TensorLayout
 
 Coordinates = tuple[Coordinate, ...]
-Finder = Callable[[OperatorCall], Coordinates]
+CoordinateFunction = Callable[[OperatorCall], Coordinates]
 
 VECTOR = 4  # logarithm of the bytes of the widest load
 
@@ -162,7 +162,7 @@ def _factorization(call: OperatorCall) -> Coordinates:
 def _reduction(call: OperatorCall) -> Coordinates:
     """How the reduction is launched, which is what its speed hangs on."""
     source = source_of(call)
-    launch = launch_of(call, source)
+    launch = reduction_launch(call, source)
     return (
         log(launch.n_results),
         log(launch.length),
@@ -177,7 +177,7 @@ def _reduction(call: OperatorCall) -> Coordinates:
     )
 
 
-ROW_FAMILIES: dict[str, tuple[str, Finder]] = {
+_ROW_FAMILIES: dict[str, tuple[str, CoordinateFunction]] = {
     "reduction": ("reduction", _reduction),
     "first axis": ("reduction", _reduction),
     "scan": ("scan", _scan),
@@ -187,14 +187,14 @@ ROW_FAMILIES: dict[str, tuple[str, Finder]] = {
     "fourier": ("fourier", _fourier),
     "factorization": ("factorization", _factorization),
 }
-_ROWWISE_NAMES: dict[tuple[str, Finder], tuple[str, ...]] = {
+_ROWWISE_NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
     ("softmax", _softmax): ("_softmax", "_log_softmax"),
     ("softmax backward", _softmax): ("_softmax_backward_data", "_log_softmax_backward_data"),
     ("norm", _norm): ("native_layer_norm", "_fused_rms_norm"),
     ("norm backward", _norm): ("native_layer_norm_backward",),
     ("topk", _topk): ("topk",),
 }
-ROWS = {name: found for found, names in _ROWWISE_NAMES.items() for name in names}
+_ROWWISE = {name: found for found, names in _ROWWISE_NAMES.items() for name in names}
 
 _FEW_CHANNELS_BYTES = 16
 _CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
@@ -309,7 +309,7 @@ def _convolved(
     )
 
 
-def product(call: OperatorCall) -> Coordinates:
+def matmul(call: OperatorCall) -> Coordinates:
     """Return the sizes of a product of matrices, how rows are aligned, and how it fills waves."""
     a, b = call.reads[-2:]
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
@@ -352,7 +352,7 @@ def foreach(call: OperatorCall) -> Coordinates:
     return (log(len(first)), log(mean), log(ceil(mean / _CHUNK) * len(first)), *inner)
 
 
-_NAMES: dict[tuple[str, Finder], tuple[str, ...]] = {
+_NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
     ("batch norm", _channels): ("native_batch_norm",),
     ("batch norm backward", _channels): ("native_batch_norm_backward",),
     ("group norm", _groups): ("native_group_norm",),
@@ -372,12 +372,12 @@ _NAMES: dict[tuple[str, Finder], tuple[str, ...]] = {
     ("attention backward", _attention): ("_scaled_dot_product_flash_attention_for_cpu_backward",),
     ("foreach", foreach): ("_fused_adam", "_fused_adamw"),
 }
-LAYER_PLACES = {name: found for found, names in _NAMES.items() for name in names}
+_LAYERS = {name: found for found, names in _NAMES.items() for name in names}
 
 _DEPTHWISE = frozenset({"depthwise", "depthwise in halves"})
 
 
-def place_of(call: OperatorCall, family: str) -> SurfacePoint | None:
+def surface_point_of(call: OperatorCall, family: str) -> SurfacePoint | None:
     """Return the place of a call among those measured, or None if nothing like it was.
 
     Parameters
@@ -394,13 +394,13 @@ def place_of(call: OperatorCall, family: str) -> SurfacePoint | None:
     return SurfacePoint(surface, coordinates(call))
 
 
-def _finder(call: OperatorCall, family: str) -> tuple[str, Finder] | None:
-    if call.name in _NAMED:
-        return _NAMED[call.name]
+def _finder(call: OperatorCall, family: str) -> tuple[str, CoordinateFunction] | None:
+    if call.name in _BY_NAME:
+        return _BY_NAME[call.name]
     if call.name.startswith("_foreach"):
         return "foreach", foreach
-    if call.name in _PRODUCTS:
-        return _KIND_OF[call.arithmetic], product
+    if call.name in _MATMULS:
+        return _KIND_OF[call.arithmetic], matmul
     return _BY_FAMILY.get(family)
 
 
@@ -439,7 +439,7 @@ def _concatenation(call: OperatorCall) -> Coordinates:
     return (log(out.n_elements), log(row), *sides)
 
 
-_PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
+_MATMULS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
 _KIND_OF = {
     "float16": "half product",
     "bfloat16": "half product",
@@ -448,12 +448,12 @@ _KIND_OF = {
     "float64": "double product",
 }
 _POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
-_BY_FAMILY: dict[str, tuple[str, Finder]] = {
+_BY_FAMILY: dict[str, tuple[str, CoordinateFunction]] = {
     **dict.fromkeys(_POINTWISE, ("elementwise", _elements)),
     **{name: (name, _elements) for name in ("uniform", "normal", "dropout")},
     "broadcast": ("broadcast", _broadcast),
     "strided": ("strided", _strided),
     "concatenation": ("concatenation", _concatenation),
-    **ROW_FAMILIES,
+    **_ROW_FAMILIES,
 }
-_NAMED = ROWS | LAYER_PLACES
+_BY_NAME = _ROWWISE | _LAYERS

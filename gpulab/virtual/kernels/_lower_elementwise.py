@@ -1,22 +1,11 @@
-"""Which kernels CUDA runs for an operator of PyTorch, and what each of them must do.
+"""Which kernels CUDA runs for pointwise operators, reductions, sorts, transforms and indexing."""
 
-What an operator does on the device was read off the driver's records of an H200 with torch 2.11.
-An operator that is not named here is taken for one kernel over its elements.
-"""
-
-from collections.abc import Callable
-from dataclasses import replace
 from math import ceil, prod
 
-from gpulab.virtual.kernels._coordinates import place_of
-from gpulab.virtual.kernels._lower_layers import LAYERS, foreach
-from gpulab.virtual.kernels._lower_products import PRODUCTS
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
 from gpulab.virtual.kernels._reduction_launch import quickest, takes_last
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
-
-Recipe = Callable[[OperatorCall], KernelWork]
 
 _SMALLEST_SHARED = 1 << 17  # elements from which blocks share one result, and count themselves
 _LONGEST_BLOCK_SORT = 4_096
@@ -24,19 +13,8 @@ _KEY_BITS_PER_PASS = 8
 _N_TOPK_OTHERS = 7
 
 
-def work_of(call: OperatorCall) -> KernelWork:
-    """Return what the kernels of a call must do."""
-    recipe = _RECIPES.get(call.name)
-    if recipe is None and call.name.startswith("_foreach"):
-        recipe = foreach
-    work = (recipe or _elementwise)(call)
-    place = place_of(call, work.family)
-    # What was measured is the whole call, so all of its kernels take the same correction.
-    before = tuple(replace(step, place=place) for step in work.before)
-    return replace(work, before=before, place=place)
-
-
-def _elementwise(call: OperatorCall) -> KernelWork:
+def elementwise(call: OperatorCall) -> KernelWork:
+    """Return the work of one kernel over the elements of the result."""
     family = _elementwise_family(call)
     if call.n_out < call.n_in:
         family = "other"
@@ -81,7 +59,7 @@ def _masked_fill(call: OperatorCall) -> KernelWork:
 def _reduction(call: OperatorCall) -> KernelWork:
     """Launch one kernel; where blocks share a result, they count themselves, from 0."""
     if not call.reads:
-        return _elementwise(call)
+        return elementwise(call)
     source = max(call.reads, key=lambda item: item.n_elements)
     family = "reduction" if takes_last(call, source) else "first axis"
     length = call.n_in // max(1, call.n_out)
@@ -172,11 +150,11 @@ def _factorization(call: OperatorCall) -> KernelWork:
     return call.work("factorization", n_steps=n * n_matrices, before=before)
 
 
-def _of(family: str) -> Recipe:
+def _of(family: str) -> Lowering:
     return lambda call: call.work(family)
 
 
-def _over_inputs(family: str) -> Recipe:
+def _over_inputs(family: str) -> Lowering:
     return lambda call: call.work(family, n_elements=call.n_in)
 
 
@@ -184,15 +162,15 @@ def _created(call: OperatorCall) -> KernelWork:
     return call.work("fill", host_ns=5_900)
 
 
-def _taken(family: str) -> Recipe:
+def _taken(family: str) -> Lowering:
     """Read no more of a table than what arrives, or what the indices take."""
 
-    def recipe(call: OperatorCall) -> KernelWork:
+    def lower(call: OperatorCall) -> KernelWork:
         touched = [item.size_bytes for item in call.writes]
         touched += [item.size_bytes for item in call.reads if not item.dtype.is_floating_point]
         return call.work(family, most_bytes=max(touched, default=0))
 
-    return recipe
+    return lower
 
 
 def _cat(call: OperatorCall) -> KernelWork:
@@ -207,7 +185,7 @@ def _copy(call: OperatorCall) -> KernelWork:
     return call.work("copy" if same else family)
 
 
-_NAMES: dict[Recipe, tuple[str, ...]] = {
+_NAMES: dict[Lowering, tuple[str, ...]] = {
     _reduction: (
         *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "all", "any"),
         *("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "logsumexp", "nansum"),
@@ -239,4 +217,4 @@ _NAMES: dict[Recipe, tuple[str, ...]] = {
         *("embedding_dense_backward", "scatter_reduce", "index_copy"),
     ),
 }
-_RECIPES = {name: recipe for recipe, names in _NAMES.items() for name in names} | LAYERS | PRODUCTS
+ELEMENTWISE_LOWERINGS = {name: lower for lower, names in _NAMES.items() for name in names}

@@ -1,13 +1,11 @@
 """Which kernels CUDA runs for softmax, norms, losses, pooling and optimizers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, log2, prod
 
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
-
-Recipe = Callable[[OperatorCall], KernelWork]
 
 _FOREACH_NS, _FOREACH_TENSOR_NS = 6_500, 650  # of the host, and for each tensor
 _NORM_TENSOR_NS = 2_200  # the norms are tensors of their own
@@ -101,7 +99,7 @@ def _nearest(call: OperatorCall) -> KernelWork:
     return call.work("resize", n_elements=max(call.n_out, call.n_in))
 
 
-def _scaled(n_taps: int) -> Recipe:
+def _scaled(n_taps: int) -> Lowering:
     return lambda call: call.work("windows", n_elements=n_taps * max(call.n_out, call.n_in))
 
 
@@ -139,7 +137,7 @@ def _foreach_norm(call: OperatorCall) -> KernelWork:
     return replace(work, host_ns=host_ns, before=(*work.before, tidy))
 
 
-_NAMES: dict[Recipe, tuple[str, ...]] = {
+_NAMES: dict[Lowering, tuple[str, ...]] = {
     _softmax: ("_softmax", "_log_softmax", "_safe_softmax"),
     _softmax_backward: ("_softmax_backward_data", "_log_softmax_backward_data"),
     _layer_norm: ("native_layer_norm", "_fused_rms_norm"),
@@ -155,4 +153,4 @@ _NAMES: dict[Recipe, tuple[str, ...]] = {
     _foreach_norm: ("_foreach_norm",),
     foreach: ("_fused_adam", "_fused_adamw", "_fused_sgd", "_fused_adagrad"),
 }
-LAYERS = {name: recipe for recipe, names in _NAMES.items() for name in names}
+LAYER_LOWERINGS = {name: lower for lower, names in _NAMES.items() for name in names}

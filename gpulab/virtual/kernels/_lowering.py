@@ -1,20 +1,29 @@
-"""From an operator of PyTorch to the work its kernels must do: families, arithmetic and FLOPs."""
+"""Lower a call of a PyTorch operator to the kernels that CUDA would run, and to their work.
 
+What an operator does on the device was read off the driver's records of an H200 with torch 2.11.
+An operator that no table names is taken for one kernel over its elements.
+"""
+
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import torch
 
 from gpulab.torch_private import flop_formulas, has_kernel
-from gpulab.virtual.kernels import _lower_elementwise as lower_elementwise
+from gpulab.virtual.kernels._coordinates import surface_point_of
+from gpulab.virtual.kernels._lower_elementwise import ELEMENTWISE_LOWERINGS, elementwise
+from gpulab.virtual.kernels._lower_layers import LAYER_LOWERINGS, foreach
+from gpulab.virtual.kernels._lower_matmul import MATMUL_LOWERINGS
 from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
 # Operators whose arithmetic depends on whether TF32 is allowed.
-PRODUCTS = frozenset({"mm", "bmm", "baddbmm", "addmm", "addbmm", "addmv", "mv", "linear"})
+MATMULS = frozenset({"mm", "bmm", "baddbmm", "addmm", "addbmm", "addmv", "mv", "linear"})
 # Defined by others for the CPU only.
 _FUSED = {"aten::_fused_rms_norm"}
+_LOWERINGS = ELEMENTWISE_LOWERINGS | LAYER_LOWERINGS | MATMUL_LOWERINGS
 _HALVES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
 
@@ -23,7 +32,7 @@ def operator_name(func: Any) -> str:
     return str(func.overloadpacket.__name__).removesuffix("_")
 
 
-def work_of(
+def lower(
     func: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -38,12 +47,24 @@ def work_of(
     arithmetic = _arithmetic(name, dtype)
     flops = _flops(func, args, kwargs, out)
     is_in_place = func.overloadpacket.__name__.endswith("_")
-    return lower_elementwise.work_of(
+    return lower_call(
         OperatorCall(name, args, kwargs, reads, writes, arithmetic, flops, is_in_place)
     )
 
 
-def parts_used(func: Any, work: KernelWork) -> tuple[str, ...]:
+def lower_call(call: OperatorCall) -> KernelWork:
+    """Return what the kernels of a call must do, with its point on the efficiency surface."""
+    lowering = _LOWERINGS.get(call.name)
+    if lowering is None:
+        lowering = foreach if call.name.startswith("_foreach") else elementwise
+    work = lowering(call)
+    surface_point = surface_point_of(call, work.family)
+    # What was measured is the whole call, so all of its kernels take the same correction.
+    before = tuple(replace(step, surface_point=surface_point) for step in work.before)
+    return replace(work, before=before, surface_point=surface_point)
+
+
+def libraries_used(func: Any, work: KernelWork) -> tuple[str, ...]:
     """Return the parts of CUDA that the operator loads at its first use."""
     if work.family in {"gemm", "linear"}:
         return ("gemm16",) if work.arithmetic.endswith("16") else ("gemm",)
@@ -81,7 +102,7 @@ def _arithmetic(name: str, dtype: torch.dtype) -> str:
         return "float64"
     if "convolution" in name:
         return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
-    return "tf32" if name in PRODUCTS and tf32_allowed() else "float32"
+    return "tf32" if name in MATMULS and tf32_allowed() else "float32"
 
 
 def _flops(func: Any, args: Any, kwargs: Any, out: Any) -> int:

@@ -1,5 +1,6 @@
-"""One call of an operator, as the model of costs sees it."""
+"""One call of an operator, as the cost model sees it, and the type of functions that lower it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,3 +56,7 @@ class OperatorCall:
         """Return a further kernel of this call, which accesses no tensor of the program."""
         given = {"n_elements": self.n_out, "reads": False, "writes": False, **given}
         return KernelWork(family, self.arithmetic, host_ns=host_ns, **given)
+
+
+# Returns the work of the kernels that CUDA runs for a call.
+Lowering = Callable[[OperatorCall], KernelWork]

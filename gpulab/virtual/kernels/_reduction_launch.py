@@ -17,7 +17,7 @@ _N_THREADS_RESIDENT, _N_SMS = 2_048, 132
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ReductionLaunch:
     """How a reduction is launched.
 
     Attributes
@@ -45,7 +45,7 @@ class Launch:
     is_along: bool
 
 
-def launch_of(call: OperatorCall, source: TensorLayout) -> Launch:
+def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunch:
     """Return how the reduction of a tensor is launched."""
     n_results = max(1, call.n_out)
     length = max(1, source.n_elements // n_results)
@@ -73,7 +73,7 @@ def launch_of(call: OperatorCall, source: TensorLayout) -> Launch:
             n_per_thread = ceil(n_per_thread / n_sharing)
     else:
         n_blocks = ceil(n_results / (results_of_block * height))
-    return Launch(n_results, length, n_blocks, n_sharing, n_per_thread, width, is_along)
+    return ReductionLaunch(n_results, length, n_blocks, n_sharing, n_per_thread, width, is_along)
 
 
 def _block(inner: int, outer: int, most: int) -> tuple[int, int]:
@@ -116,7 +116,9 @@ def quickest(item: TensorLayout) -> int:
         Sizes and strides of a tensor.
     """
     steps = zip(item.sizes, item.strides, strict=True)
-    found = [(step, place) for place, (n, step) in enumerate(steps) if n > 1 and step]
+    found = [
+        (step, surface_point) for surface_point, (n, step) in enumerate(steps) if n > 1 and step
+    ]
     return min(found)[1] if found else 0
 
 

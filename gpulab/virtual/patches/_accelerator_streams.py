@@ -139,7 +139,7 @@ def switch_to(stream: StreamBase) -> None:
     make_current(machine.gpu, stream.core)
 
 
-class Entering:
+class StreamContext:
     """What ``with stream:`` does, for ``torch.Stream`` and ``torch.cuda.Stream`` alike."""
 
     @staticmethod
@@ -187,6 +187,6 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     }
     return [
         (torch, {"Event": Event, "Stream": Stream}),
-        (StreamBase, {"__enter__": Entering.enter, "__exit__": Entering.leave}),
+        (StreamBase, {"__enter__": StreamContext.enter, "__exit__": StreamContext.leave}),
         (C, accelerator),
     ]

@@ -10,11 +10,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from gpulab.torch_private import C
+from gpulab.torch_private import C_nn, flash_attention_for_cpu
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
-
-aten = torch.ops.aten
 
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
@@ -30,7 +28,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         The virtual machine; the choice does not depend on its GPU.
     """
     del machine
-    original = C._nn.scaled_dot_product_attention
+    original = C_nn.scaled_dot_product_attention
 
     def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 # torch's signature
         query: torch.Tensor,
@@ -53,13 +51,13 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
             )
             return plain
         mask = _as_numbers(attn_mask, query)
-        out: torch.Tensor = aten._scaled_dot_product_flash_attention_for_cpu(
+        out: torch.Tensor = flash_attention_for_cpu(
             query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
         )[0]
         return out
 
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
-    return [(functional, names), (C._nn, names)]
+    return [(functional, names), (C_nn, names)]
 
 
 def _cast(item: torch.Tensor) -> torch.Tensor:

@@ -13,12 +13,14 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import (
+    arguments_of,
     autocast_key,
     autocast_keys,
     exclude_key_from_here,
     exclude_keys,
     has_backend_fallback,
     has_kernel,
+    is_view,
 )
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
@@ -173,14 +175,14 @@ def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, keep: bool = True
 
 def _ask_for_float32(operator: Any) -> AutocastKernel:
     """Make the kernel of an operator that takes the type of its result."""
-    names = [argument.name for argument in operator._schema.arguments]
-    place = names.index("dtype")
+    names = [argument.name for argument in arguments_of(operator)]
+    position = names.index("dtype")
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with exclude_keys(autocast_keys):
-            asked = args[place] if place < len(args) else kwargs.get("dtype")
+            asked = args[position] if position < len(args) else kwargs.get("dtype")
             if asked is None and _is_eligible(args[0]):
-                return operator(*args[:place], **{**kwargs, "dtype": torch.float32})
+                return operator(*args[:position], **{**kwargs, "dtype": torch.float32})
             return operator(*args, **kwargs)
 
     return kernel
@@ -188,7 +190,7 @@ def _ask_for_float32(operator: Any) -> AutocastKernel:
 
 def _norm(operator: Any) -> AutocastKernel:
     """Make the kernel of a norm, which takes the type of its result in another overload."""
-    defaults = [argument.default_value for argument in operator._schema.arguments]
+    defaults = [argument.default_value for argument in arguments_of(operator)]
     along = operator is aten.norm.ScalarOpt_dim
     typed = aten.norm.ScalarOpt_dim_dtype if along else aten.norm.ScalarOpt_dtype
 
@@ -243,7 +245,7 @@ def _cast(arg: Any, dtype: torch.dtype, *, keep: bool) -> Any:
 
 
 def _is_weight(tensor: torch.Tensor) -> bool:
-    is_leaf = tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
+    is_leaf = tensor.requires_grad and tensor.is_leaf and not is_view(tensor)
     return is_leaf and tensor.dtype == torch.float32
 
 

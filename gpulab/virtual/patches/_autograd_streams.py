@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gpulab.happens_before import Snapshot
+from gpulab.torch_private import sequence_number
 from gpulab.virtual._streams import has_changed, make_current, stream_at
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
 from gpulab.virtual.tensors import VirtualTensor
@@ -18,8 +19,8 @@ from gpulab.virtual.tensors import VirtualTensor
 
 def install(machine: Machine, undo: ExitStack) -> None:
     """Have autograd's engine change streams, until ``undo`` is closed."""
-    engine: Any = torch.autograd  # _engine_run_backward is not in the stubs
-    run_backward = engine._engine_run_backward
+    # Its own name, since the cost of autograd may stand there by now.
+    run_backward = vars(torch.autograd)["_engine_run_backward"]
 
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Other threads work on the host alone, and have streams and numbers of their own.
@@ -29,8 +30,8 @@ def install(machine: Machine, undo: ExitStack) -> None:
         with _Pass(machine).over([node for node in roots if node is not None]):
             return run_backward(outputs, *args, **kwargs)
 
-    engine._engine_run_backward = run
-    undo.callback(setattr, engine, "_engine_run_backward", run_backward)
+    vars(torch.autograd)["_engine_run_backward"] = run
+    undo.callback(vars(torch.autograd).update, _engine_run_backward=run_backward)
 
 
 class _Mark(NamedTuple):
@@ -110,12 +111,12 @@ class _Pass:
         self._gathered = [node for node in places if node in self._ready]
         for node, gpu in places.items():
             self._ready.setdefault(node, []).append(marks[gpu])
-        for node in sorted(self._gathered or places, key=lambda node: int(node._sequence_nr())):
+        for node in sorted(self._gathered or places, key=sequence_number):
             self._go_to(node, places[node])
         self._last = {gpu: gpu.stream.last for gpu in self._home}
 
     def _go_to(self, node: Any, gpu: SimulatedGpu) -> None:
-        stream = self._leaves.get(node) or stream_at(gpu, node._sequence_nr())
+        stream = self._leaves.get(node) or stream_at(gpu, sequence_number(node))
         make_current(gpu, stream)
         self._used.add((gpu, stream))
         for mark in self._ready.get(node, ()):

@@ -10,12 +10,16 @@ import torch
 from torch.optim import optimizer
 from torch.utils import _foreach_utils as foreach_utils
 
-from gpulab.torch_private import C, disable_dispatch
+from gpulab.torch_private import (
+    C,
+    disable_dispatch,
+    fused_rms_norm,
+    group_tensors,
+    variable_functions,
+)
 from gpulab.virtual.dispatch import dispatch
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
-
-aten = torch.ops.aten
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
@@ -51,11 +55,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
             return _normed((input, list(normalized_shape), weight, eps))
         return plain_rms_norm(input, normalized_shape, weight, eps)
 
-    group = C._group_tensors_by_device_and_dtype
-
     def by_device(lists: Any, with_indices: bool = False) -> Any:  # noqa: FBT001, FBT002 # torch's signature
         if not any(isinstance(item, VirtualTensor) for item in lists[0]):
-            return group(lists, with_indices)
+            return group_tensors(lists, with_indices)
         return _grouped(lists)
 
     functions = {"dropout": dropout, "rms_norm": rms_norm}
@@ -63,7 +65,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     types = {"_foreach_supported_types": [torch.Tensor, torch.nn.Parameter, VirtualTensor]}
     return [
         (torch, functions),
-        (torch._VF, {"dropout": dropout}),
+        (variable_functions, {"dropout": dropout}),
         (C, {"_group_tensors_by_device_and_dtype": by_device}),
         (optimizer, types),
         (foreach_utils, types),
@@ -73,7 +75,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _normed(call: tuple[Any, ...]) -> torch.Tensor:
     guard = disable_dispatch()  # as when PyTorch itself hands an operator over
     try:
-        normed: torch.Tensor = dispatch(aten._fused_rms_norm.default, call, {})[0]
+        normed: torch.Tensor = dispatch(fused_rms_norm, call, {})[0]
     finally:
         del guard
     return normed

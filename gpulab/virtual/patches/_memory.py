@@ -74,7 +74,8 @@ class MemPool:
 
     def snapshot(self, include_traces: bool = True) -> Any:  # noqa: FBT001, FBT002 # torch's signature
         """Return its segments and blocks, as ``torch.cuda.memory_snapshot`` does."""
-        return C._cuda_memorySnapshot((*self._id, include_traces))["segments"]
+        snapshot = vars(C)["_cuda_memorySnapshot"]  # what stands there now
+        return snapshot((*self._id, include_traces))["segments"]
 
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # Without an identity it was refused; at exit the modules are gone already.

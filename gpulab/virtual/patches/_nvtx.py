@@ -70,7 +70,7 @@ class CudaError(IntEnum):
     success = 0
 
 
-class Runtime:
+class CudaRuntime:
     """What ``torch.cuda.cudart()`` gives: the few functions of CUDA that PyTorch shows."""
 
     cudaError = CudaError  # noqa: N815 # CUDA's name
@@ -94,5 +94,5 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return what stands for NVTX and for the CUDA runtime."""
     return [
         (torch.cuda.nvtx, {"_nvtx": Marks(machine)}),
-        (torch.cuda, {"_cudart": Runtime()}),
+        (torch.cuda, {"_cudart": CudaRuntime()}),
     ]

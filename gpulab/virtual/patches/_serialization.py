@@ -22,6 +22,7 @@ from gpulab.torch_private import (
     rebuild_untyped_tensor,
     set_tensor_metadata,
     tensor_metadata,
+    tensor_utils,
     untyped_dtypes,
 )
 from gpulab.virtual._streams import index_of
@@ -61,7 +62,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
     return [
         (torch.UntypedStorage, {"to": to}),
-        (torch._utils, {"set_tensor_metadata": _set_metadata}),
+        (tensor_utils, {"set_tensor_metadata": _set_metadata}),
         (torch, {"save": save, "is_storage": is_storage}),
         (torch.serialization, {"save": save}),
     ]

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 
 from gpulab.happens_before import user_site
+from gpulab.tensor_accesses import host_access
 from gpulab.torch_private import device_constructors, disable_dispatch, parse_to
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import META, is_pinned, pin
 from gpulab.virtual.patches._factories import default_device
 from gpulab.virtual.patches._unsupported import require_dense
 from gpulab.virtual.simulator import Machine, is_owner
-from gpulab.virtual.tensors import VirtualTensor, cuda_device, host_touch
+from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
 # Where C++ reads a bare number as a device, it asks for an accelerator that it was built with.
 _FACTORIES = (
@@ -32,7 +33,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     factories = {name: _factory(machine, name, getattr(torch, name)) for name in _FACTORIES}
     return [
         (torch.Tensor, {**_moves(machine), **_host_access(machine)}),
-        (torch.nn.Module, {"_apply": _in_place(torch.nn.Module._apply)}),
+        (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
         (torch, factories),
     ]
 
@@ -159,8 +160,8 @@ def _host_access(machine: Machine) -> dict[str, Any]:
                 return original(self, *args, **kwargs)
             machine.host.catch_up()
             if machine.hazards is not None and is_pinned(self):
-                touch = host_touch(self, is_write=False)
-                machine.hazards.host_access(touch, original.__name__, user_site())
+                access = host_access(self, is_write=False)
+                machine.hazards.host_access(access, original.__name__, user_site())
             return original(self, *args, **kwargs)
 
         return look

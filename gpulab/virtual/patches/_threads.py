@@ -13,7 +13,7 @@ from gpulab.virtual.simulator import Machine, active, disown, is_entered
 from gpulab.virtual.tensors import VirtualTensor
 
 
-class StrangerMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """Passes host work of other threads on, in real time, and refuses their device work."""
 
     @classmethod
@@ -44,7 +44,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
 
         def run() -> None:
             del self.run  # the one put there below
-            with StrangerMode():  # type: ignore[no-untyped-call] # torch's is untyped
+            with OtherThreadMode():  # type: ignore[no-untyped-call] # torch's is untyped
                 work()
 
         self.run = run  # type: ignore[method-assign] # for this thread alone
@@ -62,9 +62,8 @@ def _lose_device() -> None:
     if not is_entered():
         return
     disown()
-    VirtualMode.__torch_dispatch__ = StrangerMode.__torch_dispatch__  # type: ignore[method-assign, assignment] # in this process alone
-    torch.cuda._is_in_bad_fork = lambda: True
-    torch.cuda.is_initialized = lambda: False
+    VirtualMode.__torch_dispatch__ = OtherThreadMode.__torch_dispatch__  # type: ignore[method-assign, assignment] # in this process alone
+    vars(torch.cuda).update(_is_in_bad_fork=lambda: True, is_initialized=lambda: False)
 
 
 # Forks are not known before they happen; the function does nothing while no GPU is entered.

@@ -12,10 +12,10 @@ from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
     EventBase,
     StreamBase,
-    external,
+    class_with_base,
+    external_stream_class,
     make_current,
     require_device,
-    stand_in,
 )
 from gpulab.virtual.patches import (
     _accelerator_streams,
@@ -43,11 +43,11 @@ from gpulab.virtual.simulator import (
     Kind,
     Machine,
     SimulatedGpu,
-    Spin,
+    SpinCycles,
     StreamTask,
     active,
+    device_properties,
     is_owner,
-    properties,
 )
 
 _CUDA_VERSION = "13.0"  # what the recorded H200 was driven with, as the cuDNN below
@@ -146,9 +146,9 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
         # CPU builds have empty classes below these, so that their own methods go on working.
         original.__bases__ = (base,)
     except TypeError:
-        made = {name: stand_in(original, base)}
+        made = {name: class_with_base(original, base)}
         if name == "Stream":
-            made["ExternalStream"] = external(made[name])
+            made["ExternalStream"] = external_stream_class(made[name])
         for owner in (torch.cuda, module):
             undo.callback(_restorer(owner, made))
             _put(owner, made)
@@ -205,7 +205,7 @@ def _streams(machine: Machine) -> dict[str, Any]:
         return stream.stream_id, stream.device_index, CUDA_DEVICE_TYPE
 
     def sleep(cycles: int) -> None:
-        task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="sleep", demand=Spin(cycles))
+        task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="sleep", demand=SpinCycles(cycles))
         machine.launch(task, machine.host.costs.sleep_launch_ns)
 
     return {
@@ -240,7 +240,7 @@ def _accelerator(machine: Machine) -> dict[str, Any]:
 
 def _cuda_functions(machine: Machine) -> dict[str, Any]:
     major, minor = machine.spec.compute_capability
-    shown = properties(machine.spec)
+    shown = device_properties(machine.spec)
     devices = _devices(machine)
     return {
         "_initialized": True,

@@ -22,7 +22,7 @@ _PROCESSES = "send a copy on the CPU, as tensor.cpu()"
 _ONE_PROCESS = 'give each device its work from one process, or name the backend "gloo" for the CPU'
 
 # Each name and what to use in its place; the documentation prints this table.
-REFUSED: dict[str, str] = {
+UNSUPPORTED: dict[str, str] = {
     "torch.profiler.profile": _PROFILER,
     "torch.autograd.profiler.profile": _PROFILER,
     "torch.autograd.profiler.emit_nvtx": _PROFILER,
@@ -83,7 +83,7 @@ _ON_DEVICE_ONLY = (
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
     """Return what to put in the place of each name, by the object that has it."""
     replaced = []
-    for name in REFUSED:
+    for name in UNSUPPORTED:
         owner, last, original = _find(name)
         if original is None:
             continue  # not in this version of torch, or not imported
@@ -101,7 +101,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
 
 def refuse(name: str, instead: str = "") -> NotModelledError:
     """Return the error for ``name``, with what the table says to use in its place."""
-    return NotModelledError(f"the virtual GPU has no model of {name}; {instead or REFUSED[name]}")
+    return NotModelledError(
+        f"the virtual GPU has no model of {name}; {instead or UNSUPPORTED[name]}"
+    )
 
 
 def require_dense(tensor: torch.Tensor) -> None:
@@ -113,9 +115,9 @@ def require_dense(tensor: torch.Tensor) -> None:
         If it is sparse, quantized or nested.
     """
     if tensor.is_nested:
-        raise refuse("nested tensors", REFUSED["torch.nested.nested_tensor"])
+        raise refuse("nested tensors", UNSUPPORTED["torch.nested.nested_tensor"])
     if tensor.is_quantized:
-        raise refuse("quantized tensors", REFUSED["torch.quantize_per_tensor"])
+        raise refuse("quantized tensors", UNSUPPORTED["torch.quantize_per_tensor"])
     if tensor.layout is not torch.strided:
         raise refuse(f"sparse tensors ({tensor.layout})", _DENSE)
 

@@ -2,7 +2,7 @@
 
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._l2_cache import L2, Access, Traffic
+from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._machine import (
     Machine,
     SimulatedGpu,
@@ -14,45 +14,45 @@ from gpulab.virtual.simulator._machine import (
     is_owner,
     leave,
 )
-from gpulab.virtual.simulator._properties import properties
+from gpulab.virtual.simulator._properties import device_properties
 from gpulab.virtual.simulator._task import (
-    Fixed,
+    FixedDuration,
     Gaps,
     Kind,
-    Priced,
+    ModelledKernel,
     SimulatedStream,
-    Spin,
+    SpinCycles,
     StreamTask,
 )
-from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, load_of
+from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, power_draw
 
 __all__ = [
     "GRAPH_GAPS",
-    "L2",
     "SW_POWER_CAP",
-    "Access",
+    "CacheAccess",
     "Capture",
-    "Fixed",
+    "FixedDuration",
     "Gaps",
     "Graph",
     "Host",
     "HostCosts",
     "Kind",
+    "L2Cache",
     "Machine",
-    "Priced",
+    "ModelledKernel",
     "SimulatedGpu",
     "SimulatedRegime",
     "SimulatedStream",
-    "Spin",
+    "SpinCycles",
     "StreamTask",
     "Traffic",
     "ValueLimits",
     "active",
+    "device_properties",
     "disown",
     "enter",
     "is_entered",
     "is_owner",
     "leave",
-    "load_of",
-    "properties",
+    "power_draw",
 ]

@@ -5,19 +5,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gpulab.gpus import GpuSpec
-from gpulab.virtual.simulator._event_queue import Engine
-from gpulab.virtual.simulator._l2_cache import L2
+from gpulab.virtual.simulator._event_queue import EventQueue
+from gpulab.virtual.simulator._l2_cache import L2Cache
 from gpulab.virtual.simulator._scheduler import Multiprocessors
 from gpulab.virtual.simulator._task import (
-    Fixed,
+    FixedDuration,
     Gaps,
     Kind,
-    Priced,
+    ModelledKernel,
     SimulatedStream,
-    Spin,
+    SpinCycles,
     StreamTask,
 )
-from gpulab.virtual.simulator._thermal import SimulatedRegime, load_of
+from gpulab.virtual.simulator._thermal import SimulatedRegime, power_draw
 from gpulab.virtual.simulator.costs import duration_ns, n_sms, sleep_ns
 
 _N_TASKS_KEPT = 100_000
@@ -57,14 +57,14 @@ class SimulatedDevice:
         spec: GpuSpec,
         *,
         gaps: Gaps | None = None,
-        engine: Engine | None = None,
+        event_queue: EventQueue | None = None,
         index: int = 0,
     ) -> None:
         self.spec = spec
         self.index = index
-        self.engine = engine or Engine()
+        self.event_queue = event_queue or EventQueue()
         self.gaps = gaps or Gaps()
-        self.cache = L2(spec.l2_bytes)
+        self.cache = L2Cache(spec.l2_bytes)
         self.regime = SimulatedRegime(spec)
         self.n_pending = 0
         # Plain tuples of plain values, which the garbage collector need not look through.
@@ -74,7 +74,7 @@ class SimulatedDevice:
             kind: deque() for kind in (Kind.COPY_IN, Kind.COPY_OUT, Kind.COPY_PEER)
         }
         self._sms = Multiprocessors(
-            self.engine, spec.n_sms, begin=self._begin_kernel, finished=self._retire
+            self.event_queue, spec.n_sms, begin=self._begin_kernel, finished=self._retire
         )
         self.add_stream()
 
@@ -103,16 +103,16 @@ class SimulatedDevice:
 
     def advance(self, time_ns: int) -> None:
         """Let the device run up to ``time_ns``."""
-        self.engine.advance(time_ns)
+        self.event_queue.advance(time_ns)
 
     def finish(self, task: StreamTask) -> int:
         """Let the device run until ``task`` is done and return its end in nanoseconds."""
-        self.engine.run_until(lambda: task.end_ns is not None)
+        self.event_queue.run_until(lambda: task.end_ns is not None)
         return task.end_ns or 0
 
     def drain_to(self, n_pending: int) -> int:
         """Let the device run until at most ``n_pending`` tasks are left; return the time."""
-        return self.engine.run_until(lambda: self.n_pending <= n_pending)
+        return self.event_queue.run_until(lambda: self.n_pending <= n_pending)
 
     def resume(self, stream: SimulatedStream) -> None:
         """Start the first task of a stream, or arrange to be asked again when it may start."""
@@ -124,15 +124,15 @@ class SimulatedDevice:
                 other.waiting.append(stream)
                 return
         ready_ns = _ready_ns(stream, task)
-        if ready_ns > self.engine.now_ns:
+        if ready_ns > self.event_queue.now_ns:
             # Nothing can come before it in its stream, nor hold it up, once it is this far.
-            self.engine.at(ready_ns, partial(self._start, task))
+            self.event_queue.at(ready_ns, partial(self._start, task))
             return
         self._start(task)
 
     def _start(self, task: StreamTask) -> None:
         # Set at once, so that the task is not started a second time while it waits for an engine.
-        task.start_ns = self.engine.now_ns
+        task.start_ns = self.event_queue.now_ns
         if task.kind is Kind.MARK:
             self._retire(task)
         elif task.kind is Kind.KERNEL:
@@ -144,22 +144,22 @@ class SimulatedDevice:
             if len(queue) == 1:
                 self._start_copy(task)
 
-    def _n_sms(self, demand: Fixed | Spin | Priced) -> int:
-        if isinstance(demand, Priced):
+    def _n_sms(self, demand: FixedDuration | SpinCycles | ModelledKernel) -> int:
+        if isinstance(demand, ModelledKernel):
             return n_sms(demand.work, self.spec)
-        return demand.n_sms if isinstance(demand, Fixed) else 1
+        return demand.n_sms if isinstance(demand, FixedDuration) else 1
 
     def _begin_kernel(self, task: StreamTask) -> int:
         """Return the duration of a kernel that starts now, and let it heat the device."""
-        now_ns = self.engine.now_ns
+        now_ns = self.event_queue.now_ns
         demand = task.demand
-        if isinstance(demand, Priced):
+        if isinstance(demand, ModelledKernel):
             work = demand.work
             traffic = self.cache.serve(demand.accesses)
             burst_ns = duration_ns(work, traffic, self.spec)
             stretch = self.regime.stretch(work.arithmetic, now_ns)
             if work.flops or traffic.miss_bytes:  # else it draws next to nothing
-                task.load = load_of(
+                task.load = power_draw(
                     work.arithmetic, work.flops, traffic.miss_bytes, burst_ns, self.spec
                 )
             self.regime.start(now_ns, task.load)
@@ -167,15 +167,15 @@ class SimulatedDevice:
                 return burst_ns
             return duration_ns(work, traffic, self.spec, stretch)
         self.regime.start(now_ns, task.load)
-        if isinstance(demand, Fixed):
+        if isinstance(demand, FixedDuration):
             return demand.duration_ns
         stretch = self.regime.stretch("float32", now_ns)  # a spin counts cycles
         return round(sleep_ns(demand.cycles, self.spec) * stretch)
 
     def _start_copy(self, task: StreamTask) -> None:
-        task.start_ns = self.engine.now_ns
-        duration_ns = task.demand.duration_ns if isinstance(task.demand, Fixed) else 0
-        self.engine.at(self.engine.now_ns + duration_ns, lambda: self._end_copy(task))
+        task.start_ns = self.event_queue.now_ns
+        duration_ns = task.demand.duration_ns if isinstance(task.demand, FixedDuration) else 0
+        self.event_queue.at(self.event_queue.now_ns + duration_ns, lambda: self._end_copy(task))
 
     def _end_copy(self, task: StreamTask) -> None:
         queue = self._copying[task.kind]
@@ -186,13 +186,13 @@ class SimulatedDevice:
         self._retire(task)
 
     def _retire(self, task: StreamTask) -> None:
-        task.end_ns = self.engine.now_ns
+        task.end_ns = self.event_queue.now_ns
         stream = task.stream
         stream.queue.popleft()
         stream.previous = task
         self.n_pending -= task.takes_room
         if task.kind is Kind.KERNEL:
-            self.regime.end(self.engine.now_ns, task.load)
+            self.regime.end(self.event_queue.now_ns, task.load)
         self._finished.append(
             (
                 task.kind.value,

@@ -9,7 +9,7 @@ from gpulab.errors import VirtualGpuError
 Action = Callable[[], None]
 
 
-class Engine:
+class EventQueue:
     """Actions at times, run in order of time and then of insertion.
 
     Attributes

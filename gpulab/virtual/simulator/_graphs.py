@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from gpulab.happens_before import Touch
+from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Gaps, Kind, SimulatedStream, StreamTask
 
@@ -16,21 +16,21 @@ Follower = Callable[[StreamTask], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """One piece of captured work.
 
     Attributes
     ----------
     task
         What runs; it is a pattern, copied for every launch of the graph.
-    touches
+    accesses
         What memory it reads and writes.
     site
         File and line of the program that captured it.
     """
 
     task: StreamTask
-    touches: Sequence[Touch]
+    accesses: Sequence[MemoryAccess]
     site: tuple[str, int]
 
 
@@ -52,7 +52,7 @@ class Capture:
     def __init__(self, origin: SimulatedStream, pool: Hashable) -> None:
         self.origin = origin
         self.pool = pool
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.failure: str | None = None
         self._tails: dict[SimulatedStream, StreamTask | None] = {origin: None}
         self._before: dict[StreamTask, tuple[StreamTask, ...]] = {}
@@ -62,7 +62,7 @@ class Capture:
         """Tell whether work on ``stream`` is captured."""
         return stream in self._tails
 
-    def takes(self, task: StreamTask) -> bool:
+    def includes(self, task: StreamTask) -> bool:
         """Tell whether ``task`` is captured: its stream takes part, or joins by waiting."""
         return self.has(task.stream) or any(other in self._before for other in task.waits_for)
 
@@ -70,12 +70,14 @@ class Capture:
         """Tell whether ``task`` waits for work that is not in the capture."""
         return any(other not in self._before for other in task.waits_for)
 
-    def add(self, task: StreamTask, touches: Sequence[Touch], site: tuple[str, int]) -> None:
+    def add(
+        self, task: StreamTask, accesses: Sequence[MemoryAccess], site: tuple[str, int]
+    ) -> None:
         """Write ``task`` down behind what its stream has captured."""
         tail = self._tails.get(task.stream)
         self._before[task] = (*task.waits_for, *(() if tail is None else (tail,)))
         self._tails[task.stream] = task
-        self.nodes.append(Node(task, touches, site))
+        self.nodes.append(GraphNode(task, accesses, site))
 
     def follow(self, task: StreamTask, follower: Follower) -> None:
         """Let ``follower`` know, at every launch of the graph, which task stands for ``task``."""
@@ -106,7 +108,7 @@ class Graph:
 
     def __init__(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[GraphNode],
         before: dict[StreamTask, tuple[StreamTask, ...]],
         followers: dict[StreamTask, Follower],
     ) -> None:
@@ -117,7 +119,7 @@ class Graph:
         followed = {other for others in before.values() for other in others}
         self._leaves = [node.task for node in nodes if node.task not in followed]
 
-    def launch(self, host: Host, stream: SimulatedStream) -> list[tuple[Node, StreamTask]]:
+    def launch(self, host: Host, stream: SimulatedStream) -> list[tuple[GraphNode, StreamTask]]:
         """Launch all of it on ``stream`` with one call, and return each node with its task.
 
         The work starts when ``stream`` reaches the launch, and the stream goes on when all of it
@@ -126,20 +128,20 @@ class Graph:
         # All nodes take one place in the launch queue, and the host one call.
         host_ns = _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
         root = host.launch(StreamTask(Kind.MARK, stream, name="graph"), host_ns)
-        made: dict[StreamTask, StreamTask] = {}
+        launched: dict[StreamTask, StreamTask] = {}
         for node in self.nodes:
-            made[node.task] = self._again(node.task, root, made)
-            host.submit(made[node.task])
+            launched[node.task] = self._again(node.task, root, launched)
+            host.submit(launched[node.task])
         for task, follower in self._followers.items():
-            follower(made[task])
-        ends = [made[leaf] for leaf in self._leaves]
+            follower(launched[task])
+        ends = [launched[leaf] for leaf in self._leaves]
         host.submit(StreamTask(Kind.MARK, stream, name="graph", waits_for=ends, takes_room=False))
-        return [(node, made[node.task]) for node in self.nodes]
+        return [(node, launched[node.task]) for node in self.nodes]
 
     def _again(
-        self, task: StreamTask, root: StreamTask, made: dict[StreamTask, StreamTask]
+        self, task: StreamTask, root: StreamTask, launched: dict[StreamTask, StreamTask]
     ) -> StreamTask:
-        waits_for = [made[other] for other in self._before[task]] or [root]
+        waits_for = [launched[other] for other in self._before[task]] or [root]
         return StreamTask(
             task.kind,
             self._stream_for(task.stream),

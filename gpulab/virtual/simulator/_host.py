@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpulab.virtual.simulator._device import SimulatedDevice
-from gpulab.virtual.simulator._task import Owner, SimulatedStream, StreamTask
+from gpulab.virtual.simulator._task import SimulatedStream, StreamOwner, StreamTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Host:
         self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
         self.catch_up()
 
-    def _wait_for_room(self, device: Owner) -> None:
+    def _wait_for_room(self, device: StreamOwner) -> None:
         self.catch_up()
         if device.n_pending >= self.costs.queue_depth:
             self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))

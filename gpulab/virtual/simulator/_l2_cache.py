@@ -21,7 +21,7 @@ _SWEPT_SHARE = 0.34
 _HIDDEN_SHARE = 0.6
 
 
-class Access(NamedTuple):
+class CacheAccess(NamedTuple):
     """One piece of memory that a kernel reads or writes.
 
     Attributes
@@ -56,7 +56,7 @@ class Traffic:
     late_bytes: int = 0
 
 
-class L2:
+class L2Cache:
     """Bytes resident by the address that they begin at, in order of their last use."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -68,7 +68,7 @@ class L2:
         self._dirty: OrderedDict[int, int] = OrderedDict()
         self._dirty_bytes = 0
 
-    def serve(self, accesses: Sequence[Access]) -> Traffic:
+    def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Account for one kernel's accesses, in order, and update what is resident."""
         if self._is_settled(accesses):
             # The most frequent case by far: everything is there, and stays.
@@ -105,7 +105,7 @@ class L2:
         late_bytes = self._write_back(written, total_bytes - hit_bytes, waits=bool(read))
         return Traffic(hit_bytes, total_bytes - hit_bytes, late_bytes)
 
-    def _is_settled(self, accesses: Sequence[Access]) -> bool:
+    def _is_settled(self, accesses: Sequence[CacheAccess]) -> bool:
         """Tell whether all is in the cache, and what is written was written there before."""
         resident, dirty = self._resident, self._dirty
         for address, size_bytes, is_write in accesses:

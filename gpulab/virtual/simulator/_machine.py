@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.gpus import GpuSpec
-from gpulab.happens_before import Checker, Snapshot, Touch, user_site
+from gpulab.happens_before import Checker, MemoryAccess, Snapshot, user_site
 from gpulab.virtual.simulator._device import SimulatedDevice
-from gpulab.virtual.simulator._event_queue import Engine
+from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
-from gpulab.virtual.simulator.memory import Allocator, Hooks, MemoryBlock
+from gpulab.virtual.simulator.memory import Allocator, DeviceHooks, MemoryBlock
 
 # PyTorch hands out side streams from a pool of 32, round and round.
 _N_POOL_STREAMS = 32
@@ -52,7 +52,7 @@ class SimulatedGpu:
         self.index = device.index
         self.spec = device.spec
         self.device = device
-        hooks = Hooks(
+        hooks = DeviceHooks(
             mark=lambda number: machine.unfinished(self.device.streams[number]),
             is_done=machine.is_over,
             wait=lambda task: machine.host.wait(cast("StreamTask", task)),
@@ -104,8 +104,10 @@ class Machine:
         self.spec = spec
         self.limits = limits
         self.cuda_error = cuda_error
-        engine = Engine()
-        devices = [SimulatedDevice(spec, engine=engine, index=index) for index in range(count)]
+        event_queue = EventQueue()
+        devices = [
+            SimulatedDevice(spec, event_queue=event_queue, index=index) for index in range(count)
+        ]
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         self.current = 0
@@ -136,17 +138,19 @@ class Machine:
             self.wait_for_gpu(gpu)
         self.host.spend(_FREE_NS + _FREE_NS_PER_MIB * (size_bytes >> 20))
 
-    def launch(self, task: StreamTask, host_ns: int, touches: Sequence[Touch] = ()) -> StreamTask:
+    def launch(
+        self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
+    ) -> StreamTask:
         """Launch ``task``, or write it down if its stream is captured."""
-        site = user_site() if self.hazards is not None and touches else ("", 0)
-        if self.capture is not None and self.capture.takes(task):
+        site = user_site() if self.hazards is not None and accesses else ("", 0)
+        if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
             if self.capture.depends_on_outside(task):
                 self.fail_capture("dependency created on uncaptured work in another stream")
-            self.capture.add(task, touches, site)
+            self.capture.add(task, accesses, site)
             return task
-        if self.hazards is not None and touches:
-            self.hazards.launch(task.stream.key, task.name, touches, site)
+        if self.hazards is not None and accesses:
+            self.hazards.launch(task.stream.key, task.name, accesses, site)
         return self.host.launch(task, host_ns)
 
     def mark(
@@ -178,7 +182,7 @@ class Machine:
             checker.stream_wait(task.stream.key, start)
             for other in task.waits_for:
                 checker.stream_wait(task.stream.key, after.get(other))
-            checker.launch(task.stream.key, task.name, node.touches, node.site)
+            checker.launch(task.stream.key, task.name, node.accesses, node.site)
             after[task] = checker.record(task.stream.key)
         for snapshot in after.values():
             checker.stream_wait(stream.key, snapshot)
@@ -204,7 +208,7 @@ class Machine:
         if self.hazards is not None:
             self.hazards.host_wait_device(gpu.index)
 
-    def ask(self, task: StreamTask | None) -> bool:
+    def query(self, task: StreamTask | None) -> bool:
         """Tell whether ``task`` is done, at the cost of asking."""
         self.require_no_capture()
         return self.host.is_done(task)

@@ -12,7 +12,7 @@ _RESERVED_BYTES = 1024  # of shared memory, by the system for each block since A
 
 
 @dataclass(frozen=True, slots=True)
-class Properties:
+class DeviceProperties:
     """The device's properties, by the names that ``torch.cuda.get_device_properties`` uses."""
 
     name: str
@@ -51,12 +51,12 @@ class Properties:
     __repr__ = __str__
 
 
-def properties(spec: GpuSpec) -> Properties:
+def device_properties(spec: GpuSpec) -> DeviceProperties:
     """Return the properties of a GPU with these figures."""
     capability = spec.compute_capability
     shared_bytes = _SHARED_KIB.get(capability, 228) << 10
     reserved_bytes = _RESERVED_BYTES if capability[0] >= 8 else 0  # noqa: PLR2004 # Ampere
-    return Properties(
+    return DeviceProperties(
         name=spec.driver_name,
         major=capability[0],
         minor=capability[1],

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from gpulab.virtual.simulator._event_queue import Engine
+from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._task import StreamTask
 
 N_CONCURRENT_KERNELS = 128  # CUDA's limit of resident kernels since compute capability 7.0
@@ -19,13 +19,13 @@ class Multiprocessors:
 
     def __init__(
         self,
-        engine: Engine,
+        event_queue: EventQueue,
         n_sms: int,
         *,
         begin: Callable[[StreamTask], int],
         finished: Callable[[StreamTask], None],
     ) -> None:
-        self._engine = engine
+        self._event_queue = event_queue
         self._n_sms = n_sms
         self._begin = begin
         self._finished = finished
@@ -55,14 +55,14 @@ class Multiprocessors:
             self._plan_end(task)
 
     def _start(self, task: StreamTask, n_free: int) -> None:
-        task.start_ns = task.updated_ns = self._engine.now_ns
+        task.start_ns = task.updated_ns = self._event_queue.now_ns
         task.remaining_ns = self._begin(task)
         task.n_granted_sms = min(task.n_wanted_sms, n_free)
         self._running.append(task)
 
     def _account(self) -> None:
         """Take off what each running kernel has done since the last change of shares."""
-        now_ns = self._engine.now_ns
+        now_ns = self._event_queue.now_ns
         for task in self._running:
             done_ns = (now_ns - task.updated_ns) * task.n_granted_sms // task.n_wanted_sms
             task.remaining_ns = max(0, task.remaining_ns - done_ns)
@@ -73,7 +73,7 @@ class Multiprocessors:
         task.version += 1
         needed_ns = -(-task.remaining_ns * task.n_wanted_sms // task.n_granted_sms)
         end = partial(self._end, task, task.version)
-        self._engine.at(self._engine.now_ns + needed_ns, end)
+        self._event_queue.at(self._event_queue.now_ns + needed_ns, end)
 
     def _end(self, task: StreamTask, version: int) -> None:
         if version != task.version:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from gpulab.virtual.simulator._l2_cache import Access
+from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator._thermal import REST
 from gpulab.virtual.simulator.costs import KernelWork
 
@@ -41,7 +41,7 @@ class Gaps:
         return self.work_to_mark_ns if after is Kind.MARK else self.work_to_work_ns
 
 
-class Owner(Protocol):
+class StreamOwner(Protocol):
     """The device of a stream, as those see it who hold only the stream."""
 
     index: int
@@ -80,7 +80,7 @@ class SimulatedStream:
 
     __slots__ = ("device", "gaps", "last", "number", "previous", "queue")
 
-    def __init__(self, device: Owner, number: int, gaps: Gaps) -> None:
+    def __init__(self, device: StreamOwner, number: int, gaps: Gaps) -> None:
         self.device = device
         self.number = number
         self.gaps = gaps
@@ -95,7 +95,7 @@ class SimulatedStream:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedDuration:
     """A demand whose duration is known beforehand, such as a copy or a spinning kernel.
 
     Attributes
@@ -111,13 +111,13 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Spin:
+class SpinCycles:
     """A demand of so many clock cycles on one multiprocessor: it takes longer at a lower clock."""
 
     cycles: int
 
 
-class Priced(NamedTuple):  # made for each launch, and quicker than a dataclass
+class ModelledKernel(NamedTuple):  # made for each launch, and quicker than a dataclass
     """A demand whose duration depends on what the cache holds when it starts.
 
     Attributes
@@ -129,7 +129,7 @@ class Priced(NamedTuple):  # made for each launch, and quicker than a dataclass
     """
 
     work: KernelWork
-    accesses: tuple[Access, ...]
+    accesses: tuple[CacheAccess, ...]
 
 
 class StreamTask:
@@ -181,7 +181,7 @@ class StreamTask:
         stream: SimulatedStream,
         *,
         name: str,
-        demand: Fixed | Spin | Priced = Fixed(0, 0),
+        demand: FixedDuration | SpinCycles | ModelledKernel = FixedDuration(0, 0),
         waits_for: Iterable["StreamTask"] = (),
         payload: Callable[[int], None] | None = None,
         draw: Callable[[], int] | None = None,

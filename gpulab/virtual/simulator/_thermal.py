@@ -52,7 +52,7 @@ _CLOCK_STEP, _DIE_STEP, _SINK_STEP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class PowerDraw:
     """What a running kernel draws on top of the power at rest, in milliwatts.
 
     Attributes
@@ -67,7 +67,7 @@ class Load:
     memory_mw: int
 
 
-REST = Load(0, 0)
+REST = PowerDraw(0, 0)
 
 
 @dataclass(slots=True)
@@ -77,7 +77,9 @@ class _Sample:
     memory_work: int = 0
 
 
-def load_of(arithmetic: str, flops: int, n_bytes: int, duration_ns: int, spec: GpuSpec) -> Load:
+def power_draw(
+    arithmetic: str, flops: int, n_bytes: int, duration_ns: int, spec: GpuSpec
+) -> PowerDraw:
     """Return what a kernel draws that does so much in ``duration_ns`` at the burst clock.
 
     Parameters
@@ -90,7 +92,7 @@ def load_of(arithmetic: str, flops: int, n_bytes: int, duration_ns: int, spec: G
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns
     core = _core(arithmetic, spec) * flops / spec.peak_flops_per_s[arithmetic] if flops else 0
     memory = _MEMORY * n_bytes / spec.bandwidth_bytes_per_s
-    return Load(round(core * span_mw), round(memory * span_mw))
+    return PowerDraw(round(core * span_mw), round(memory * span_mw))
 
 
 def _core(arithmetic: str, spec: GpuSpec) -> float:
@@ -139,7 +141,7 @@ class SimulatedRegime:
         self._n_quiet = 0  # closed samples in a row that changed nothing
         self._before = (self._mhz, self._die, self._sink)
 
-    def start(self, now_ns: int, load: Load) -> None:
+    def start(self, now_ns: int, load: PowerDraw) -> None:
         """Let a kernel begin to draw ``load``; several may run at a time."""
         self.advance(now_ns)
         self._n_quiet = 0
@@ -147,7 +149,7 @@ class SimulatedRegime:
         self._core_mw += load.core_mw
         self._memory_mw += load.memory_mw
 
-    def end(self, now_ns: int, load: Load) -> None:
+    def end(self, now_ns: int, load: PowerDraw) -> None:
         """Let a kernel that was started with ``load`` be done."""
         self.advance(now_ns)
         self._n_quiet = 0

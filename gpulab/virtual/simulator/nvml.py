@@ -35,7 +35,7 @@ _THRESHOLDS_C = {0: 95, 1: 89, 3: 87}
 
 
 @dataclass(frozen=True, slots=True)
-class Handle:
+class NvmlHandle:
     """One GPU, as NVML's functions take it."""
 
     index: int
@@ -84,25 +84,25 @@ class _SimulatedNvml:
         self._require_init()
         return len(self._machine.gpus)
 
-    def by_index(self, index: int) -> Handle:
+    def by_index(self, index: int) -> NvmlHandle:
         if not 0 <= index < self.count():
             self.fail(INVALID_ARGUMENT)
-        return Handle(index)
+        return NvmlHandle(index)
 
-    def by_name(self, name_of: Callable[[int], str], name: str | bytes) -> Handle:
+    def by_name(self, name_of: Callable[[int], str], name: str | bytes) -> NvmlHandle:
         asked = name.decode() if isinstance(name, bytes) else name
-        known = {name_of(index).upper(): Handle(index) for index in range(self.count())}
+        known = {name_of(index).upper(): NvmlHandle(index) for index in range(self.count())}
         if asked.upper() not in known:
             self.fail(NOT_FOUND)
         return known[asked.upper()]
 
-    def gpu(self, handle: Handle) -> SimulatedGpu:
+    def gpu(self, handle: NvmlHandle) -> SimulatedGpu:
         self._require_init()
-        if not isinstance(handle, Handle) or handle.index >= len(self._machine.gpus):
+        if not isinstance(handle, NvmlHandle) or handle.index >= len(self._machine.gpus):
             self.fail(INVALID_ARGUMENT)
         return self._machine.gpus[handle.index]
 
-    def read(self, handle: Handle) -> tuple[SimulatedRegime, int]:
+    def read(self, handle: NvmlHandle) -> tuple[SimulatedRegime, int]:
         """Return the state of a GPU and the time, after the host has waited for the answer."""
         regime = self.gpu(handle).device.regime
         if threading.get_ident() == self._owner:
@@ -111,14 +111,14 @@ class _SimulatedNvml:
             return regime, self._machine.host.now_ns
         return regime, 0  # a time that has passed counts as the latest
 
-    def write(self, handle: Handle) -> tuple[SimulatedRegime, int]:
+    def write(self, handle: NvmlHandle) -> tuple[SimulatedRegime, int]:
         """Return what ``read`` does, to those who may change it."""
         regime, now_ns = self.read(handle)
         if not regime.has_clock_rights:
             self.fail(NO_PERMISSION)
         return regime, now_ns
 
-    def clock(self, handle: Handle, kind: int, clock_id: int = 0) -> int:
+    def clock(self, handle: NvmlHandle, kind: int, clock_id: int = 0) -> int:
         regime, now_ns = self.read(handle)
         if kind == MEMORY:
             return regime.spec.memory_clock_mhz
@@ -126,67 +126,67 @@ class _SimulatedNvml:
             self.fail(NOT_SUPPORTED)
         return regime.spec.boost_clock_mhz if clock_id else regime.clock_mhz(now_ns)
 
-    def temperature(self, handle: Handle, sensor: int, _version: int = 0) -> int:
+    def temperature(self, handle: NvmlHandle, sensor: int, _version: int = 0) -> int:
         regime, now_ns = self.read(handle)
         if sensor:
             self.fail(INVALID_ARGUMENT)
         return regime.temperature_c(now_ns)
 
-    def threshold(self, handle: Handle, threshold: int) -> int:
+    def threshold(self, handle: NvmlHandle, threshold: int) -> int:
         self.gpu(handle)
         if threshold not in _THRESHOLDS_C:
             self.fail(NOT_SUPPORTED)
         return _THRESHOLDS_C[threshold]
 
-    def utilization(self, handle: Handle) -> _Record:
+    def utilization(self, handle: NvmlHandle) -> _Record:
         regime, now_ns = self.read(handle)
         busy, memory = regime.utilization(now_ns)
         return _Record(gpu=busy, memory=memory)
 
-    def memory(self, handle: Handle, _version: int | None = None) -> _Record:
+    def memory(self, handle: NvmlHandle, _version: int | None = None) -> _Record:
         self.read(handle)
         gpu = self.gpu(handle)
         total = gpu.spec.memory_bytes
         used = total - gpu.memory.free_bytes
         return _Record(total=total, used=used, free=total - used, reserved=0)
 
-    def processes(self, handle: Handle) -> list[_Record]:
+    def processes(self, handle: NvmlHandle) -> list[_Record]:
         memory = self.gpu(handle).memory
         used = memory.capacity_bytes - memory.free_bytes
         return [_Record(pid=os.getpid(), usedGpuMemory=used)] if memory.reserved_bytes else []
 
-    def supported_clocks(self, handle: Handle, memory_mhz: int) -> list[int]:
+    def supported_clocks(self, handle: NvmlHandle, memory_mhz: int) -> list[int]:
         spec = self.gpu(handle).spec
         if memory_mhz != spec.memory_clock_mhz:
             self.fail(NOT_FOUND)
         return list(range(spec.boost_clock_mhz, LOWEST_CLOCK_MHZ - 1, -CLOCK_STEP_MHZ))
 
-    def limits_mw(self, handle: Handle) -> list[int]:
+    def limits_mw(self, handle: NvmlHandle) -> list[int]:
         highest = self.gpu(handle).spec.tdp_w * 1_000
         return [round(highest * LEAST_LIMIT_SHARE), highest]
 
-    def limit_power(self, handle: Handle, limit_mw: int) -> None:
+    def limit_power(self, handle: NvmlHandle, limit_mw: int) -> None:
         regime, now_ns = self.write(handle)
         lowest, highest = self.limits_mw(handle)
         if not lowest <= limit_mw <= highest:
             self.fail(INVALID_ARGUMENT)
         regime.limit_power(now_ns, limit_mw / 1_000)
 
-    def lock(self, handle: Handle, lowest_mhz: int, highest_mhz: int) -> None:
+    def lock(self, handle: NvmlHandle, lowest_mhz: int, highest_mhz: int) -> None:
         regime, now_ns = self.write(handle)
         if lowest_mhz > highest_mhz:
             self.fail(INVALID_ARGUMENT)
         regime.lock(now_ns, highest_mhz)
 
-    def unlock(self, handle: Handle) -> None:
+    def unlock(self, handle: NvmlHandle) -> None:
         regime, now_ns = self.write(handle)
         regime.unlock(now_ns)
 
-    def set_persistence(self, handle: Handle, mode: int) -> None:
+    def set_persistence(self, handle: NvmlHandle, mode: int) -> None:
         self.write(handle)
         self._state.persistence[handle.index] = mode
 
-    def persistence(self, handle: Handle) -> int:
+    def persistence(self, handle: NvmlHandle) -> int:
         self.gpu(handle)
         return self._state.persistence.get(handle.index, 1)
 
@@ -243,7 +243,7 @@ def _identity(nvml: _SimulatedNvml) -> dict[str, NvmlCall]:
 
 
 def _readings(nvml: _SimulatedNvml) -> dict[str, NvmlCall]:
-    def of(value: Callable[[SimulatedRegime, int], int]) -> Callable[[Handle], int]:
+    def of(value: Callable[[SimulatedRegime, int], int]) -> Callable[[NvmlHandle], int]:
         return lambda handle: value(*nvml.read(handle))
 
     limit = of(lambda regime, _now_ns: round(regime.power_limit_w * 1_000))

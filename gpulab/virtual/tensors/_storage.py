@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from gpulab.happens_before import Allocation as Place
+from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 
@@ -98,7 +98,7 @@ class Values:
         return made
 
 
-class Buffer:
+class HostBuffer:
     """Host memory that stands for a segment of the device's, made when first written."""
 
     __slots__ = ("_by_type", "_size_bytes", "_storage")
@@ -129,14 +129,14 @@ class Buffer:
         return self._storage
 
 
-def _buffer_of(block: MemoryBlock) -> tuple[Buffer, int]:
+def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:
     """Return the buffer that a block lies in, and where in it."""
     segment = block.segment
     if segment.size_bytes > _LARGEST_SHARED_BYTES:
-        return Buffer(block.size_bytes), 0
+        return HostBuffer(block.size_bytes), 0
     if segment.payload is None:
-        segment.payload = Buffer(segment.size_bytes)
-    return cast("Buffer", segment.payload), block.offset_bytes
+        segment.payload = HostBuffer(segment.size_bytes)
+    return cast("HostBuffer", segment.payload), block.offset_bytes
 
 
 class Storage:
@@ -156,7 +156,7 @@ class Storage:
 
     __slots__ = (
         *("__weakref__", "address", "block", "gpu"),
-        *("identity", "machine", "place", "streams", "values"),
+        *("identity", "machine", "allocation", "streams", "values"),
     )
 
     def __init__(
@@ -172,9 +172,9 @@ class Storage:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address
         self.values = Values(self.block, size_bytes, known=known)
-        self.place: Place | None = None
+        self.allocation: Allocation | None = None
         if machine.hazards is not None:
-            machine.hazards.allocate(self.identity, self._placed())
+            machine.hazards.allocate(self.identity, self._allocation())
 
     def record_stream(self, stream: SimulatedStream) -> None:
         """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
@@ -186,12 +186,12 @@ class Storage:
         if hasattr(self, "block") and not _at_exit():
             if self.machine.hazards is not None:
                 keys = [stream.key for stream in self.streams]
-                self.machine.hazards.free(self.identity, self._placed(), keys)
+                self.machine.hazards.free(self.identity, self._allocation(), keys)
             self.gpu.memory.release(self.block)
 
-    def _placed(self) -> Place:
-        if self.place is None:
+    def _allocation(self) -> Allocation:
+        if self.allocation is None:
             block = self.block
             stream = (self.gpu.index, block.stream)
-            self.place = Place(stream, self.address, block.size_bytes)
-        return self.place
+            self.allocation = Allocation(stream, self.address, block.size_bytes)
+        return self.allocation

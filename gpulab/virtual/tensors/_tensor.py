@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gpulab.happens_before import Touch
+from gpulab.happens_before import MemoryAccess
 from gpulab.torch_private import (
     autocast_keys,
     disabled_torch_function,
@@ -52,7 +52,7 @@ class VirtualTensor(torch.Tensor):
     layout_key: TensorLayout
     storage_block: Storage
     offset: int
-    read_touch: Touch | None = None
+    read_access: MemoryAccess | None = None
 
     @property
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
@@ -75,7 +75,7 @@ class VirtualTensor(torch.Tensor):
             self.layout_key = value.layout_key
             self.storage_block = value.storage_block
             self.offset = value.offset
-            self.read_touch = None
+            self.read_access = None
 
     data = property(get_data, become)
 
@@ -133,8 +133,8 @@ class VirtualTensor(torch.Tensor):
         if not self.has_values:
             # Printing waits for the device, whether or not there is something to show.
             active().host.wait_for_stream(self.storage_block.gpu.stream)
-            place = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
-            return f"tensor(<no values>, {place})"
+            description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
+            return f"tensor(<no values>, {description})"
         shown = repr(self.detach().cpu())
         # Type and size of a host tensor stand behind its values; the device comes before them.
         options = re.search(r", (?:size|dtype)=", shown)
@@ -157,7 +157,7 @@ class VirtualTensor(torch.Tensor):
         # PyTorch's own way copies the storage, which holds nothing in its C++ layer.
         copied = self.detach().clone().requires_grad_(self.requires_grad)
         if getattr(self, "_is_param", False):
-            copied._is_param = True
+            copied._is_param = True  # noqa: SLF001 # PyTorch's own mark of a parameter
         memo[id(self)] = copied
         return copied
 

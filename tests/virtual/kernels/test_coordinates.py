@@ -5,9 +5,9 @@ from math import log2
 import pytest
 import torch
 
-from gpulab.virtual.kernels._coordinates import alignment, log, place_of
+from gpulab.virtual.kernels._coordinates import alignment, log, surface_point_of
 from gpulab.virtual.kernels._operator_call import OperatorCall
-from gpulab.virtual.kernels._reduction_launch import launch_of
+from gpulab.virtual.kernels._reduction_launch import reduction_launch
 from gpulab.virtual.tensors._storage import TensorLayout, layout
 
 
@@ -32,7 +32,7 @@ def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
     """By name, by prefix, by arithmetic, and else by the family of the last kernel."""
     x = dense(64, 64)
-    assert place_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
+    assert surface_point_of(call("_softmax", [x], x, None, -1), "softmax")[0] == "softmax"  # type: ignore[index] # it has one
     found = {
         ("mm", "gemm"): "single product",
         ("add", "elementwise"): "elementwise",
@@ -40,9 +40,9 @@ def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
         ("sum", "reduction"): "reduction",
     }
     for (name, family), surface in found.items():
-        place = place_of(call(name, [x, x], x), family)
-        assert place is not None
-        assert place.surface == surface
+        surface_point = surface_point_of(call(name, [x, x], x), family)
+        assert surface_point is not None
+        assert surface_point.surface == surface
 
 
 @pytest.mark.parametrize(
@@ -57,26 +57,26 @@ def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
 def test_a_product_says_how_its_tiles_fill_waves(n: int, expected: tuple[float, float]) -> None:
     """Tiles of 128 by 128, and how much longer whole waves of them take, as logarithms."""
     x = dense(n, n)
-    place = place_of(call("mm", [x, x], x), "gemm")
-    assert place is not None
-    assert place.coordinates[-2:] == pytest.approx(expected)
+    surface_point = surface_point_of(call("mm", [x, x], x), "gemm")
+    assert surface_point is not None
+    assert surface_point.coordinates[-2:] == pytest.approx(expected)
 
 
 def test_what_nothing_measured_is_like_has_no_place() -> None:
     """A family without a surface, and a call that writes nothing."""
     x = dense(64)
-    assert place_of(call("renorm", [x], x), "other") is None
+    assert surface_point_of(call("renorm", [x], x), "other") is None
     nothing = OperatorCall("add", (), {}, [x], [], "float32", 0, is_in_place=False)
-    assert place_of(nothing, "elementwise") is None
+    assert surface_point_of(nothing, "elementwise") is None
 
 
 def test_a_depthwise_convolution_is_apart() -> None:
     """Its kernels are not those of a product."""
     x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
     given = call("convolution", [x, weight], x, x, weight, None, [1, 1])
-    place = place_of(given, "depthwise")
-    assert place is not None
-    assert place.surface == "depthwise"
+    surface_point = surface_point_of(given, "depthwise")
+    assert surface_point is not None
+    assert surface_point.surface == "depthwise"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_reduction_is_launched_by_its_sizes(
     """Results, length, blocks, blocks a result, elements a thread, width, direction."""
     source = dense(*sizes)
     out = dense(*[n for i, n in enumerate(sizes) if i not in (dim or range(len(sizes)))])
-    found = launch_of(call("sum", [source], out, None, dim), source)
+    found = reduction_launch(call("sum", [source], out, None, dim), source)
     assert (
         found.n_results,
         found.length,

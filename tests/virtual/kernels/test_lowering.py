@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import gpulab
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
-from gpulab.virtual.kernels._lowering import operator_name, tf32_allowed, work_of
+from gpulab.virtual.kernels._lowering import lower, operator_name, tf32_allowed
 from gpulab.virtual.tensors._storage import layout_of
 
 aten = torch.ops.aten
@@ -38,7 +38,7 @@ def work(func: object, *args: object, **kwargs: object) -> KernelWork:
     out = func(*args, **kwargs)  # type: ignore[operator] # an operator of PyTorch
     results = out if isinstance(out, tuple) else (out,)
     layouts = ([layout_of(item) for item in tensors], [layout_of(item) for item in results])
-    return work_of(func, args, kwargs, out, layouts)
+    return lower(func, args, kwargs, out, layouts)
 
 
 def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -101,7 +101,7 @@ def test_a_table_is_read_as_far_as_rows_are_taken() -> None:
 
 def test_products_know_their_sizes() -> None:
     """Batch, rows, columns and the length of the sums."""
-    found = work(aten.bmm.default, empty(2, 8, 16), empty(2, 16, 32)).product
+    found = work(aten.bmm.default, empty(2, 8, 16), empty(2, 16, 32)).matmul
     assert found is not None
     assert (found.batch, found.m, found.n, found.k) == (2, 8, 32, 16)
     assert found.flops == 2 * 2 * 8 * 16 * 32
@@ -109,7 +109,7 @@ def test_products_know_their_sizes() -> None:
 
 def test_a_matrix_and_a_vector_only_move_bytes() -> None:
     """In single precision no tile is filled, so there is no product."""
-    assert work(aten.mm.default, empty(1, 64), empty(64, 64)).product is None
+    assert work(aten.mm.default, empty(1, 64), empty(64, 64)).matmul is None
 
 
 def test_tf32_is_used_where_it_is_allowed() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gpulab.gpus import gpu
-from gpulab.virtual import SimulatedRegime, load_of
+from gpulab.virtual import SimulatedRegime, power_draw
 from gpulab.virtual.patches import _pynvml as pynvml
 from gpulab.virtual.simulator import nvml
 
@@ -65,7 +65,7 @@ class Machine:
 
     def work(self, duration_ns: int) -> None:
         """Let half-precision products run back to back on the first GPU, in one kernel."""
-        load = load_of("float16", 2 * 8192**3, 3 * 2 * 8192**2, 1_450_000, self.regime.spec)
+        load = power_draw("float16", 2 * 8192**3, 3 * 2 * 8192**2, 1_450_000, self.regime.spec)
         self.regime.start(self.host.now_ns, load)
         self.host.spend(duration_ns)
         self.regime.end(self.host.now_ns, load)
@@ -219,7 +219,7 @@ def test_another_thread_reads_without_moving_the_time(
 ) -> None:
     """A sampler in a real thread advances neither the virtual time nor the device."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
-    machine.regime.start(0, load_of("float16", 10**15, 0, S, machine.regime.spec))
+    machine.regime.start(0, power_draw("float16", 10**15, 0, S, machine.regime.spec))
     machine.host.now_ns = 5 * S
     seen: list[int] = []
     thread = threading.Thread(
@@ -298,8 +298,8 @@ def test_nothing_is_read_before_init_or_after_shutdown(machine: Machine) -> None
     [
         ("nvmlDeviceGetHandleByIndex", (2,), nvml.INVALID_ARGUMENT),
         ("nvmlDeviceGetName", ("H200",), nvml.INVALID_ARGUMENT),
-        ("nvmlDeviceGetClockInfo", (nvml.Handle(0), 3), nvml.NOT_SUPPORTED),
-        ("nvmlDeviceGetTemperature", (nvml.Handle(0), 1), nvml.INVALID_ARGUMENT),
+        ("nvmlDeviceGetClockInfo", (nvml.NvmlHandle(0), 3), nvml.NOT_SUPPORTED),
+        ("nvmlDeviceGetTemperature", (nvml.NvmlHandle(0), 1), nvml.INVALID_ARGUMENT),
     ],
 )
 def test_wrong_arguments_have_codes(

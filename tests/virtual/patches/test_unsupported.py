@@ -9,7 +9,7 @@ import torch
 
 import gpulab
 from gpulab.errors import NotModelledError
-from gpulab.virtual.patches._unsupported import REFUSED, require_dense
+from gpulab.virtual.patches._unsupported import UNSUPPORTED, require_dense
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def refusal_of(use: Callable[[], object]) -> str:
 
 def of_name(name: str) -> str:
     """Return the message that the table promises for a name."""
-    return f"the virtual GPU has no model of {name}; {REFUSED[name]}"
+    return f"the virtual GPU has no model of {name}; {UNSUPPORTED[name]}"
 
 
 def named(name: str) -> Callable[..., object]:
@@ -43,7 +43,7 @@ def named(name: str) -> Callable[..., object]:
 # What takes part in host work too is refused on the device only; it has tests of its own below.
 ALWAYS = [
     name
-    for name in REFUSED
+    for name in UNSUPPORTED
     if not re.match(r"torch\.(sparse_|nested|quantize|Tensor|export|utils)", name)
 ]
 
@@ -185,7 +185,7 @@ def test_processes_of_the_host_may_join() -> None:
 
 def test_names_are_given_back() -> None:
     """After the context each name is what it was, and classes can be made again."""
-    before = {name: named(name) for name in REFUSED if "cpp_extension" not in name}
+    before = {name: named(name) for name in UNSUPPORTED if "cpp_extension" not in name}
     with gpulab.virtual_gpu("H200"):
         assert torch.profiler.profile is before["torch.profiler.profile"]
         assert torch.cuda.memory._dump_snapshot is not before["torch.cuda.memory._dump_snapshot"]
@@ -195,5 +195,5 @@ def test_names_are_given_back() -> None:
 
 def test_every_entry_says_what_to_use() -> None:
     """The table can be printed: dotted names, and advice without a full stop."""
-    assert all(name.startswith("torch.") for name in REFUSED)
-    assert all(advice and not advice.endswith(".") for advice in REFUSED.values())
+    assert all(name.startswith("torch.") for name in UNSUPPORTED)
+    assert all(advice and not advice.endswith(".") for advice in UNSUPPORTED.values())

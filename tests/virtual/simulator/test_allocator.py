@@ -10,8 +10,8 @@ import pytest
 from gpulab.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._allocator import Allocator, OutOfDeviceMemoryError
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
-from gpulab.virtual.simulator.memory._out_of_memory import Shortage, oom_message
-from gpulab.virtual.simulator.memory._pending_frees import Hooks, KeptBack
+from gpulab.virtual.simulator.memory._out_of_memory import OutOfMemoryFigures, oom_message
+from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 
 MB = 1 << 20
 GB = 1 << 30
@@ -30,9 +30,9 @@ class Work:
     asked: list[str] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
 
-    def hooks(self) -> Hooks:
+    def hooks(self) -> DeviceHooks:
         """Return what an allocator asks this device."""
-        return Hooks(
+        return DeviceHooks(
             mark=self.pending.get,
             is_done=lambda mark: mark in self.done,
             wait=lambda mark: self.asked.append(f"wait for {mark}"),
@@ -286,7 +286,7 @@ def test_a_record_is_for_one_life_of_a_block() -> None:
 def test_nothing_is_kept_back_once_all_is_done() -> None:
     """Then requests need not look."""
     work = Work({1: "kernel"})
-    memory, kept = work.allocator(), KeptBack(work.hooks())
+    memory, kept = work.allocator(), PendingFrees(work.hooks())
     block = memory.allocate(512, stream=0)
     memory.record_stream(block, stream=1)
     kept.hold(block)
@@ -360,13 +360,13 @@ def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
         "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
         "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
     )
-    assert error.value.shortage.wanted_bytes == 6 * GB
+    assert error.value.figures.wanted_bytes == 6 * GB
     assert memory.usage.counts["num_ooms"] == 1
 
 
 def test_the_message_is_that_of_a_real_gpu() -> None:
     """The figures of an H200 give the text that PyTorch 2.11 showed there."""
-    shortage = Shortage(
+    figures = OutOfMemoryFigures(
         device_index=0,
         wanted_bytes=20 * GB,
         capacity_bytes=150109880320,
@@ -377,7 +377,7 @@ def test_the_message_is_that_of_a_real_gpu() -> None:
         reserved_bytes=23068672,
         private_bytes=2 * MB,
     )
-    assert oom_message(shortage) == (
+    assert oom_message(figures) == (
         "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
         "139.80 GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has "
         "612.00 MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is "
@@ -394,8 +394,8 @@ def test_sizes_are_written_as_pytorch_does() -> None:
     """A unit is used from more than one of it on."""
     texts = []
     for size_bytes in (1024, 1536, MB, GB, GB + 1):
-        shortage = Shortage(0, size_bytes, 0, 0, 0, None, 0, 0, 0)
-        texts.append(oom_message(shortage).split("allocate ")[1].partition(". GPU")[0])
+        figures = OutOfMemoryFigures(0, size_bytes, 0, 0, 0, None, 0, 0, 0)
+        texts.append(oom_message(figures).split("allocate ")[1].partition(". GPU")[0])
     assert texts == ["1024 bytes", "1.50 KiB", "1024.00 KiB", "1024.00 MiB", "1.00 GiB"]
 
 

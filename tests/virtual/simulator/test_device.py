@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulab.gpus import gpu
-from gpulab.virtual import KernelWork, Kind, Priced, SimulatedStream, StreamTask
+from gpulab.virtual import KernelWork, Kind, ModelledKernel, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
-from gpulab.virtual.simulator._l2_cache import Access
-from gpulab.virtual.simulator._task import Fixed
+from gpulab.virtual.simulator._l2_cache import CacheAccess
+from gpulab.virtual.simulator._task import FixedDuration
 
 H200 = gpu("H200")
 US = 1_000
@@ -19,7 +19,11 @@ def kernel(
 ) -> StreamTask:
     """Make a kernel of a known duration."""
     return StreamTask(
-        Kind.KERNEL, stream, name="k", demand=Fixed(duration_ns, n_sms), waits_for=waits_for
+        Kind.KERNEL,
+        stream,
+        name="k",
+        demand=FixedDuration(duration_ns, n_sms),
+        waits_for=waits_for,
     )
 
 
@@ -95,7 +99,7 @@ def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
     device = SimulatedDevice(H200)
     side, third = device.add_stream(), device.add_stream()
     copies = [
-        StreamTask(kind, stream, name="copy", demand=Fixed(8 * US, 0))
+        StreamTask(kind, stream, name="copy", demand=FixedDuration(8 * US, 0))
         for kind, stream in (
             (Kind.COPY_IN, device.streams[0]),
             (Kind.COPY_OUT, side),
@@ -135,8 +139,9 @@ def test_a_task_starts_no_earlier_than_it_is_visible() -> None:
 
 def test_a_second_reading_of_the_same_data_is_faster() -> None:
     """The cache decides: 8 MB come from memory once, then from the L2."""
-    demand = Priced(
-        KernelWork("elementwise", "float32", 0, 1 << 21), (Access(1, 8 << 20, is_write=False),)
+    demand = ModelledKernel(
+        KernelWork("elementwise", "float32", 0, 1 << 21),
+        (CacheAccess(1, 8 << 20, is_write=False),),
     )
     device = SimulatedDevice(H200)
     stream = device.streams[0]

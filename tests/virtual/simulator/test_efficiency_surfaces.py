@@ -13,7 +13,7 @@ from gpulab.virtual import KernelWork, Traffic, duration_ns
 from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     NO_CORRECTION,
     Correction,
-    Surface,
+    EfficiencySurface,
     SurfacePoint,
     correction,
     difference,
@@ -26,9 +26,9 @@ H200 = gpu("H200")
 HOT, COLD = Traffic(1 << 20, 0), Traffic(0, 1 << 20)
 
 
-def surface(*, scale: float = 1.0) -> Surface:
+def surface(*, scale: float = 1.0) -> EfficiencySurface:
     """Return two points a long way apart, at 0 and 10, of the words "a" and "b"."""
-    return Surface(
+    return EfficiencySurface(
         used=(0, 1),
         words=(None, {"a": 0, "b": 1}),
         scales=np.array([[scale, 100.0]]),
@@ -97,9 +97,9 @@ def test_what_was_not_measured_is_not_corrected() -> None:
 
 def test_the_correction_lies_between_hot_and_cold_by_the_bytes_missed() -> None:
     """A sum with everything in the cache, nothing in it, and half."""
-    place = SurfacePoint("likelihood", (8.0, 10.0))
-    factors = correction(place)
-    plain, placed = KernelWork("reduction"), KernelWork("reduction", place=place)
+    point = SurfacePoint("likelihood", (8.0, 10.0))
+    factors = correction(point)
+    plain, placed = KernelWork("reduction"), KernelWork("reduction", surface_point=point)
     for traffic, factor in ((HOT, factors.hot), (COLD, factors.cold)):
         expected = duration_ns(plain, traffic, H200) * factor
         assert duration_ns(placed, traffic, H200) == pytest.approx(expected, abs=1)

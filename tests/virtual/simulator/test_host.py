@@ -4,7 +4,7 @@ from gpulab.gpus import gpu
 from gpulab.virtual import Kind, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._task import Fixed
+from gpulab.virtual.simulator._task import FixedDuration
 
 US = 1_000
 COSTS = HostCosts()
@@ -17,7 +17,9 @@ def make_host(*, first_use: bool = False) -> Host:
 
 def launch(host: Host, duration_ns: int, host_ns: int = 5 * US) -> StreamTask:
     """Launch a kernel of a known duration."""
-    task = StreamTask(Kind.KERNEL, host.devices[0].streams[0], name="k", demand=Fixed(duration_ns))
+    task = StreamTask(
+        Kind.KERNEL, host.devices[0].streams[0], name="k", demand=FixedDuration(duration_ns)
+    )
     return host.launch(task, host_ns)
 
 
@@ -41,7 +43,7 @@ def test_waiting_for_the_device_waits_for_every_stream() -> None:
     host = make_host()
     side = host.devices[0].add_stream()
     launch(host, 10 * US)
-    long = StreamTask(Kind.KERNEL, side, name="k", demand=Fixed(500 * US))
+    long = StreamTask(Kind.KERNEL, side, name="k", demand=FixedDuration(500 * US))
     host.launch(long, US)
     host.wait_for_device(host.devices[0])
     overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns

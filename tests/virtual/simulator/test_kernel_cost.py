@@ -3,10 +3,10 @@
 import pytest
 
 from gpulab.gpus import gpu
-from gpulab.virtual import L2, KernelWork, Traffic, duration_ns
-from gpulab.virtual.simulator._l2_cache import Access
+from gpulab.virtual import KernelWork, L2Cache, Traffic, duration_ns
+from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator.costs._kernel_cost import n_sms, sleep_ns
-from gpulab.virtual.simulator.costs._kernel_families import FAMILIES
+from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, schedule
 
 H200 = gpu("H200")
@@ -14,10 +14,10 @@ NOTHING = Traffic(0, 0)
 MB = 1 << 20
 
 
-def product(arithmetic: str, m: int, k: int, n: int, kind: str = "gemm") -> KernelWork:
+def matmul(arithmetic: str, m: int, k: int, n: int, kind: str = "gemm") -> KernelWork:
     """Return the work of a product of matrices."""
     sizes = MatmulShape(1, m, n, k, kind)
-    return KernelWork("gemm", arithmetic, flops=sizes.flops, n_elements=m * n, product=sizes)
+    return KernelWork("gemm", arithmetic, flops=sizes.flops, n_elements=m * n, matmul=sizes)
 
 
 PRODUCT_NS = {
@@ -46,7 +46,7 @@ KERNEL_NS = {
 @pytest.mark.parametrize("sizes", PRODUCT_NS)
 def test_a_product_takes_as_long_as_its_quickest_tiles(sizes: tuple[str, int, int, int]) -> None:
     """Square and narrow products, with their matrices in the cache."""
-    assert duration_ns(product(*sizes), NOTHING, H200) == PRODUCT_NS[sizes]
+    assert duration_ns(matmul(*sizes), NOTHING, H200) == PRODUCT_NS[sizes]
 
 
 @pytest.mark.parametrize("key", KERNEL_NS)
@@ -61,8 +61,8 @@ def test_a_kernel_over_elements_takes_its_floor_and_the_slower_of_two(
 
 def test_a_lower_clock_stretches_arithmetic_and_nothing_else() -> None:
     """A product takes twice its arithmetic; a kernel that moves bytes takes no longer."""
-    work = product("float16", 4096, 4096, 4096)
-    found = schedule(work.product or MatmulShape(1, 1, 1, 1), "float16", H200)
+    work = matmul("float16", 4096, 4096, 4096)
+    found = schedule(work.matmul or MatmulShape(1, 1, 1, 1), "float16", H200)
     slower_ns = duration_ns(work, NOTHING, H200, 2.0) - duration_ns(work, NOTHING, H200)
     assert slower_ns == pytest.approx(found.arithmetic_ns, abs=1)
     moving = KernelWork("elementwise", n_elements=MB)
@@ -101,21 +101,21 @@ def test_steps_in_a_row_take_their_clocks() -> None:
 
 def test_a_kernel_makes_its_part_of_the_accesses() -> None:
     """Reads alone, writes alone, neither, or no more of each than so many bytes."""
-    read, write = Access(1, 100, is_write=False), Access(2, 50, is_write=True)
+    read, write = CacheAccess(1, 100, is_write=False), CacheAccess(2, 50, is_write=True)
     both = (read, write)
-    assert KernelWork("copy").part_of(both) == both
-    assert KernelWork("copy", writes=False).part_of(both) == (read,)
-    assert KernelWork("copy", reads=False).part_of(both) == (write,)
-    assert KernelWork("copy", reads=False, writes=False).part_of(both) == ()
-    assert KernelWork("rows", most_bytes=60).part_of(both) == (
-        Access(1, 60, is_write=False),
+    assert KernelWork("copy").accesses_of(both) == both
+    assert KernelWork("copy", writes=False).accesses_of(both) == (read,)
+    assert KernelWork("copy", reads=False).accesses_of(both) == (write,)
+    assert KernelWork("copy", reads=False, writes=False).accesses_of(both) == ()
+    assert KernelWork("rows", most_bytes=60).accesses_of(both) == (
+        CacheAccess(1, 60, is_write=False),
         write,
     )
 
 
 def test_the_host_time_is_the_familys_unless_given() -> None:
     """A kernel in the middle of a call costs less than the call."""
-    assert KernelWork("elementwise").launch_ns == FAMILIES["elementwise"].launch_ns == 5_250
+    assert KernelWork("elementwise").launch_ns == KERNEL_FAMILIES["elementwise"].launch_ns == 5_250
     assert KernelWork("elementwise", host_ns=3_000).launch_ns == 3_000
 
 
@@ -126,7 +126,7 @@ def test_a_million_cycles_last_half_a_millisecond() -> None:
 
 def test_a_slower_gpu_takes_longer() -> None:
     """The data sheet scales the model."""
-    work = product("float16", 4096, 4096, 4096)
+    work = matmul("float16", 4096, 4096, 4096)
     traffic = Traffic(0, 6 * 4096**2)
     assert duration_ns(work, traffic, gpu("A100")) > 2 * duration_ns(work, traffic, H200)
 
@@ -135,48 +135,50 @@ def test_small_work_uses_few_multiprocessors() -> None:
     """A thousand elements fit on one, eight rows on eight, a large product takes all."""
     assert n_sms(KernelWork("elementwise", n_elements=1_000), H200) == 1
     assert n_sms(KernelWork("norm", n_elements=1 << 20, n_rows=8), H200) == 8
-    assert n_sms(product("float16", 4096, 4096, 4096), H200) == 132
+    assert n_sms(matmul("float16", 4096, 4096, 4096), H200) == 132
 
 
 def test_every_family_has_a_floor_and_a_launch() -> None:
     """No kernel is free on the device or on the host."""
-    assert all(family.floor_ns > 0 and family.launch_ns > 0 for family in FAMILIES.values())
+    assert all(family.floor_ns > 0 and family.launch_ns > 0 for family in KERNEL_FAMILIES.values())
 
 
-def addition(cache: L2, n: int) -> Traffic:
+def addition(cache: L2Cache, n: int) -> Traffic:
     """Add two arrays of ``n`` bytes twice, and return the second traffic."""
-    accesses = [Access(place, n, is_write=place == 3) for place in (1, 2, 3)]
+    accesses = [
+        CacheAccess(surface_point, n, is_write=surface_point == 3) for surface_point in (1, 2, 3)
+    ]
     cache.serve(accesses)
     return cache.serve(accesses)
 
 
 def test_what_fits_is_found_again() -> None:
     """Written bytes take half the room of read ones."""
-    assert addition(L2(60 * MB), 10 * MB) == Traffic(30 * MB, 0)
-    assert L2(60 * MB).serve([Access(1, MB, is_write=False)]) == Traffic(0, MB)
+    assert addition(L2Cache(60 * MB), 10 * MB) == Traffic(30 * MB, 0)
+    assert L2Cache(60 * MB).serve([CacheAccess(1, MB, is_write=False)]) == Traffic(0, MB)
 
 
 def test_what_exceeds_the_cache_pushes_itself_out() -> None:
     """The more it is, the less is left; twice the capacity leaves nothing."""
-    capacity_bytes = L2(60 * MB).capacity_bytes
-    found = addition(L2(60 * MB), 11 * MB)
+    capacity_bytes = L2Cache(60 * MB).capacity_bytes
+    found = addition(L2Cache(60 * MB), 11 * MB)
     assert 0 < found.hit_bytes < 33 * MB
-    assert addition(L2(60 * MB), capacity_bytes).hit_bytes == 0
+    assert addition(L2Cache(60 * MB), capacity_bytes).hit_bytes == 0
 
 
 def test_the_longest_unused_leaves_first() -> None:
     """Of three pieces of which two fit, the first is gone."""
-    cache = L2(60 * MB)
-    for place in (1, 2, 3):
-        cache.serve([Access(place, 12 * MB, is_write=False)])
-    assert cache.serve([Access(2, 12 * MB, is_write=False)]) == Traffic(12 * MB, 0)
-    assert cache.serve([Access(1, 12 * MB, is_write=False)]) == Traffic(0, 12 * MB)
+    cache = L2Cache(60 * MB)
+    for surface_point in (1, 2, 3):
+        cache.serve([CacheAccess(surface_point, 12 * MB, is_write=False)])
+    assert cache.serve([CacheAccess(2, 12 * MB, is_write=False)]) == Traffic(12 * MB, 0)
+    assert cache.serve([CacheAccess(1, 12 * MB, is_write=False)]) == Traffic(0, 12 * MB)
 
 
 def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
     """If it fits; the same array read twice comes once."""
-    accesses = [Access(1, MB, is_write=False), Access(1, MB, is_write=True)]
-    assert L2(60 * MB).serve(accesses) == Traffic(MB, MB)
-    assert L2(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)
-    large = [Access(1, 60 * MB, is_write=False), Access(1, 60 * MB, is_write=True)]
-    assert L2(60 * MB).serve(large) == Traffic(0, 120 * MB)
+    accesses = [CacheAccess(1, MB, is_write=False), CacheAccess(1, MB, is_write=True)]
+    assert L2Cache(60 * MB).serve(accesses) == Traffic(MB, MB)
+    assert L2Cache(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)
+    large = [CacheAccess(1, 60 * MB, is_write=False), CacheAccess(1, 60 * MB, is_write=True)]
+    assert L2Cache(60 * MB).serve(large) == Traffic(0, 120 * MB)

@@ -3,9 +3,9 @@
 import pytest
 
 from gpulab.gpus import GpuSpec, gpu
-from gpulab.virtual import SimulatedRegime, load_of
+from gpulab.virtual import SimulatedRegime, power_draw
 from gpulab.virtual.simulator import _thermal as thermal
-from gpulab.virtual.simulator._thermal import Load
+from gpulab.virtual.simulator._thermal import PowerDraw
 
 MS, S = 1_000_000, 1_000_000_000
 N = 8192
@@ -13,13 +13,13 @@ PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS = 2 * N**3, 3 * 2 * N * N, 1_450_000
 GAP_NS = 900
 
 
-def product_load(spec: GpuSpec, arithmetic: str = "float16") -> Load:
+def product_load(spec: GpuSpec, arithmetic: str = "float16") -> PowerDraw:
     """Return what a product of 8192 x 8192 matrices draws that takes 1.45 ms."""
-    return load_of(arithmetic, PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS, spec)
+    return power_draw(arithmetic, PRODUCT_FLOPS, PRODUCT_BYTES, PRODUCT_NS, spec)
 
 
 def run(
-    regime: SimulatedRegime, load: Load, *, from_ns: int, to_ns: int, kernel_ns: int = MS
+    regime: SimulatedRegime, load: PowerDraw, *, from_ns: int, to_ns: int, kernel_ns: int = MS
 ) -> int:
     """Let kernels of ``kernel_ns`` follow each other; return when the last one ended."""
     now_ns = from_ns
@@ -99,7 +99,7 @@ def test_streaming_and_float32_keep_the_clock(
     h200: SimulatedRegime, flops: int, n_bytes: int
 ) -> None:
     """Work at the reachable bandwidth, or at 50 TFLOP/s of float32, stays below the cap."""
-    load = load_of("float32", flops, n_bytes, MS, h200.spec)
+    load = power_draw("float32", flops, n_bytes, MS, h200.spec)
     end_ns = run(h200, load, from_ns=0, to_ns=2 * S)
     assert h200.clock_mhz(end_ns) == 1980
     assert h200.stretch("float32", end_ns) == 1
@@ -109,7 +109,7 @@ def test_streaming_and_float32_keep_the_clock(
 
 def test_small_products_launched_one_by_one_keep_the_clock(h200: SimulatedRegime) -> None:
     """A half-precision product of 1024 takes 8 us, and eager launches come every 12 us."""
-    load = load_of("float16", 2 * 1024**3, 3 * 2 * 1024**2, 8_400, h200.spec)
+    load = power_draw("float16", 2 * 1024**3, 3 * 2 * 1024**2, 8_400, h200.spec)
     for launch_ns in range(0, S, 12_000):
         h200.start(launch_ns, load)
         h200.end(launch_ns + 8_400, load)
@@ -120,7 +120,7 @@ def test_float64_meets_the_limit_at_nineteen_twentieths_of_the_clock(
     h200: SimulatedRegime,
 ) -> None:
     """Recorded: the float64 product of 8192 takes 5 % longer than eight of 4096."""
-    load = load_of("float64", 2 * 4096**3, 0, 2_328_000, h200.spec)
+    load = power_draw("float64", 2 * 4096**3, 0, 2_328_000, h200.spec)
     end_ns = run(h200, load, from_ns=0, to_ns=S, kernel_ns=2_328_000)
     assert h200.stretch("float64", end_ns) == pytest.approx(1.05, abs=0.01)
 
@@ -242,7 +242,7 @@ def test_gpus_without_a_recording_take_the_same_ratios(name: str) -> None:
     """Half-precision products settle at 0.73 of the boost clock and at the power limit."""
     regime = SimulatedRegime(gpu(name))
     flops = round(0.766 * regime.spec.peak_flops_per_s["float16"] * 1e-3)
-    end_ns = run(regime, load_of("float16", flops, 0, MS, regime.spec), from_ns=0, to_ns=2 * S)
+    end_ns = run(regime, power_draw("float16", flops, 0, MS, regime.spec), from_ns=0, to_ns=2 * S)
     assert regime.clock_mhz(end_ns) / regime.spec.boost_clock_mhz == pytest.approx(0.73, abs=0.02)
     assert regime.power_w(end_ns) == pytest.approx(0.987 * regime.spec.tdp_w, rel=0.01)
 
@@ -252,8 +252,8 @@ def test_types_without_units_of_their_own_draw_like_float32() -> None:
     spec = gpu("T4")
     for name in ("tf32", "bfloat16", "float64"):
         flops = round(spec.peak_flops_per_s[name] * 1e-3)
-        load = load_of(name, flops, 0, MS, spec)
-        plain = load_of("float32", round(spec.peak_flops_per_s["float32"] * 1e-3), 0, MS, spec)
+        load = power_draw(name, flops, 0, MS, spec)
+        plain = power_draw("float32", round(spec.peak_flops_per_s["float32"] * 1e-3), 0, MS, spec)
         assert load == plain
         regime = SimulatedRegime(spec)
         regime.lock(0, 795)
@@ -262,8 +262,8 @@ def test_types_without_units_of_their_own_draw_like_float32() -> None:
 
 def test_a_load_is_what_the_work_needs_for_its_time(h200: SimulatedRegime) -> None:
     """Twice the work in the same time draws twice as much; memory alone leaves the cores cool."""
-    once = load_of("float16", 10**12, 10**9, 2 * MS, h200.spec)
-    twice = load_of("float16", 2 * 10**12, 2 * 10**9, 2 * MS, h200.spec)
+    once = power_draw("float16", 10**12, 10**9, 2 * MS, h200.spec)
+    twice = power_draw("float16", 2 * 10**12, 2 * 10**9, 2 * MS, h200.spec)
     assert twice.core_mw == pytest.approx(2 * once.core_mw, abs=1)
     assert twice.memory_mw == pytest.approx(2 * once.memory_mw, abs=1)
-    assert load_of("float32", 0, 4_800_000_000, MS, h200.spec) == Load(0, 287_500)
+    assert power_draw("float32", 0, 4_800_000_000, MS, h200.spec) == PowerDraw(0, 287_500)

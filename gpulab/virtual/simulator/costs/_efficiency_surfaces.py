@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Coordinate = float | str
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 _FILE = "data/efficiencies.json"
 # Coordinates are kept in hundredths, weights and logarithms in thousandths: the file stays small.
@@ -62,7 +62,7 @@ NO_CORRECTION = Correction(1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class EfficiencySurface:
     """Measured points, and what goes through them.
 
     Attributes
@@ -88,15 +88,15 @@ class Surface:
 
     used: tuple[int, ...]
     words: tuple[dict[str, int] | None, ...]
-    scales: Numbers
-    shares: Numbers
-    points: Numbers
-    weights: Numbers
-    middle: Numbers
-    least: Numbers
-    most: Numbers
+    scales: FloatArray
+    shares: FloatArray
+    points: FloatArray
+    weights: FloatArray
+    middle: FloatArray
+    least: FloatArray
+    most: FloatArray
 
-    def logarithms(self, coordinates: tuple[Coordinate, ...]) -> Numbers:
+    def logarithms(self, coordinates: tuple[Coordinate, ...]) -> FloatArray:
         """Return the logarithms of the correction at a place, hot and cold.
 
         Parameters
@@ -105,7 +105,7 @@ class Surface:
             All of the place's; beyond the measured range they count as its end.
         """
         given = [coordinates[i] for i in self.used]
-        place = np.array(
+        point = np.array(
             [
                 value if words is None else words.get(str(value), _UNKNOWN)
                 for value, words in zip(given, self.words, strict=True)
@@ -113,13 +113,13 @@ class Surface:
             dtype=np.float64,
         )
         is_word = np.array([words is not None for words in self.words])
-        inside = np.clip(place, self.points.min(axis=0), self.points.max(axis=0))
-        differences = difference(np.where(is_word, place, inside), self.points, is_word)
+        inside = np.clip(point, self.points.min(axis=0), self.points.max(axis=0))
+        differences = difference(np.where(is_word, point, inside), self.points, is_word)
         near = nearness(differences, self.scales, self.shares)
         return np.clip(self.middle + near @ self.weights, self.least, self.most)
 
 
-def difference(place: Numbers, points: Numbers, is_word: NDArray[np.bool_]) -> Numbers:
+def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]) -> FloatArray:
     """Return how far apart a place and points are, coordinate by coordinate.
 
     Parameters
@@ -131,11 +131,11 @@ def difference(place: Numbers, points: Numbers, is_word: NDArray[np.bool_]) -> N
     is_word
         Which coordinates are words: these differ by one or not at all.
     """
-    apart: Numbers = np.abs(points - place)
+    apart: FloatArray = np.abs(points - point)
     return np.where(is_word, apart != 0, apart)
 
 
-def nearness(differences: Numbers, scales: Numbers, shares: Numbers) -> Numbers:
+def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) -> FloatArray:
     """Return a sum of Matérn kernels of order 3/2: 1 at the same place, 0 far away.
 
     Parameters
@@ -148,12 +148,12 @@ def nearness(differences: Numbers, scales: Numbers, shares: Numbers) -> Numbers:
         What each kernel counts; together 1.
     """
     distances = np.sqrt(differences**2 @ scales.T**2)
-    found: Numbers = ((1 + distances) * np.exp(-distances)) @ shares
+    found: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
     return found
 
 
 @lru_cache(maxsize=_N_KEPT)  # the kernels of a call ask one after another for the same place
-def correction(place: SurfacePoint | None) -> Correction:
+def correction(point: SurfacePoint | None) -> Correction:
     """Return the correction at a place; none where nothing was measured.
 
     It was measured on one model of GPU and is taken over to others as it is.
@@ -163,12 +163,12 @@ def correction(place: SurfacePoint | None) -> Correction:
     place
         Where a call lies, or None.
     """
-    if place is None:
+    if point is None:
         return NO_CORRECTION
-    surface = _surface(place.surface)
+    surface = _surface(point.surface)
     if surface is None:
         return NO_CORRECTION
-    hot, cold = np.exp(surface.logarithms(place.coordinates))
+    hot, cold = np.exp(surface.logarithms(point.coordinates))
     return Correction(float(hot), float(cold))
 
 
@@ -179,24 +179,24 @@ def _file() -> dict[str, Any]:
 
 
 @cache
-def _surface(name: str) -> Surface | None:
+def _surface(name: str) -> EfficiencySurface | None:
     found = _file()["surfaces"].get(name)
     return None if found is None else _read(found)
 
 
-def packed(table: Numbers) -> str:
+def packed(table: FloatArray) -> str:
     """Return whole numbers as text: there are many, and column by column they are alike."""
     columns = np.ascontiguousarray(table.T.astype("<i4"))
     return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
 
 
-def unpacked(text: str, n_columns: int) -> Numbers:
+def unpacked(text: str, n_columns: int) -> FloatArray:
     """Return the numbers that :func:`packed` made a text of."""
     columns = np.frombuffer(zlib.decompress(b64decode(text)), dtype="<i4")
     return columns.reshape(n_columns, -1).T.astype(np.float64)
 
 
-def _read(found: dict[str, Any]) -> Surface:
+def _read(found: dict[str, Any]) -> EfficiencySurface:
     words = tuple(
         None if item is None else dict(zip(item, range(len(item)), strict=True))
         for item in found["words"]
@@ -204,7 +204,7 @@ def _read(found: dict[str, Any]) -> Surface:
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
     table = unpacked(found["rows"], len(words) + 2)
     logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
-    return Surface(
+    return EfficiencySurface(
         tuple(found["used"]),
         words,
         np.array(found["scales"]),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from gpulab.gpus import GpuSpec
-from gpulab.virtual.simulator._l2_cache import Access, Traffic
+from gpulab.virtual.simulator._l2_cache import CacheAccess, Traffic
 from gpulab.virtual.simulator.costs._efficiency_surfaces import SurfacePoint, correction
-from gpulab.virtual.simulator.costs._kernel_families import FAMILIES, Family
-from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, Schedule, schedule
+from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES, KernelFamily
+from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, TileSchedule, schedule
 
 _NS = 1e9
 
@@ -21,7 +21,7 @@ _BANDWIDTH_SHARE = 0.917
 _L2_BYTES_PER_CLOCK_AND_SM = 31.0
 _ELEMENTS_PER_BLOCK = 2_048
 _FEW, _MANY = 10, 20  # between 2**10 and 2**20 elements a reduction takes more and more steps
-_N_PRICES_KEPT = 20_000
+_N_COSTS_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class KernelWork:
     Attributes
     ----------
     family
-        A key of ``FAMILIES``.
+        A key of ``KERNEL_FAMILIES``.
     arithmetic
         Type in which it computes: ``"float16"``, ``"tf32"``, ...
     flops
@@ -67,7 +67,7 @@ class KernelWork:
     n_elements: int = 1
     n_rows: int = 0
     n_steps: int = 0
-    product: MatmulShape | None = None
+    matmul: MatmulShape | None = None
     reads: bool = True
     writes: bool = True
     scratch_bytes: int = 0
@@ -75,27 +75,27 @@ class KernelWork:
     host_ns: int | None = None
     name: str = ""
     before: tuple["KernelWork", ...] = ()
-    place: SurfacePoint | None = None
+    surface_point: SurfacePoint | None = None
 
     @property
     def launch_ns(self) -> int:
         """Host time of this kernel's launch, in nanoseconds."""
-        return FAMILIES[self.family].launch_ns if self.host_ns is None else self.host_ns
+        return KERNEL_FAMILIES[self.family].launch_ns if self.host_ns is None else self.host_ns
 
-    def part_of(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
+    def accesses_of(self, accesses: Sequence[CacheAccess]) -> tuple[CacheAccess, ...]:
         """Return those accesses of the call that this kernel makes."""
         if self.reads and self.writes and not self.most_bytes:
             return tuple(accesses)
         most_bytes = self.most_bytes or float("inf")
         return tuple(
-            Access(item.address, int(min(item.size_bytes, most_bytes)), item.is_write)
+            CacheAccess(item.address, int(min(item.size_bytes, most_bytes)), item.is_write)
             for item in accesses
             if (self.writes if item.is_write else self.reads)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Price:
+class _CostTerms:
     """What a duration is made of, for one piece of work on one GPU, in nanoseconds."""
 
     n_sms: int
@@ -111,12 +111,12 @@ class _Price:
 
 
 # Prices by identity, as a record's hash takes longer than the sum; the objects are kept with them.
-_prices: dict[tuple[int, int], tuple[KernelWork, GpuSpec, _Price]] = {}
+_known_costs: dict[tuple[int, int], tuple[KernelWork, GpuSpec, _CostTerms]] = {}
 
 
 def n_sms(work: KernelWork, spec: GpuSpec) -> int:
     """Return how many multiprocessors the work can use."""
-    return _price_of(work, spec).n_sms
+    return _cost_terms_of(work, spec).n_sms
 
 
 def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: float = 1.0) -> int:
@@ -128,15 +128,15 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     Where calls of the kind were measured, it is multiplied by how far off it was near these sizes.
     It is a model's figure and says nothing about a particular kernel's code.
     """
-    price = _price_of(work, spec)
-    miss_bytes = traffic.miss_bytes + traffic.late_bytes + price.scratch_bytes
-    memory_ns = traffic.hit_bytes * price.hit_byte_ns + miss_bytes * price.miss_byte_ns
-    busy_ns = max(price.arithmetic_ns * stretch + price.waves_ns, memory_ns)
-    latency_ns = price.first_miss_ns if miss_bytes else 0
+    cost = _cost_terms_of(work, spec)
+    miss_bytes = traffic.miss_bytes + traffic.late_bytes + cost.scratch_bytes
+    memory_ns = traffic.hit_bytes * cost.hit_byte_ns + miss_bytes * cost.miss_byte_ns
+    busy_ns = max(cost.arithmetic_ns * stretch + cost.waves_ns, memory_ns)
+    latency_ns = cost.first_miss_ns if miss_bytes else 0
     touched_bytes = traffic.hit_bytes + traffic.miss_bytes
     cold_share = traffic.miss_bytes / touched_bytes if touched_bytes else 0.0
-    factor = price.hot + (price.cold - price.hot) * cold_share
-    return round((price.fixed_ns + latency_ns + busy_ns) * factor)
+    factor = cost.hot + (cost.cold - cost.hot) * cold_share
+    return round((cost.fixed_ns + latency_ns + busy_ns) * factor)
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
@@ -144,18 +144,18 @@ def sleep_ns(cycles: int, spec: GpuSpec) -> int:
     return round(cycles * 1_000 / spec.boost_clock_mhz)
 
 
-def _price_of(work: KernelWork, spec: GpuSpec) -> _Price:
+def _cost_terms_of(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     key = (id(work), id(spec))
-    found = _prices.get(key)
+    found = _known_costs.get(key)
     if found is None:
-        if len(_prices) >= _N_PRICES_KEPT:
-            _prices.clear()
-        found = _prices[key] = (work, spec, _price(work, spec))
+        if len(_known_costs) >= _N_COSTS_KEPT:
+            _known_costs.clear()
+        found = _known_costs[key] = (work, spec, _cost_terms(work, spec))
     return found[2]
 
 
-def _price(work: KernelWork, spec: GpuSpec) -> _Price:
-    family = FAMILIES[work.family]
+def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
+    family = KERNEL_FAMILIES[work.family]
     clocks_per_ns = spec.boost_clock_mhz / 1e3
     all_clocks_per_ns = clocks_per_ns * spec.n_sms
     l2_bytes_per_ns = _L2_BYTES_PER_CLOCK_AND_SM * all_clocks_per_ns * family.l2_share
@@ -169,8 +169,8 @@ def _price(work: KernelWork, spec: GpuSpec) -> _Price:
     if family.rate:
         n_used = min(spec.n_sms, work.n_rows or spec.n_sms)
         issue_ns = work.n_elements / (family.rate * n_used * clocks_per_ns)
-    factors = correction(work.place)
-    return _Price(
+    factors = correction(work.surface_point)
+    return _CostTerms(
         n_sms=min(spec.n_sms, max(1, arithmetic.n_tiles)),
         fixed_ns=_floor_ns(work, family)
         + work.n_rows * family.row_clocks / all_clocks_per_ns
@@ -187,16 +187,16 @@ def _price(work: KernelWork, spec: GpuSpec) -> _Price:
     )
 
 
-def _floor_ns(work: KernelWork, family: Family) -> float:
+def _floor_ns(work: KernelWork, family: KernelFamily) -> float:
     if not family.doubling_ns:
         return family.floor_ns
     n_doublings = min(max(log2(max(work.n_elements, 1)), _FEW), _MANY) - _FEW
     return family.floor_ns + n_doublings * family.doubling_ns
 
 
-def _arithmetic(work: KernelWork, family: Family, spec: GpuSpec) -> Schedule:
-    if work.product is not None:
-        return schedule(work.product, work.arithmetic, spec)
+def _arithmetic(work: KernelWork, family: KernelFamily, spec: GpuSpec) -> TileSchedule:
+    if work.matmul is not None:
+        return schedule(work.matmul, work.arithmetic, spec)
     peak = spec.peak_flops_per_s[work.arithmetic] * family.compute_share
     n_blocks = work.n_rows or ceil(work.n_elements / _ELEMENTS_PER_BLOCK)
-    return Schedule(n_blocks, work.flops / peak * _NS, 0.0, 0.0)
+    return TileSchedule(n_blocks, work.flops / peak * _NS, 0.0, 0.0)

@@ -97,7 +97,7 @@ _SPLIT_NS, _PART_NS = 1_750, 70
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class TileSchedule:
     """How a product is computed.
 
     Attributes
@@ -123,53 +123,53 @@ class Schedule:
         return self.arithmetic_ns + self.waves_ns + self.after_ns
 
 
-def schedule(product: MatmulShape, arithmetic: str, spec: GpuSpec) -> Schedule:
+def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedule:
     """Return the quickest way to compute a product.
 
     It is a choice among a few tiles and says nothing of the kernel that a library would take.
     """
-    tiles = _TILES[product.kind][arithmetic]
-    if not product.is_aligned and (tiles is _HALF or tiles is _TF32):
+    tiles = _TILES[matmul.kind][arithmetic]
+    if not matmul.is_aligned and (tiles is _HALF or tiles is _TF32):
         tiles = _UNALIGNED
-    ways = [_way(product, tile, 1, arithmetic, spec) for tile in tiles]
-    ways += [
-        _way(product, tile, n_splits, arithmetic, spec)
+    schedules = [_tiled_schedule(matmul, tile, 1, arithmetic, spec) for tile in tiles]
+    schedules += [
+        _tiled_schedule(matmul, tile, n_splits, arithmetic, spec)
         for tile in tiles
         if tile.m * tile.n <= _LARGEST_SPLIT
         or len(tiles) == 1
         or tiles is _UNALIGNED
-        or product.kind == "weights"
-        for n_splits in _splits(product, tile, arithmetic, spec)
+        or matmul.kind == "weights"
+        for n_splits in _splits(matmul, tile, arithmetic, spec)
     ]
-    return min(ways, key=lambda way: way.total_ns)
+    return min(schedules, key=lambda one: one.total_ns)
 
 
-def _splits(product: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> list[int]:
+def _splits(matmul: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> list[int]:
     """Return into how many parts the sum may be split: while that occupies idle units."""
-    if product.kind not in {"gemm", "linear", "weights"}:
+    if matmul.kind not in {"gemm", "linear", "weights"}:
         return []
-    if product.kind == "linear" and not _is_quick(arithmetic):
+    if matmul.kind == "linear" and not _is_quick(arithmetic):
         return []
-    n_tiles = product.batch * _n_results(product, tile)
-    n_most = min(_MOST_SPLITS, product.k // _LEAST_SPLIT, spec.n_sms // n_tiles)
+    n_tiles = matmul.batch * _n_results(matmul, tile)
+    n_most = min(_MOST_SPLITS, matmul.k // _LEAST_SPLIT, spec.n_sms // n_tiles)
     return [1 << power for power in range(1, 7) if 1 << power <= n_most]
 
 
-def _n_results(product: MatmulShape, tile: Tile) -> int:
-    return ceil(product.m / tile.m) * ceil(product.n / tile.n)
+def _n_results(matmul: MatmulShape, tile: Tile) -> int:
+    return ceil(matmul.m / tile.m) * ceil(matmul.n / tile.n)
 
 
-def _way(
-    product: MatmulShape, tile: Tile, n_splits: int, arithmetic: str, spec: GpuSpec
-) -> Schedule:
-    n_tiles = product.batch * _n_results(product, tile) * n_splits
+def _tiled_schedule(
+    matmul: MatmulShape, tile: Tile, n_splits: int, arithmetic: str, spec: GpuSpec
+) -> TileSchedule:
+    n_tiles = matmul.batch * _n_results(matmul, tile) * n_splits
     n_waves = _waves(n_tiles, spec.n_sms)
     is_quick = _is_quick(arithmetic)
-    n_steps = ceil(product.k / n_splits) + (0 if is_quick else _TILE_START)
+    n_steps = ceil(matmul.k / n_splits) + (0 if is_quick else _TILE_START)
     per_sm = spec.peak_flops_per_s[arithmetic] / spec.n_sms * tile.share
-    wave_ns = _WAVE_NS.get(product.kind, _TILE_END_NS if is_quick else 0)
-    n_between = n_waves if product.kind in _WAVE_NS else n_waves - 1
-    return Schedule(
+    wave_ns = _WAVE_NS.get(matmul.kind, _TILE_END_NS if is_quick else 0)
+    n_between = n_waves if matmul.kind in _WAVE_NS else n_waves - 1
+    return TileSchedule(
         n_tiles,
         n_waves * 2 * tile.m * tile.n * n_steps / per_sm * _NS,
         n_between * wave_ns,

@@ -2,11 +2,11 @@
 
 from gpulab.virtual.simulator.memory._allocator import Allocator, OutOfDeviceMemoryError
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PoolId, Segment
-from gpulab.virtual.simulator.memory._pending_frees import Hooks
+from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
 
 __all__ = [
     "Allocator",
-    "Hooks",
+    "DeviceHooks",
     "MemoryBlock",
     "OutOfDeviceMemoryError",
     "PoolId",

@@ -11,10 +11,10 @@ from gpulab.virtual.simulator.memory._blocks import (
     PrivatePool,
     Segment,
 )
-from gpulab.virtual.simulator.memory._out_of_memory import Shortage, oom_message
-from gpulab.virtual.simulator.memory._pending_frees import Hooks, KeptBack
-from gpulab.virtual.simulator.memory._pools import Pools, Reserve, segment_bytes
-from gpulab.virtual.simulator.memory._statistics import Usage
+from gpulab.virtual.simulator.memory._out_of_memory import OutOfMemoryFigures, oom_message
+from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
+from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, segment_bytes
+from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
 # What a CUDA context takes of an H200's memory (CUDA 13.0, PyTorch 2.11), seen after the first
 # kernel; work on side streams takes some 70 MiB more, which is not modelled.
@@ -34,9 +34,9 @@ class OutOfDeviceMemoryError(VirtualGpuError):
         The figures that the text names.
     """
 
-    def __init__(self, shortage: Shortage) -> None:
-        super().__init__(oom_message(shortage))
-        self.shortage = shortage
+    def __init__(self, figures: OutOfMemoryFigures) -> None:
+        super().__init__(oom_message(figures))
+        self.figures = figures
 
 
 class Allocator:
@@ -62,18 +62,18 @@ class Allocator:
         *,
         device_index: int = 0,
         context_bytes: int = CONTEXT_BYTES,
-        hooks: Hooks | None = None,
+        hooks: DeviceHooks | None = None,
     ) -> None:
         self.device_index = device_index
-        self.usage = Usage()
-        self.pools = Pools()
+        self.usage = MemoryUsage()
+        self.pools = MemoryPools()
         first_address = _FIRST_ADDRESS + device_index * _DEVICE_RANGE_BYTES
-        self.reserve = Reserve(
+        self.reserve = ReservedMemory(
             capacity_bytes, context_bytes, first_address=first_address, usage=self.usage
         )
         self.by_address: dict[int, MemoryBlock] = {}
-        self._hooks = hooks or Hooks()
-        self._kept = KeptBack(self._hooks)
+        self._hooks = hooks or DeviceHooks()
+        self._pending = PendingFrees(self._hooks)
         self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
 
     @property
@@ -130,8 +130,8 @@ class Allocator:
         if self.pools.is_routing:
             # As in PyTorch, where nothing can be asked of the device during a capture.
             pool = self.pools.routed(stream) if pool is None else pool
-        elif self._kept:
-            self._take_back(self._kept.done())
+        elif self._pending:
+            self._take_back(self._pending.done())
         rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
         arena = self.pools.arena(pool, stream, rounded)
         block = arena.take(rounded) or self._from_device(arena, rounded)
@@ -146,9 +146,9 @@ class Allocator:
         if not block.used_on:
             self._take_back((block,))
         elif self.pools.is_routing:
-            self._kept.hold_unmarked(block)
+            self._pending.hold_unmarked(block)
         else:
-            self._kept.hold(block)
+            self._pending.hold(block)
 
     def record_stream(self, block: MemoryBlock, stream: int) -> None:
         """Note that ``stream`` uses ``block``, so that its reuse waits for that stream's work.
@@ -167,13 +167,13 @@ class Allocator:
         Private pools that someone holds keep theirs. With ``pool``, only that one gives.
         """
         if pool is None and not self.pools.is_routing:
-            self._wait_for_kept(None)
+            self._wait_for_pending(None)
             self._give_back(None)
         for private in self.pools.private():
             if private.use_count or pool not in (None, private.identity):
                 continue
             if pool is not None:
-                self._wait_for_kept(private)
+                self._wait_for_pending(private)
             self._give_back(private)
             if not private.n_segments:
                 self.pools.forget(private)
@@ -230,7 +230,7 @@ class Allocator:
             self._make_room()
         if not self.reserve.has(wanted_bytes):
             self.usage.counts["num_ooms"] += 1
-            raise OutOfDeviceMemoryError(self._shortage(wanted_bytes))
+            raise OutOfDeviceMemoryError(self._figures_of(wanted_bytes))
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
@@ -247,18 +247,18 @@ class Allocator:
                     return block
         return None
 
-    def _wait_for_kept(self, pool: PrivatePool | None) -> None:
+    def _wait_for_pending(self, pool: PrivatePool | None) -> None:
         self.usage.counts["num_sync_all_streams"] += 1
-        self._take_back(self._kept.wait(pool))
+        self._take_back(self._pending.wait(pool))
 
     def _give_back(self, pool: PrivatePool | None) -> None:
         for arena in self.pools.arenas_of(pool):
             self.reserve.give_back(arena, self._hooks)
 
-    def _shortage(self, wanted_bytes: int) -> Shortage:
+    def _figures_of(self, wanted_bytes: int) -> OutOfMemoryFigures:
         reserve = self.reserve
         arenas = [arena for each in self.pools.private() for arena in self.pools.arenas_of(each)]
-        return Shortage(
+        return OutOfMemoryFigures(
             device_index=self.device_index,
             wanted_bytes=wanted_bytes,
             capacity_bytes=self.capacity_bytes,

@@ -7,7 +7,7 @@ _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class OutOfMemoryFigures:
     """The figures of a request that could not be served, in bytes.
 
     Attributes
@@ -39,13 +39,13 @@ class Shortage:
     private_bytes: int
 
 
-def oom_message(shortage: Shortage) -> str:
+def oom_message(figures: OutOfMemoryFigures) -> str:
     """Return the text of the ``torch.OutOfMemoryError`` that PyTorch raises.
 
     The wording is that of ``c10/cuda/CUDACachingAllocator.cpp``, its doubled blanks included; it
     counts the free memory of private pools as allocated, and so does this.
     """
-    s = shortage
+    s = figures
     allocated_bytes = s.allocated_bytes + s.private_bytes
     allowed = private = ""
     if s.allowed_bytes is not None:

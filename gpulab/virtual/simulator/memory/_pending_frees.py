@@ -16,7 +16,7 @@ def _always(_mark: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class DeviceHooks:
     """How an allocator learns what the device has done, and says what it asks of it.
 
     Attributes
@@ -39,7 +39,7 @@ class Hooks:
     on_free: Callable[[int], None] = _nothing
 
 
-class KeptBack:
+class PendingFrees:
     """The blocks that :meth:`torch.Tensor.record_stream` keeps from being reused at once.
 
     As in PyTorch, each stream has a queue of its own, and only the oldest mark of a queue is
@@ -48,7 +48,7 @@ class KeptBack:
     some of them a little earlier.
     """
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: DeviceHooks) -> None:
         self._hooks = hooks
         self._queues: dict[int, deque[tuple[object | None, MemoryBlock]]] = {}
         self._unmarked: list[MemoryBlock] = []

@@ -14,8 +14,8 @@ from gpulab.virtual.simulator.memory._blocks import (
     PrivatePool,
     Segment,
 )
-from gpulab.virtual.simulator.memory._pending_frees import Hooks
-from gpulab.virtual.simulator.memory._statistics import Usage
+from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
+from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
 # What PyTorch asks the device for (c10/core/AllocatorConfig.h): small requests are cut from
 # segments of 2 MiB, those below 10 MiB from segments of 20 MiB, and larger ones take whole
@@ -26,7 +26,7 @@ _LARGE_SEGMENT_BYTES = 20 << 20
 _ROUND_LARGE_BYTES = 2 << 20
 
 
-class Reserve:
+class ReservedMemory:
     """The segments of one device, and the limits to them.
 
     Attributes
@@ -42,7 +42,7 @@ class Reserve:
     """
 
     def __init__(
-        self, capacity_bytes: int, context_bytes: int, *, first_address: int, usage: Usage
+        self, capacity_bytes: int, context_bytes: int, *, first_address: int, usage: MemoryUsage
     ) -> None:
         self.capacity_bytes = capacity_bytes
         self.context_bytes = context_bytes
@@ -68,7 +68,7 @@ class Reserve:
         within = allowed is None or self.held_bytes + size_bytes <= allowed
         return within and size_bytes <= self.free_bytes
 
-    def take(self, arena: Arena, size_bytes: int, hooks: Hooks) -> MemoryBlock:
+    def take(self, arena: Arena, size_bytes: int, hooks: DeviceHooks) -> MemoryBlock:
         """Take a segment of this size from the device, and return the block that fills it."""
         hooks.on_malloc(size_bytes)
         segment = Segment(arena, self._next_address, size_bytes)
@@ -79,7 +79,7 @@ class Reserve:
         self._count(arena, size_bytes)
         return block
 
-    def give_back(self, arena: Arena, hooks: Hooks) -> None:
+    def give_back(self, arena: Arena, hooks: DeviceHooks) -> None:
         """Give the segments of an arena that are free as a whole back to the device."""
         for block in arena.whole_segments():
             hooks.on_free(block.size_bytes)
@@ -106,7 +106,7 @@ def segment_bytes(size_bytes: int) -> int:
     return -(-size_bytes // _ROUND_LARGE_BYTES) * _ROUND_LARGE_BYTES
 
 
-class Pools:
+class MemoryPools:
     """The arenas of one device, the private pools, and which of these are in use now."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ _COUNTS = (
 _NOTHING = {"current": 0, "peak": 0, "allocated": 0, "freed": 0}
 
 
-class Quantity:
+class MemoryStatistic:
     """One figure for small requests, for large ones, and for both together.
 
     Attributes
@@ -90,7 +90,7 @@ class Quantity:
         }
 
 
-class Usage:
+class MemoryUsage:
     """All figures of one device's memory.
 
     Attributes
@@ -110,17 +110,17 @@ class Usage:
     """
 
     def __init__(self) -> None:
-        self.allocation = Quantity()
-        self.allocated_bytes = Quantity()
-        self.active = Quantity()
-        self.active_bytes = Quantity()
-        self.requested_bytes = Quantity()
-        self.segment = Quantity()
-        self.reserved_bytes = Quantity()
-        self.inactive_split = Quantity()
-        self.inactive_split_bytes = Quantity()
+        self.allocation = MemoryStatistic()
+        self.allocated_bytes = MemoryStatistic()
+        self.active = MemoryStatistic()
+        self.active_bytes = MemoryStatistic()
+        self.requested_bytes = MemoryStatistic()
+        self.segment = MemoryStatistic()
+        self.reserved_bytes = MemoryStatistic()
+        self.inactive_split = MemoryStatistic()
+        self.inactive_split_bytes = MemoryStatistic()
         self.counts = dict.fromkeys(_COUNTS, 0)
-        self.reserved_by_pool: dict[PoolId, Quantity] = {}
+        self.reserved_by_pool: dict[PoolId, MemoryStatistic] = {}
 
     def hand_out(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
         """Count a block that is in use from now on."""
@@ -156,7 +156,7 @@ class Usage:
         self.segment.change(kind, 1 if size_bytes > 0 else -1)
         self.reserved_bytes.change(kind, size_bytes)
         if pool is not None:
-            self.reserved_by_pool.setdefault(pool, Quantity()).change(kind, size_bytes)
+            self.reserved_by_pool.setdefault(pool, MemoryStatistic()).change(kind, size_bytes)
 
     def reset_peak(self) -> None:
         """Let every highest figure be the present one."""
@@ -183,6 +183,6 @@ class Usage:
             },
         }
 
-    def _quantities(self) -> list[Quantity]:
-        own: list[Quantity] = [getattr(self, name) for name in _QUANTITIES]
+    def _quantities(self) -> list[MemoryStatistic]:
+        own: list[MemoryStatistic] = [getattr(self, name) for name in _QUANTITIES]
         return own + list(self.reserved_by_pool.values())

@@ -1,14 +1,11 @@
 """Which kernels CUDA runs for products of matrices, convolutions and attention."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import ceil, prod
 
-from gpulab.virtual.kernels._operator_call import OperatorCall
+from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
-
-Recipe = Callable[[OperatorCall], KernelWork]
 
 HALVES = frozenset({"float16", "bfloat16"})
 _ALIGNED_BYTES = 16
@@ -18,28 +15,28 @@ _MANY_FILTERS = 128
 _QUERIES_PER_TILE = 128
 
 
-def _product(call: OperatorCall, family: str, product: MatmulShape) -> KernelWork:
-    n_out = product.batch * product.m * product.n
+def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
+    n_out = matmul.batch * matmul.m * matmul.n
     is_quick = call.arithmetic in HALVES | {"tf32"}
-    if min(product.m, product.n) == 1 and not is_quick:
+    if min(matmul.m, matmul.n) == 1 and not is_quick:
         # A matrix and a vector: every element of the matrix is used once.
-        return call.work(family, flops=call.flops or product.flops, n_elements=n_out * product.k)
+        return call.work(family, flops=call.flops or matmul.flops, n_elements=n_out * matmul.k)
     before: tuple[KernelWork, ...] = ()
     if is_quick and n_out >= _LARGE_RESULT:
         before = (call.step("memset", name="memset", host_ns=400),)
-    elif family == "linear" and not is_quick and product.m <= _FEW_ROWS:
+    elif family == "linear" and not is_quick and matmul.m <= _FEW_ROWS:
         before = (call.step("small step", host_ns=1_200, name="bias"),) * 2
     return call.work(
-        family, flops=call.flops or product.flops, n_elements=n_out, product=product, before=before
+        family, flops=call.flops or matmul.flops, n_elements=n_out, matmul=matmul, before=before
     )
 
 
 def _mm(call: OperatorCall) -> KernelWork:
-    return _product(call, "gemm", _plain(call, "gemm"))
+    return _matmul(call, "gemm", _plain(call, "gemm"))
 
 
 def _addmm(call: OperatorCall) -> KernelWork:
-    return _product(call, "linear", _plain(call, "linear"))
+    return _matmul(call, "linear", _plain(call, "linear"))
 
 
 def _plain(call: OperatorCall, kind: str) -> MatmulShape:
@@ -52,7 +49,7 @@ def _plain(call: OperatorCall, kind: str) -> MatmulShape:
 def _mv(call: OperatorCall) -> KernelWork:
     a = max(call.reads, key=lambda item: item.n_elements)
     k = a.sizes[-1] if a.sizes else 1
-    return _product(call, "gemm", MatmulShape(1, a.n_elements // max(1, k), 1, k))
+    return _matmul(call, "gemm", MatmulShape(1, a.n_elements // max(1, k), 1, k))
 
 
 def _is_aligned(item: TensorLayout) -> bool:
@@ -81,9 +78,9 @@ def _implicit(
     lane = _ALIGNED_BYTES // x.dtype.itemsize  # channels are filled up to 16 bytes
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
-    product = MatmulShape(groups, m, n, k, "conv")
+    matmul = MatmulShape(groups, m, n, k, "conv")
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
-    return call.work("conv", flops=call.flops, product=product, before=before)
+    return call.work("conv", flops=call.flops, matmul=matmul, before=before)
 
 
 def _relayouts(
@@ -126,20 +123,20 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
         copied = (weight, out, x, x, out) if wanted[1] else (weight, out, x)
         steps += [_relayout(call, item) for item in copied]
     if wanted[1] and wanted[0]:
-        steps.append(call.step("conv", product=for_weights, host_ns=12_000, name="weights"))
-    product = for_images if wanted[0] else for_weights
-    return call.work("conv", flops=call.flops, product=product, before=tuple(steps))
+        steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
+    matmul = for_images if wanted[0] else for_weights
+    return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
 
 
 def _attention(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[0], call.reads[1]
-    product = _attention_product(query, keys, is_causal=_is_causal(call))
+    matmul = _attention_matmul(query, keys, is_causal=_is_causal(call))
     is_half = call.arithmetic in HALVES
     before = (call.step("memset", name="memset", host_ns=400),) if is_half else ()
     return call.work(
         "attention",
-        flops=product.flops,
-        product=product,
+        flops=matmul.flops,
+        matmul=matmul,
         before=before,
         host_ns=None if is_half else 9_200,
         name="scaled_dot_product_attention",
@@ -151,7 +148,7 @@ def _is_causal(call: OperatorCall) -> bool:
     return any(item is True for item in (*call.args, *call.kwargs.values()))
 
 
-def _attention_product(query: TensorLayout, keys: TensorLayout, *, is_causal: bool) -> MatmulShape:
+def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: bool) -> MatmulShape:
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
     n_seen = keys.sizes[-2]
     if is_causal:
@@ -162,23 +159,23 @@ def _attention_product(query: TensorLayout, keys: TensorLayout, *, is_causal: bo
 
 def _attention_backward(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[1], call.reads[2]
-    forward = _attention_product(query, keys, is_causal=_is_causal(call))
+    forward = _attention_matmul(query, keys, is_causal=_is_causal(call))
     # Five products instead of two.
-    product = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
+    matmul = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
     steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
     if call.arithmetic in HALVES:
         steps.append(call.step("memset", name="memset", host_ns=400))
         steps.append(call.step("relayout", scratch_bytes=3 * query.size_bytes, name="convert"))
     return call.work(
         "attention backward",
-        flops=product.flops,
-        product=product,
+        flops=matmul.flops,
+        matmul=matmul,
         before=tuple(steps),
         name="scaled_dot_product_attention_backward",
     )
 
 
-_NAMES: dict[Recipe, tuple[str, ...]] = {
+_NAMES: dict[Lowering, tuple[str, ...]] = {
     _mm: ("mm", "bmm", "baddbmm"),
     _addmm: ("addmm", "linear", "addbmm"),
     _mv: ("mv", "dot", "addmv", "vdot"),
@@ -187,4 +184,4 @@ _NAMES: dict[Recipe, tuple[str, ...]] = {
     _attention: ("_scaled_dot_product_flash_attention_for_cpu",),
     _attention_backward: ("_scaled_dot_product_flash_attention_for_cpu_backward",),
 }
-PRODUCTS = {name: recipe for recipe, names in _NAMES.items() for name in names}
+MATMUL_LOWERINGS = {name: lower for lower, names in _NAMES.items() for name in names}
