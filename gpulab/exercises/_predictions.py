@@ -106,7 +106,7 @@ class Prediction:
 
         Returns
         -------
-        Comparison
+        GuessReview
             Shown as the last line of a cell; without a guess it only says what came out.
         """
         if is_open(actual):
@@ -214,16 +214,21 @@ def _form(unit: str, choices: tuple[str, ...]) -> str:
 
 def _value(actual: object, unit: str) -> float | None:
     """Take the number, or the median of a Measurement where durations are compared."""
-    return read_number(getattr(actual, "median_s", actual) if unit in _TIMES else actual)
+    from gpulab.measurement import Measurement
+
+    if isinstance(actual, Measurement) and unit in _TIMES:
+        return actual.median_s
+    return read_number(actual)
 
 
 def _outcome(actual: object) -> str:
     """Write a Measurement with interval and source; empty for anything else."""
-    if not hasattr(actual, "median_s"):
+    from gpulab.measurement import Measurement
+
+    if not isinstance(actual, Measurement):
         return ""
-    reading: Measurement = actual  # type: ignore[assignment]  # it has a median
-    value = format_estimate(reading.median_s, *reading.interval_s)
-    return f"{value} ({place(reading.conditions.device_name, reading.source)})"
+    value = format_estimate(actual.median_s, *actual.interval_s)
+    return f"{value} ({place(actual.conditions.device_name, actual.source)})"
 
 
 def _compare_numbers(guess: float, value: float, said: str) -> GuessReview:

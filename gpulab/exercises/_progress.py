@@ -32,7 +32,13 @@ class ExerciseProgress:
 
 @dataclass(slots=True)
 class LearnerProgress:
-    """The entries of all exercises that were touched."""
+    """How far the learner has come in each exercise for which a hint was read or an answer given.
+
+    Attributes
+    ----------
+    entries
+        Exercise id to progress; exercises that were never touched are missing.
+    """
 
     entries: dict[str, ExerciseProgress] = field(default_factory=dict)
 
@@ -52,11 +58,11 @@ class LearnerProgress:
         return entry.n_hints + 1
 
     def entry(self, exercise_id: str) -> ExerciseProgress:
-        """Return the entry of an exercise, an empty one if it was not touched."""
+        """Return the progress in an exercise, an empty one if it was never touched."""
         return self.entries.get(exercise_id, ExerciseProgress())
 
 
-# One learner sits at one kernel, so the kernel's memory is the session's place.
+# A kernel serves one learner, so one object for the whole process is enough.
 SESSION = LearnerProgress()
 
 
@@ -67,7 +73,7 @@ class Progress:
     Attributes
     ----------
     rows
-        Exercise id and entry, in the order of the lessons.
+        Exercise id and progress, in the order of the lessons.
     """
 
     rows: tuple[tuple[str, ExerciseProgress], ...]

@@ -310,7 +310,10 @@ WRONG: list[tuple[str, object, str, str]] = [
         "04.steady-state",
         broken,
         "raised",
-        "Your function raised AttributeError: 'list' object has no attribute 'argmin'",
+        (
+            "Your function raised AttributeError: 'list' object has no attribute 'argmin'\n\n"
+            "Call it yourself in a cell to see the line."
+        ),
     ),
     (
         "04.steady-state",
@@ -318,7 +321,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         "raised",
         (
             "Your function raised TypeError: <lambda>() takes 0 positional arguments but 1 "
-            "was given"
+            "was given\n\n"
+            "Call it yourself in a cell to see the line."
         ),
     ),
     (

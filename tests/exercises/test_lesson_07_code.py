@@ -126,7 +126,13 @@ TOO_LONG = (
             called("2 ms"),
             "Your function returned '2 ms'; it must return a number of clock cycles.",
         ),
-        (raises, "Your function raised TypeError: 'NoneType' object is not subscriptable"),
+        (
+            raises,
+            (
+                "Your function raised TypeError: 'NoneType' object is not subscriptable\n\n"
+                "Call it yourself in a cell to see the line."
+            ),
+        ),
     ],
 )
 def test_sleeps_are_described_by_their_numbers(

@@ -1,17 +1,17 @@
-"""A learner's function is called on some cases, before anybody asks what it computes."""
+"""What a learner's function returns on some cases, or the verdict that it returns nothing."""
 
 from collections.abc import Iterable
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import Diagnosis, no_function, unanswered
+from gpulab.exercises.answers._forms import no_function, raised, unanswered
 
-__all__ = ["tried"]
+__all__ = ["run_on_cases"]
 
 
-def tried(
+def run_on_cases(
     answer: object, cases: Iterable[tuple[object, ...]], how: str
 ) -> tuple[list[object], Verdict | None]:
-    """Return what a function returns for each case, and a verdict where there is no more to say.
+    """Return the results of a function for some cases, or the verdict that there are none.
 
     Parameters
     ----------
@@ -32,8 +32,5 @@ def tried(
     try:
         found = [answer(*case) for case in cases]
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        what = f"{type(error).__name__}: {error}"
-        return [], Diagnosis(
-            "raised", f"Your function raised {what}. Call it yourself in a cell to see."
-        ).verdict()
+        return [], raised(error).verdict()
     return found, unanswered(how) if all(map(is_open, found)) else None

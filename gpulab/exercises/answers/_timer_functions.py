@@ -129,10 +129,16 @@ def near(value: float | None, expected: float) -> bool:
     return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
 
 
-def times(trial: FunctionTrial) -> str:
-    """Write how the reading relates to the work, for a message."""
-    ratio = trial.ratio or 0.0
-    return f"{ratio:.3g} times what the work takes"
+def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
+    """Make the diagnosis of readings that are wrong in a way that nobody foresaw."""
+    on_idle, on_busy = (
+        f"{trial.ratio or 0.0:.3g} times what the work takes" for trial in (idle, busy)
+    )
+    return Diagnosis(
+        "unexplained",
+        f"On an idle GPU your reading is {on_idle}; behind a backlog it is {on_busy}. "
+        "Both should be close to 1.",
+    )
 
 
 def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:

@@ -69,8 +69,11 @@ def first_blocked(durations_s: Sequence[float]) -> int | None:
 
 def _seconds(readings: object) -> list[float]:
     """Read durations from a sequence, a Measurement or a frame."""
-    values = getattr(readings, "samples_s", readings)
-    values = getattr(values, "duration_s", values)  # a frame's column
+    from gpulab.measurement import Measurement
+
+    if isinstance(readings, Measurement):
+        return list(readings.samples_s)
+    values = getattr(readings, "duration_s", readings)  # a frame's column
     return [float(value) for value in values] if isinstance(values, Iterable) else []
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, Table, TimerFunction, near, times
+from gpulab.exercises.answers import Diagnosis, Table, TimerFunction, near, unexplained
 
 if TYPE_CHECKING:
     from gpulab.exercises.answers import FunctionTrial
@@ -21,11 +21,7 @@ def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosi
         return _BACKLOG
     if near(idle.ratio, 1) and near(busy.ratio, 1):
         return None
-    return Diagnosis(
-        "unexplained",
-        f"On an idle GPU your reading is {times(idle)}; behind a backlog it is {times(busy)}. "
-        "Both should be close to 1.",
-    )
+    return unexplained(idle, busy)
 
 
 _LAUNCH_ONLY = Diagnosis(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, TimerFunction, near, times
+from gpulab.exercises.answers import Choice, Diagnosis, TimerFunction, near, unexplained
 from gpulab.exercises.lesson_03._event_floor import EventFloor, floor_readings
 
 if TYPE_CHECKING:
@@ -21,11 +21,7 @@ def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis |
         return _NOTHING_BETWEEN
     if near(idle.ratio, 1) and near(busy.ratio, 1):
         return None
-    return Diagnosis(
-        "unexplained",
-        f"On an idle GPU your reading is {times(idle)}; behind a backlog it is {times(busy)}. "
-        "Both should be close to 1.",
-    )
+    return unexplained(idle, busy)
 
 
 _HOST_CLOCK = Diagnosis(

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises._exercise import Verdict
+from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
 
 
@@ -21,23 +21,18 @@ class SteadyRule:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Run the function on every trace, and explain the first that it gets wrong."""
-        if is_open(answer):
-            return unanswered(self.how)
-        if not callable(answer):
-            return malformed(answer, self.how)
-        try:
-            found = [answer(list(trace.samples_s)) for trace in traces()]
-        except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-            message = f"Your function raised {type(error).__name__}: {error}"
-            return Diagnosis("raised", message).verdict()
-        if all(map(is_open, found)):
-            return unanswered(self.how)
-        diagnosis = _no_index(found) or _explain([int(index) for index in found])
+        cases = [(list(trace.samples_s),) for trace in traces()]
+        found, verdict = run_on_cases(answer, cases, self.how)
+        if verdict is not None:
+            return verdict
+        indices = _read_indices(found)
+        diagnosis = indices if isinstance(indices, Diagnosis) else _explain(indices)
         return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=_FOUND)
 
 
-def _no_index(found: Sequence[object]) -> Diagnosis | None:
-    """Diagnose a result that is no index, the seconds of a sample among them."""
+def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
+    """Return the index for each trace, or the diagnosis of a result that is none."""
+    indices = []
     for trace, value in zip(traces(), found, strict=True):
         number = None if isinstance(value, str) else read_number(value)
         if number is None or not number.is_integer() or not 0 <= number <= len(trace.samples_s):
@@ -47,7 +42,8 @@ def _no_index(found: Sequence[object]) -> Diagnosis | None:
                 f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}: how "
                 "many to leave out, not how long they take.",
             )
-    return None
+        indices.append(int(number))
+    return indices
 
 
 def _explain(found: Sequence[int]) -> Diagnosis | None:

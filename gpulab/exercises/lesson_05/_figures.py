@@ -28,7 +28,7 @@ def over_time(
 ) -> "Axes":
     """Draw one column of readings against time, one line a series.
 
-    Of a single series the times at which the driver named a reason are shaded. Readings are up
+    For a single series, the times at which the driver named a reason are shaded. Readings are up
     to 0.1 s old, and between two of them the value may have been anything.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Three programs whose timelines have gaps, each for another reason, or none."""
+"""Three programs to find the gaps of: one waits, one is launched late, one has none."""
 
 from collections.abc import Callable
 from functools import partial

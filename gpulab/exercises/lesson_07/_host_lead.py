@@ -11,7 +11,7 @@ import torch
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises._gpu_work import spin
-from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 from gpulab.timing import elapsed_s, new_pairs
 
 N_SAMPLES = 40
@@ -117,7 +117,7 @@ def _asked(
     try:
         value = function(work)
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
-        return Diagnosis("raised", f"Your function raised {type(error).__name__}: {error}")
+        return raised(error)
     finally:
         torch.cuda.synchronize()
     if is_open(value):

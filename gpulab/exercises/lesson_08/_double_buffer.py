@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, no_function, unanswered
+from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,8 +52,7 @@ class DoubleBuffer:
 
 def _broken(seen: "PipelineRun") -> Diagnosis | None:
     if seen.error is not None:
-        message = f"Your function raised {type(seen.error).__name__}: {seen.error}"
-        return Diagnosis("raised", f"{message}\n\nRun it yourself in a cell to see the line.")
+        return raised(seen.error)
     if (seen.n_filled, seen.n_computed) != (seen.n_steps, seen.n_steps):
         return Diagnosis(
             "steps-missing",

@@ -19,7 +19,6 @@ N_STEPS = 40
 N_ELEMENTS, N_HEAD = 1 << 20, 1 << 12
 COMPUTE_CYCLES = 500_000
 
-Fill = Callable[[torch.Tensor, int], None]
 PipelineFunction = Callable[..., object]
 
 

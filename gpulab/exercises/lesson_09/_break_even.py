@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, read_number, tried
+from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
 
 
 def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
@@ -123,7 +123,7 @@ class BreakEven:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Try the function on four cases and on one without an answer."""
-        returned, verdict = tried(answer, CASES, self.how)
+        returned, verdict = run_on_cases(answer, CASES, self.how)
         if verdict is not None:
             return verdict
         found = _explain(returned)

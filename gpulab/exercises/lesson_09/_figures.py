@@ -54,7 +54,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     Parameters
     ----------
     record
-        Of :func:`crossings_of`.
+        What :func:`crossings_of` returns.
     ax
         Axes to draw on.
     """

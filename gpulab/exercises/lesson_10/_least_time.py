@@ -6,7 +6,7 @@ from math import isclose
 from typing import NamedTuple
 
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, read_number, tried
+from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
 
 _TOLERANCE = 1e-3
 _ITEM_BYTES = 2  # half precision
@@ -129,7 +129,7 @@ class LeastTime:
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
         """Try the function on three matmuls, and recognise what it computes."""
-        found, verdict = tried(answer, CASES, self.how)
+        found, verdict = run_on_cases(answer, CASES, self.how)
         if verdict is not None:
             return verdict
         return self._judge([read_number(value) for value in found])
