@@ -1,4 +1,9 @@
-"""What samples say, as pure functions: numbers in, numbers out, no clock and no units."""
+"""Statistics of samples: the interval of the median, spread, drift, modes and the steady state.
+
+All are pure functions of numbers, with no clock and no units. scipy has only one of them, the
+binomial quantile behind the interval: seven lines here, for 140 MB to install. The tests compare
+the ranks with scipy's.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Times over size: fit a curve for each device, and find the crossover of two."""
+"""Time over problem size: a curve for the CPU and one for the GPU, and where they cross."""
 
 from gpulab.scaling._crossover import Crossover, crossover
 from gpulab.scaling._curve import Curve

@@ -1,7 +1,7 @@
-"""Whether the host let the CPU's work run: waits for a core while a time was taken.
+"""Find the CPU times that are too long because the work waited for a core of the host.
 
-Threads of one call wait for each other. Where other programs keep the cores, such a call reads
-time slices of the scheduler, milliseconds each, whatever its work takes; all its samples agree.
+Threads of one call wait for each other. Where other programs occupy the cores, such a call takes
+time slices of the scheduler, milliseconds each, however short its work is; all its samples agree.
 """
 
 from contextlib import suppress
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpulab.measurement import Finding
-from gpulab.scaling._acquire import Take
 from gpulab.scaling._curve import Curve
+from gpulab.scaling._curve_points import MeasureTask
 from gpulab.scaling._intersection import size_text
 from gpulab.sweeps import Point, Task
 from gpulab.units import format_time
@@ -25,8 +25,8 @@ _LONGEST_OF_READING = 2.0  # a reading that holds a wait is no shorter; this muc
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """What the scheduler did with one thread.
+class SchedulerCounters:
+    """How the scheduler treated one thread.
 
     Attributes
     ----------
@@ -42,9 +42,11 @@ class Turns:
     waited_s: float = 0.0
     n: int = 0
 
-    def since(self, before: "Turns") -> "Turns":
+    def since(self, before: "SchedulerCounters") -> "SchedulerCounters":
         """Return what came after an earlier reading."""
-        return Turns(self.ran_s - before.ran_s, self.waited_s - before.waited_s, self.n - before.n)
+        return SchedulerCounters(
+            self.ran_s - before.ran_s, self.waited_s - before.waited_s, self.n - before.n
+        )
 
     def wait_in(self, point: Point) -> float:
         """Return how long one wait within a point's median lasts, in seconds; 0 if none is."""
@@ -60,14 +62,14 @@ class Turns:
 
 
 class ContentionWatch:
-    """Takes points, and keeps which times of the CPU hold waits for a core.
+    """Measures points, and notes which times of the CPU contain waits for a core.
 
     The scheduler's own counters tell it: no clock is read, real or virtual, and nothing happens
     within a timed interval.
     """
 
-    def __init__(self, take: Take) -> None:
-        self._take = take
+    def __init__(self, measure: MeasureTask) -> None:
+        self._measure = measure
         self._waits: list[tuple[int, float]] = []
 
     @property
@@ -76,31 +78,33 @@ class ContentionWatch:
         return tuple(self._waits)
 
     def __call__(self, task: Task) -> Point:
-        """Take the point of a task."""
+        """Return the point of a task."""
         if task.on == "gpu":
-            return self._take(task)
+            return self._measure(task)
         before = _read()
-        point = self._take(task)
-        changes = (now.since(before.get(name, Turns())) for name, now in _read().items())
+        point = self._measure(task)
+        changes = (
+            now.since(before.get(name, SchedulerCounters())) for name, now in _read().items()
+        )
         wait_s = max((change.wait_in(point) for change in changes), default=0.0)
         if wait_s:
             self._waits.append((task.size, wait_s))
         return point
 
 
-def _read() -> dict[str, Turns]:
+def _read() -> dict[str, SchedulerCounters]:
     """Return the counters of every thread of this process, by its name in the system."""
     found = {}
     for path in _THREADS.glob("*/schedstat"):
         # A thread may end meanwhile, and a system may count in another way.
         with suppress(OSError, ValueError):
             ran_ns, waited_ns, n = map(int, path.read_text("ascii").split())
-            found[path.parent.name] = Turns(ran_ns * _NS, waited_ns * _NS, n)
+            found[path.parent.name] = SchedulerCounters(ran_ns * _NS, waited_ns * _NS, n)
     return found
 
 
-def doubts(curve: Curve) -> tuple[Finding, ...]:
-    """Return the doubt that waits for a core raise about a curve; none without such waits."""
+def contention_findings(curve: Curve) -> tuple[Finding, ...]:
+    """Return the finding that some times of a curve contain waits for a core, if any do."""
     if not curve.waits:
         return ()
     sizes = ", ".join(size_text(size) for size, _ in curve.waits)

@@ -1,4 +1,4 @@
-"""From which size on the GPU is worth it: two curves, a line through each, the crossing."""
+"""The smallest size for which the GPU is faster than the CPU, from a curve for each of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,15 @@ import numpy as np
 from gpulab.errors import InvalidOptionError
 from gpulab.measurement import Finding
 from gpulab.provenance import place
-from gpulab.scaling._acquire import Request, Source, Wanted, acquire
-from gpulab.scaling._cpu_contention import ContentionWatch, doubts
+from gpulab.scaling._cpu_contention import ContentionWatch, contention_findings
 from gpulab.scaling._curve import Curve, amounts, curve_of
-from gpulab.scaling._intersection import Crossing, locate
+from gpulab.scaling._curve_points import (
+    CrossoverRequest,
+    CurveRequest,
+    PointSource,
+    collect_points,
+)
+from gpulab.scaling._intersection import Crossing, find_crossing
 from gpulab.scaling._links import find_link, link_of, over_link
 from gpulab.sweeps import Task, take
 from gpulab.workloads import workload as find_workload
@@ -75,7 +80,7 @@ class Crossover:
         sizes = _grid(self.cpu.sizes + self.gpu.sizes)
         cpu, gpu = (self.line(curve, sizes) for curve in (self.cpu, self.gpu))
         reach = np.hypot(cpu[1], gpu[1])
-        found = locate(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
+        found = find_crossing(sizes, np.log(gpu[0] / cpu[0]), np.stack([reach, reach]))
         return replace(found, of="of the lines")
 
     def line(self, curve: Curve, sizes: Sequence[int]) -> tuple[Any, Any]:
@@ -107,7 +112,7 @@ class Crossover:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What to doubt about the times that were measured for it; often nothing."""
-        return doubts(self.cpu)
+        return contention_findings(self.cpu)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row for each size of each curve.
@@ -176,7 +181,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     *,
     dtype: str = "float32",
     transfers: str = "none",
-    source: Source = None,
+    source: PointSource = None,
     gpu: str | None = None,
     n_threads: int | None = None,
     link: str | None = None,
@@ -186,11 +191,11 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     max_time_s: float = 0.3,
     progress: bool = True,
 ) -> Crossover:
-    """Find the size from which on the GPU is faster than the CPU.
+    """Find the smallest size for which the GPU is faster than the CPU.
 
-    Compared is what one waits for: on the GPU by default a call from an idle device to an idle
-    device, launch and wake-up included. A program that keeps the queue full waits less for each
-    call, and its crossing lies lower.
+    It compares how long a program waits for one call: on the GPU by default from an idle device
+    to an idle device, launch and wake-up included. A program that keeps the queue full waits less
+    for each call, and its curves cross at a smaller size.
 
     Parameters
     ----------
@@ -247,24 +252,24 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     over = None if link is None else find_link(link)
     asked = None if sizes is None else _ascending(sizes)
     bare = Task(workload, 1, dtype, cache=cache, method=method)  # at any size
-    moved = Request(replace(bare, transfers=transfers), asked)
+    transferring = CurveRequest(replace(bare, transfers=transfers), asked)
     watch = ContentionWatch(partial(take, precision=precision, max_time_s=max_time_s))
-    taken = acquire(
-        Wanted(
-            cpu=Request(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
-            bare=Request(bare, asked),
-            moved=None if transfers == "none" or over else moved,
+    points = collect_points(
+        CrossoverRequest(
+            cpu=CurveRequest(Task(workload, 1, dtype, on="cpu", n_threads=n_threads), asked),
+            bare=CurveRequest(bare, asked),
+            transferring=None if transfers == "none" or over else transferring,
         ),
         source,
         gpu,
         watch,
         progress=progress,
     )
-    cpu, without = replace(curve_of(taken.cpu), waits=watch.waits), curve_of(taken.bare)
+    cpu, without = replace(curve_of(points.cpu), waits=watch.waits), curve_of(points.bare)
     if transfers == "none":
         return Crossover(workload, dtype, transfers, cpu, without, without)
-    if taken.moved:
-        curve = curve_of(taken.moved)
+    if points.transferring:
+        curve = curve_of(points.transferring)
     else:
         over = over or link_of(without.device_name)
         curve = over_link(without, workload, dtype, transfers, over)
@@ -281,7 +286,7 @@ def _measured_crossing(cpu: Curve, gpu: Curve) -> Crossing:
     cpu_log, cpu_reach = cpu.at(sizes)
     gpu_log, gpu_reach = gpu.at(sizes)
     # The errors of the two sides are independent; down is where the GPU is quick and the CPU slow.
-    return locate(sizes, gpu_log - cpu_log, np.hypot(gpu_reach, cpu_reach[::-1]))
+    return find_crossing(sizes, gpu_log - cpu_log, np.hypot(gpu_reach, cpu_reach[::-1]))
 
 
 def _ascending(sizes: Sequence[int]) -> tuple[int, ...]:

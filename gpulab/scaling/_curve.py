@@ -1,4 +1,4 @@
-"""One curve of a crossover: the times of one side over sizes, with the line through them."""
+"""The times of one workload on one device over sizes, with the line fitted through them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Where two curves cross: the size, its interval, or the reason why there is none."""
+"""Where two curves cross: the size with its interval, or the reason why there is no such size."""
 
 import math
 from collections.abc import Sequence
@@ -84,8 +84,8 @@ def size_text(size: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 ** (_DIGITS - 1) else f"{rounded:g}"
 
 
-def locate(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> Crossing:
-    """Find where the GPU gets ahead.
+def find_crossing(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> Crossing:
+    """Return where the GPU gets ahead of the CPU.
 
     Sizes at which the intervals overlap decide nothing: noise there may cross as it likes.
 
@@ -126,10 +126,10 @@ def locate(sizes: Sequence[int] | Array, ratio: Array, reach: Array) -> Crossing
 
 
 def _decided(ahead: Array, ratio: Array) -> list[tuple[int, int]]:
-    """Return who is ahead at which index, where that is decided.
+    """Return which side is ahead, and at which index, for the sizes where that is decided.
 
-    Of the ends it is asked in any case: if the estimate has gone over to the other side there,
-    they cross, and only how far out is open.
+    Both end points always count: if the estimate has changed sides there, the curves cross, and
+    only how far out is open.
     """
     found = [(int(sign), index) for index, sign in enumerate(ahead) if sign]
     ends = [(_side(ratio[index]), index) for index in (0, len(ratio) - 1)]

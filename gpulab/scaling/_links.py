@@ -1,4 +1,7 @@
-"""What the copies between host and GPU would take over another link: computed, not measured."""
+"""How long the copies between host and GPU would take over another link, such as PCIe 5.
+
+These times are computed, not measured.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,9 +1,14 @@
-"""The machine that a sweep runs on: its provenance, its CPU's name and its free memory."""
+"""The machine that a sweep runs on: its provenance, its CPU's name and its free memory.
+
+psutil knows the free memory of every system, but neither the limit of a container nor the CPU's
+name. py-cpuinfo knows the name; it starts processes and takes more than a second to find it.
+"""
 
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]  # psutil ships no types
 import torch
 
 from gpulab import clocks, device
@@ -11,7 +16,7 @@ from gpulab._version import __version__
 from gpulab.device import outside
 
 _LIMITS = ("max", "current")
-_CPU, _MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+_CPU = Path("/proc/cpuinfo")
 _GROUP = Path("/sys/fs/cgroup")
 
 
@@ -60,30 +65,19 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def free_host_bytes() -> int | None:
-    """Return the memory that the host can still give, or None where the system does not say.
-
-    A limit of the control group is minded, as containers have one.
-    """
-    found = [_available_bytes(), _group_bytes()]
-    known = [n_bytes for n_bytes in found if n_bytes is not None]
-    return min(known, default=None)
-
-
-def _available_bytes() -> int | None:
-    try:
-        lines = _MEMORY.read_text("ascii").splitlines()
-        (line,) = (line for line in lines if line.startswith("MemAvailable"))
-        return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        return None
+def free_host_bytes() -> int:
+    """Return the memory that the host can still give; the limit of a container counts."""
+    available = int(psutil.virtual_memory().available)
+    in_group = _group_bytes()
+    return available if in_group is None else min(available, in_group)
 
 
 def _group_bytes() -> int | None:
+    """Return what the control group leaves of its limit; None without a limit."""
     try:
         limit, used = (int((_GROUP / f"memory.{kind}").read_text("ascii")) for kind in _LIMITS)
         rows = (line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
-        # Pages of files count as used, and are given back when somebody asks.
+        # Cached pages of files count as used, but the system drops them when it needs memory.
         return limit - used + int(dict(rows)["inactive_file"])
     except (OSError, ValueError, KeyError):  # no limit: the file is missing, or says "max"
         return None

@@ -181,8 +181,8 @@ def least_bytes(work: Workload, task: Task) -> int:
     )
 
 
-def _require(needed: int, free: int | None, where: str) -> None:
-    if free is not None and needed > free:
+def _require(needed: int, free: int, where: str) -> None:
+    if needed > free:
         raise DoesNotFitError(
             f"does not fit: needs at least {format_bytes(needed)}, and {where} has "
             f"{format_bytes(free)} free"

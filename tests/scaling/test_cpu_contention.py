@@ -11,7 +11,7 @@ import pytest
 
 from gpulab import virtual_gpu
 from gpulab.scaling import Curve, _cpu_contention, crossover
-from gpulab.scaling._cpu_contention import ContentionWatch, doubts
+from gpulab.scaling._cpu_contention import ContentionWatch, contention_findings
 from gpulab.scaling._curve import curve_of
 from gpulab.sweeps import Point, Task
 
@@ -146,7 +146,7 @@ def curve(waits: tuple[tuple[int, float], ...], **options: int) -> Curve:
 
 def test_the_doubt_says_what_happened_and_what_to_do() -> None:
     """How many readings, which, how long a wait was, and the next thing to try."""
-    (found,) = doubts(curve(((32, 8.1e-3), (128, 4e-3))))
+    (found,) = contention_findings(curve(((32, 8.1e-3), (128, 4e-3))))
     assert found.code == "waited-for-a-core"
     assert str(found) == (
         "the host was short of cores: 2 of 3 CPU readings waited for one (n = 32, 2^7; up to "
@@ -157,13 +157,13 @@ def test_the_doubt_says_what_happened_and_what_to_do() -> None:
 
 def test_one_thread_is_not_asked_to_be_fewer() -> None:
     """There the other programs alone are left."""
-    (found,) = doubts(curve(((32, 8.1e-3),), n_threads=1))
+    (found,) = contention_findings(curve(((32, 8.1e-3),), n_threads=1))
     assert found.advice == "close other programs, then run again"
 
 
 def test_a_curve_without_waits_raises_no_doubt() -> None:
     """On a quiet host nothing is added."""
-    assert doubts(curve(())) == ()
+    assert contention_findings(curve(())) == ()
 
 
 @pytest.fixture

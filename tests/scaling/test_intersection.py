@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpulab.scaling import Crossing
-from gpulab.scaling._intersection import locate, size_text
+from gpulab.scaling._intersection import find_crossing, size_text
 
 SIZES = (64, 128, 256, 512)
 
@@ -14,7 +14,7 @@ SIZES = (64, 128, 256, 512)
 def found(*ratio: float, reach: float = 0.1) -> Crossing:
     """Locate the crossing of logarithms of the ratio GPU over CPU, with even intervals."""
     values = np.array(ratio)
-    return locate(SIZES[: len(ratio)], values, np.full((2, len(ratio)), reach))
+    return find_crossing(SIZES[: len(ratio)], values, np.full((2, len(ratio)), reach))
 
 
 def test_the_crossing_is_interpolated() -> None:
@@ -30,7 +30,7 @@ def test_the_crossing_is_interpolated() -> None:
 def test_the_interval_takes_the_reach_of_each_side() -> None:
     """Down it is the lower reach that counts, up the upper one."""
     reach = np.array([[0.0, 0.0], [0.5, 0.5]])
-    crossing = locate((64, 128), np.array([1.0, -1.0]), reach)
+    crossing = find_crossing((64, 128), np.array([1.0, -1.0]), reach)
     assert crossing.low == pytest.approx(crossing.size)
     assert crossing.high == pytest.approx(64 * 2**0.75)
 

@@ -8,7 +8,15 @@ import pytest
 from gpulab import device, recordings, virtual_gpu
 from gpulab.errors import InvalidOptionError
 from gpulab.recordings import Recording
-from gpulab.scaling._acquire import Request, Wanted, acquire, choose, lent, measured, need
+from gpulab.scaling._curve_points import (
+    CrossoverRequest,
+    CurveRequest,
+    collect_points,
+    gpu_entered,
+    measure_curve,
+    require_points,
+    select_points,
+)
 from gpulab.sweeps import Point, Task
 
 CPU = Task("matmul", 1, on="cpu")
@@ -34,24 +42,24 @@ def test_only_points_of_the_same_kind_are_chosen() -> None:
             {"transfers": "both"},
         )
     ]
-    assert choose([point(CPU, 64), *others, right], Request(GPU, None)) == (right,)
+    assert select_points([point(CPU, 64), *others, right], CurveRequest(GPU, None)) == (right,)
 
 
 def test_only_sizes_that_were_asked_for_are_chosen() -> None:
     """None asks for all."""
     both = (point(GPU, 64), point(GPU, 128))
-    assert choose(both, Request(GPU, None)) == both
-    assert choose(both, Request(GPU, (128,))) == both[1:]
+    assert select_points(both, CurveRequest(GPU, None)) == both
+    assert select_points(both, CurveRequest(GPU, (128,))) == both[1:]
 
 
 def test_threads_are_chosen_as_set_or_else_the_most() -> None:
     """A number that was asked for is kept to."""
     one, four = (point(replace(CPU, n_threads=n), 64) for n in (1, 4))
     as_set = point(CPU, 64)
-    assert choose([one, four], Request(CPU, None)) == (four,)
-    assert choose([one, as_set, four], Request(CPU, None)) == (as_set,)
-    assert choose([one, four], Request(replace(CPU, n_threads=1), None)) == (one,)
-    assert choose([one, four], Request(replace(CPU, n_threads=2), None)) == ()
+    assert select_points([one, four], CurveRequest(CPU, None)) == (four,)
+    assert select_points([one, as_set, four], CurveRequest(CPU, None)) == (as_set,)
+    assert select_points([one, four], CurveRequest(replace(CPU, n_threads=1), None)) == (one,)
+    assert select_points([one, four], CurveRequest(replace(CPU, n_threads=2), None)) == ()
 
 
 def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
@@ -62,7 +70,7 @@ def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
         point(replace(CPU, n_threads=4), 64),
     ]
     with pytest.raises(InvalidOptionError) as error:
-        need(there, Request(GPU, (64, 128)))
+        require_points(there, CurveRequest(GPU, (64, 128)))
     assert str(error.value) == (
         "the source has no times of matmul at n = 64, 128 for float32 on the GPU, synchronized, "
         "hot; of this workload it has there: float16 on the GPU, synchronized, hot, transfers "
@@ -70,14 +78,14 @@ def test_what_a_source_lacks_is_told_with_what_it_has() -> None:
         "to measure"
     )
     with pytest.raises(InvalidOptionError) as error:
-        need(there, Request(replace(CPU, n_threads=8), None))
+        require_points(there, CurveRequest(replace(CPU, n_threads=8), None))
     assert str(error.value) == (
         "the source has no times of matmul for float32 on the CPU, 8 threads; of this workload "
         "it has there: float32 on the CPU, 4 threads. Ask for one of these, or leave source out "
         "to measure"
     )
     with pytest.raises(InvalidOptionError, match=r"it has there: nothing\. Ask"):
-        need([], Request(CPU, None))
+        require_points([], CurveRequest(CPU, None))
 
 
 def test_a_cpu_is_spared_the_sizes_behind_the_first_slow_one() -> None:
@@ -86,33 +94,33 @@ def test_a_cpu_is_spared_the_sizes_behind_the_first_slow_one() -> None:
     def take(task: Task) -> Point:
         return point(task, task.size, 0.3 if task.size >= 512 else 1e-3)
 
-    found = list(measured(Request(CPU, None), take, progress=False))
+    found = list(measure_curve(CurveRequest(CPU, None), take, progress=False))
     assert [each.ok for each in found] == [True] * 4 + [False] * 4
     assert found[4].error == "left out: the size before took 0.3 s a call"
-    asked = list(measured(Request(CPU, (512, 1024)), take, progress=False))
+    asked = list(measure_curve(CurveRequest(CPU, (512, 1024)), take, progress=False))
     assert all(each.ok for each in asked)
-    assert all(each.ok for each in measured(Request(GPU, None), take, progress=False))
+    assert all(each.ok for each in measure_curve(CurveRequest(GPU, None), take, progress=False))
 
 
 def test_a_recording_is_loaded_by_its_file(tmp_path: Path) -> None:
     """Both sides come from it, and nothing is measured."""
     made = Recording("mine", {"gpu": "A GPU", "cpu": "A CPU"}, (point(CPU, 64), point(GPU, 64)))
     path = recordings.save(made, tmp_path / "mine.jsonl.gz")
-    wanted = Wanted(Request(CPU, None), Request(GPU, None), None)
+    wanted = CrossoverRequest(CurveRequest(CPU, None), CurveRequest(GPU, None), None)
 
     def never(task: Task) -> Point:
         raise AssertionError(task)
 
-    taken = acquire(wanted, path, None, never, progress=False)
+    taken = collect_points(wanted, path, None, never, progress=False)
     assert [each.task.size for each in (*taken.cpu, *taken.bare)] == [64, 64]
     assert taken.cpu[0].source == "recorded"
 
 
-def test_another_gpu_is_lent_for_the_block_alone() -> None:
+def test_another_gpu_is_entered_for_the_block_alone() -> None:
     """The one that was entered is back afterwards."""
     with virtual_gpu("H200") as mine:
-        with lent("T4"):
+        with gpu_entered("T4"):
             assert device.current().name == "Tesla T4"
         assert device.current().virtual is mine
-        with lent(None):
+        with gpu_entered(None):
             assert device.current().virtual is mine

@@ -1,4 +1,4 @@
-"""Where the points of a crossover come from: given ones are chosen from, others are measured."""
+"""The points of the curves: select them from a recording or a sweep, or measure them now."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from gpulab.sweeps import Point, Task
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import workload
 
-# A CPU needs minutes for what a GPU does in milliseconds: sizes beyond the first slow one are
-# left out where nobody asked for them.
+# A CPU needs minutes for what a GPU does in milliseconds: unless sizes are asked for, those above
+# the first slow one are left out.
 _SLOW_S = 0.25
 
 
@@ -23,89 +23,102 @@ class HasPoints(Protocol):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """What was found."""
+        """Points of any workload."""
         ...
 
 
-Source = HasPoints | list[Point] | tuple[Point, ...] | str | Path | None
-Take = Callable[[Task], Point]
+PointSource = HasPoints | list[Point] | tuple[Point, ...] | str | Path | None
+MeasureTask = Callable[[Task], Point]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What one curve is to hold: a task at any size, and the sizes that were asked for."""
+class CurveRequest:
+    """The points that one curve needs: a task, at some sizes or at every size that there is."""
 
     task: Task
     sizes: tuple[int, ...] | None
 
     def fits(self, point: Point) -> bool:
-        """Tell whether a point is one of the curve's, whatever its threads are."""
+        """Tell whether a point belongs to the curve, whatever its number of threads."""
         asked_for = self.sizes is None or point.task.size in self.sizes
-        return asked_for and _way(point.task) == _way(self.task)
+        return asked_for and _without_size(point.task) == _without_size(self.task)
 
 
-def _way(task: Task) -> tuple[str, ...]:
+def _without_size(task: Task) -> tuple[str, ...]:
     return (task.workload, task.on, task.dtype, task.method, task.cache, task.transfers)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The curves of a crossover; ``moved`` is the GPU with transfers, None: not to be timed."""
+class CrossoverRequest:
+    """The curves of a crossover.
 
-    cpu: Request
-    bare: Request
-    moved: Request | None
+    Attributes
+    ----------
+    cpu, bare
+        The CPU's curve, and the GPU's without transfers.
+    transferring
+        The GPU's with transfers; None if it is not to be measured.
+    """
+
+    cpu: CurveRequest
+    bare: CurveRequest
+    transferring: CurveRequest | None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The points of the curves; no ``moved`` ones where they are to be computed."""
+class CrossoverPoints:
+    """The points of the curves; none with transfers where those are to be computed."""
 
     cpu: tuple[Point, ...]
     bare: tuple[Point, ...]
-    moved: tuple[Point, ...] = ()
+    transferring: tuple[Point, ...] = ()
 
 
-def acquire(
-    wanted: Wanted, source: Source, gpu: str | None, take: Take, *, progress: bool
-) -> Taken:
-    """Take the points from a source, or measure them, or both.
+def collect_points(
+    curves: CrossoverRequest,
+    source: PointSource,
+    gpu: str | None,
+    measure: MeasureTask,
+    *,
+    progress: bool,
+) -> CrossoverPoints:
+    """Return the points of each curve, from a source or measured now.
 
     Parameters
     ----------
-    wanted
-        The curves.
+    curves
+        The curves that need points.
     source
         Points that there are already; None: everything is measured.
     gpu
         The virtual GPU that computes the GPU's times if the source has none of such a GPU.
-    take
+    measure
         Measures one point.
     progress
         Whether to show a bar.
     """
     points = _given(source)
     if points is None:
-        cpu = tuple(measured(wanted.cpu, take, progress=progress))
+        cpu = tuple(measure_curve(curves.cpu, measure, progress=progress))
     else:
-        cpu = need(points, wanted.cpu)
+        cpu = require_points(points, curves.cpu)
         points = points if gpu is None else _of_gpu(points, gpu)
-    # Times of the GPU that the source has are real ones, or at least of the same machine.
+    # The source's times of the GPU are measured ones, or at least of the same machine.
     if points:
-        moved = choose(points, wanted.moved) if wanted.moved else ()
-        return Taken(cpu, need(points, wanted.bare), moved)
-    # Elsewhere there is nothing to compare a computed time with.
-    asked = wanted.bare.sizes or (None if source is None else _sizes(cpu))
-    with lent(gpu):
+        transferring = select_points(points, curves.transferring) if curves.transferring else ()
+        return CrossoverPoints(cpu, require_points(points, curves.bare), transferring)
+    # At other sizes than the CPU's there is nothing to compare a computed time with.
+    asked = curves.bare.sizes or (None if source is None else _sizes(cpu))
+    with gpu_entered(gpu):
         both = [
-            tuple(measured(replace(request, sizes=asked), take, progress=progress))
-            for request in (wanted.bare, wanted.moved)
+            tuple(measure_curve(replace(request, sizes=asked), measure, progress=progress))
+            for request in (curves.bare, curves.transferring)
             if request is not None
         ]
-    return Taken(cpu, *both)
+    return CrossoverPoints(cpu, *both)
 
 
-def _given(source: Source) -> tuple[Point, ...] | None:
+def _given(source: PointSource) -> tuple[Point, ...] | None:
     if source is None:
         return None
     if isinstance(source, str | Path):
@@ -126,11 +139,11 @@ def _of_gpu(points: Iterable[Point], gpu: str) -> tuple[Point, ...]:
     return tuple(point for point in points if point.device_name == driver_name)
 
 
-def choose(points: Iterable[Point], request: Request) -> tuple[Point, ...]:
-    """Return the points of one curve, none if there are none.
+def select_points(points: Iterable[Point], request: CurveRequest) -> tuple[Point, ...]:
+    """Return the points of one curve; an empty tuple if there are none.
 
-    Without a number of threads in the request those points are taken for which torch was left
-    as it is set, or else those of the most threads.
+    If the request names no number of threads, it gets the points for which torch was left as it
+    is set, or else those with the most threads.
     """
     fitting = [point for point in points if request.fits(point)]
     if request.task.on == "gpu" or not fitting:
@@ -142,8 +155,8 @@ def choose(points: Iterable[Point], request: Request) -> tuple[Point, ...]:
     return tuple(point for point in fitting if point.task.n_threads == wanted)
 
 
-def need(points: Iterable[Point], request: Request) -> tuple[Point, ...]:
-    """Return the points of one curve.
+def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Point, ...]:
+    """Return the points of one curve, at least one.
 
     Raises
     ------
@@ -151,9 +164,9 @@ def need(points: Iterable[Point], request: Request) -> tuple[Point, ...]:
         If there are none; the message says what there is instead.
     """
     points = tuple(points)
-    found = choose(points, request)
-    if found:
-        return found
+    selected = select_points(points, request)
+    if selected:
+        return selected
     wanted = request.task
     alike = (
         p.task for p in points if (p.task.workload, p.task.on) == (wanted.workload, wanted.on)
@@ -175,11 +188,13 @@ def _kind(task: Task) -> str:
     return f"{task.dtype} on the GPU, {task.method}, {task.cache}{moved}"
 
 
-def measured(request: Request, take: Take, *, progress: bool) -> Iterator[Point]:
-    """Measure a curve here, size by size.
+def measure_curve(
+    request: CurveRequest, measure: MeasureTask, *, progress: bool
+) -> Iterator[Point]:
+    """Yield the points of a curve, measured now, size by size.
 
-    Where no sizes were asked for, the catalogue's are taken; on the CPU up to the first one that
-    takes long, and the others are points that say so.
+    If no sizes were asked for, the catalogue's are measured; on the CPU up to the first one that
+    takes long, and the points of the others say so.
     """
     slow_s = 0.0
     sizes = request.sizes or workload(request.task.workload).sizes
@@ -189,15 +204,15 @@ def measured(request: Request, take: Take, *, progress: bool) -> Iterator[Point]
         if slow_s:
             yield Point(task, error=f"left out: the size before took {slow_s:.2g} s a call")
             continue
-        point = take(task)
+        point = measure(task)
         if request.sizes is None and task.on == "cpu" and point.median_s > _SLOW_S:
             slow_s = point.median_s
         yield point
 
 
 @contextmanager
-def lent(gpu: str | None) -> Iterator[None]:
-    """Put the GPU in use behind ``torch.cuda``, or the virtual one of a name in its place.
+def gpu_entered(gpu: str | None) -> Iterator[None]:
+    """Enter the virtual GPU of this name for the block, or the GPU in use if it is None.
 
     Raises
     ------
@@ -210,6 +225,6 @@ def lent(gpu: str | None) -> Iterator[None]:
 
 @contextmanager
 def _virtual(gpu: str) -> Iterator[None]:
-    made = virtual_gpu(gpu)  # may refuse the name, and then nothing was left
-    with device.outside(), made:
+    virtual = virtual_gpu(gpu)  # may refuse the name, and then nothing was left
+    with device.outside(), virtual:
         yield
