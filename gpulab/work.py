@@ -7,10 +7,6 @@ from contextlib import contextmanager
 Work = Callable[[], object]
 
 
-def nothing() -> None:
-    """Do what is to be done ahead of a sample when there is nothing to be done."""
-
-
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Keep Python's garbage collector out of the block, and leave it as it was."""

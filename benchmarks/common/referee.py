@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gpulab.timing import Saturated, flusher
+from gpulab.timing import SaturatedSampler, flusher
 from gpulab.timing._profiler import read_calls
 from gpulab.timing.calibration._work_floor import SESSION_S
 
@@ -98,7 +98,7 @@ class Referee:
             raise RuntimeError(f"none of {len(calls)} calls left all of its records")
         stretch_s = 0.0
         if whole[0].n_records > 1:
-            alone_s = Saturated(self.work, before=before)(n_samples)
+            alone_s = SaturatedSampler(self.work, before=before)(n_samples)
             watched_s = [reading_s for _, reading_s in calls]
             stretch_s = statistics.median(watched_s) - statistics.median(alone_s) - SESSION_S
         return Reading(

@@ -22,7 +22,7 @@ from gpulab.measurement import Measurement
 from gpulab.sweeps import _host
 from gpulab.sweeps._tasks import WALL, Point, Task
 from gpulab.sweeps._transfers import host_bytes, with_copies
-from gpulab.timing import Facts, examine, find_method, measure
+from gpulab.timing import examine_samples, find_method, measure
 from gpulab.units import format_bytes
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Whole, Workload, workload
@@ -149,16 +149,15 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
     # so the result is counted too.
     needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
     _require(needed, _host.free_host_bytes(), "the host")
-    with timing.threads(task.n_threads):
+    with timing.cpu_threads(task.n_threads):
         inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
-        found = timing.walls(
+        found = timing.take_cpu_samples(
             work.problem(task.size).work(inputs),
             precision=effort.precision,
             max_time_s=effort.max_time_s,
         )
     source, device_name = _device_of(task)
     low_s, high_s = stats.median_interval(found.samples_s)
-    facts = Facts(found.samples_s, WALL, inner_loops=found.inner_loops, clock="host")
     return Point(
         task,
         median_s=median(found.samples_s),
@@ -167,7 +166,7 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
         n_samples=len(found.samples_s),
         source=source,
         device_name=device_name,
-        findings=tuple(finding.code for finding in examine(facts)),
+        findings=tuple(finding.code for finding in examine_samples(found.samples_s)),
         taken_at=_host.utc_now(),
     )
 

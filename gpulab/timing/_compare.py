@@ -1,25 +1,22 @@
 """Two pieces of work, measured in turns, so that clocks that drift move both alike."""
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, Never
 
-from gpulab import clocks, device, stats
+from gpulab import device, stats
 from gpulab.errors import InvalidOptionError
 from gpulab.measurement import Measurement
 from gpulab.serialization import Saved
-from gpulab.timing._assemble import RunObservations
-from gpulab.timing._isolation import left_as_found, watched
-from gpulab.timing._measure import count_allocations, floor_for, later_floor, method_for
-from gpulab.timing._methods import Method, Sampler
-from gpulab.timing._options import MeasurementOptions, make_options, refuse_unknown
-from gpulab.timing._sampling import Run
-from gpulab.timing._warmup import WarmUp, warm_up
-from gpulab.timing.calibration import Floor
+from gpulab.timing._isolation import left_as_found
+from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
+from gpulab.timing._run import MeasurementRun
+from gpulab.timing._sampling import take_in_turns
+from gpulab.timing._stopping import StoppingRule
 from gpulab.work import Work
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ __all__ = ["Comparison", "compare"]
 
 
 _N_TURN = 5  # samples of one before it is the other's turn
-_N_FIRST = 20  # pairs before any precision is claimed
+_N_LEAST = 20  # pairs before any precision is claimed
 _CONFIDENCE = 0.95
 
 
@@ -97,8 +94,7 @@ class Comparison(Saved):
         return f"{second} takes {'longer' if low > 1 else 'less'}: {second} / {first} = {found}"
 
     def _ratios(self) -> list[float]:
-        pairs = zip(self.first.samples_s, self.second.samples_s, strict=True)
-        return [b / a for a, b in pairs if a] or [math.nan]
+        return _ratios(self.first.samples_s, self.second.samples_s) or [math.nan]
 
 
 def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
@@ -106,15 +102,15 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     second: Callable[[], object],
     *,
     labels: tuple[str, str] = ("first", "second"),
-    method: str = "calibrated",
-    cache: str | None = None,
-    flush: str = "read",
-    floor: str = "work",
-    setup: Work | None = None,
-    n_samples: int | None = None,
-    n_warmup: int | None = None,
-    inner_loops: int = 1,
-    precision: float = 0.01,
+    method: str = DEFAULTS.method,
+    cache: str | None = DEFAULTS.cache,
+    flush: str = DEFAULTS.flush,
+    floor: str = DEFAULTS.floor,
+    setup: Work | None = DEFAULTS.setup,
+    n_samples: int | None = DEFAULTS.n_samples,
+    n_warmup: int | None = DEFAULTS.n_warmup,
+    inner_loops: int = DEFAULTS.inner_loops,
+    precision: float = DEFAULTS.precision,
     max_time_s: float = 2.0,
     **unknown: Never,
 ) -> Comparison:
@@ -159,113 +155,55 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     no difference seen: second / first = 1.000 [1.000, 1.000]
     """
     refuse_unknown(compare, unknown)
-    plans = [
-        make_options(
-            work,
-            method=method,
-            cache=cache,
-            flush=flush,
-            floor=floor,
-            setup=setup,
-            inputs=None,
-            n_samples=n_samples,
-            n_warmup=n_warmup,
-            inner_loops=inner_loops,
-            precision=precision,
-            max_time_s=max_time_s,
-        )
-        for work in (first, second)
-    ]
+    options = MeasurementOptions(
+        method=method,
+        cache=cache,
+        flush=flush,
+        floor=floor,
+        setup=setup,
+        n_samples=n_samples,
+        n_warmup=n_warmup,
+        inner_loops=inner_loops,
+        precision=precision,
+        max_time_s=max_time_s,
+    )
+    works = [as_work(work) for work in (first, second)]
     with device.active():
         with left_as_found():
-            sides = [_Side.warm(plan) for plan in plans]
-            _take_turns(sides)
-            for side in sides:
-                side.floor = later_floor(side.plan, side.floor, side.run, side.before)
-        records = [
-            side.outcome().measurement(label=label, least_s=None)
-            for side, label in zip(sides, labels, strict=True)
-        ]
-        return Comparison(*records)
-
-
-@dataclass(slots=True)
-class _Side:
-    """One of the two, as it is sampled."""
-
-    plan: MeasurementOptions
-    method: Method
-    warm_up: WarmUp
-    take: Sampler
-    run: Run
-    before: Work
-    floor: Floor | None
-    n_allocations: int = 0
-
-    @classmethod
-    def warm(cls, plan: MeasurementOptions) -> "_Side":
-        before = plan.before()  # as in measuring: what needs memory comes first
-        seen = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
-        method = method_for(plan, seen)
-        take = plan.sampler(method, before)
-        found = floor_for(plan, method, before)
-        return cls(plan, method, seen, take, Run(), before, found)
-
-    def turn(self, n_samples: int) -> None:
-        n_allocations = count_allocations()
-        with watched(f"while samples from {len(self.run.samples_s) + 1} on were taken"):
-            samples_s = self.take(n_samples)
-        self.run.add(samples_s, clocks.try_read(parts=clocks.QUICK))
-        self.n_allocations += count_allocations() - n_allocations
-
-    def outcome(self) -> RunObservations:
-        return RunObservations(
-            plan=self.plan,
-            method=self.method,
-            warm=self.warm_up,
-            run=self.run,
-            before=self.run.readings[0],
-            after=self.run.readings[-1],
-            n_starved=getattr(self.take, "n_starved", 0),
-            n_dropped=getattr(self.take, "n_dropped", 0),
-            n_allocations=self.n_allocations,
-            floor=self.floor,
+            runs = [MeasurementRun.prepare(work, options) for work in works]
+            _sample(runs, options)
+        return Comparison(
+            *(run.measurement(label=label) for run, label in zip(runs, labels, strict=True))
         )
 
 
-def _take_turns(sides: list[_Side]) -> None:
-    """Sample in the order a b b a a b b a, so that a steady drift falls on both alike."""
-    plan, order = sides[0].plan, list(sides)
-    start_s, reason = time.perf_counter(), ""
-    n_whole = 0
-    try:
-        while not reason:
-            n_next = _N_TURN if plan.n_samples is None else min(_N_TURN, plan.n_samples - n_whole)
-            for side in order:
-                side.turn(n_next)
-            n_whole += n_next
-            order.reverse()
-            reason = _reason_to_stop(sides, n_whole, time.perf_counter() - start_s)
-    except KeyboardInterrupt:
-        if n_whole == 0:
-            raise
-        reason = "interrupt"
-    for side in sides:
-        side.run.keep(n_whole)  # the other may have been interrupted in its turn
-        side.run.stopped_by = reason
+def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
+    """Take the samples of both runs in turns, and what is learnt after them."""
+    n_taken, reason = take_in_turns(
+        [partial(_take_turn, run) for run in runs],
+        StoppingRule.of_options(options, n_least=_N_LEAST),
+        judged=lambda: _ratios(*(run.samples_s() for run in runs)) or [1.0],
+        n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken),
+    )
+    for run in runs:
+        run.samples.keep(n_taken)  # the other may have been interrupted in its turn
+        run.stopped_by = reason
+        run.before, run.after = run.samples.readings[0], run.samples.readings[-1]
+        run.update_floor()
 
 
-def _reason_to_stop(sides: list[_Side], n_taken: int, elapsed_s: float) -> str:
-    plan = sides[0].plan
-    if plan.n_samples is not None:
-        return "n_samples" if n_taken >= plan.n_samples else ""
-    if n_taken >= _N_FIRST:
-        first, second = (side.outcome().samples_s() for side in sides)
-        ratios = [b / a for a, b in zip(first, second, strict=True) if a]
-        low, high = stats.median_interval(ratios) if ratios else (0.0, 0.0)
-        if high - low <= 2 * plan.precision * median(ratios or [1.0]):
-            return "precision"
-    return "max_time" if elapsed_s >= plan.max_time_s else ""
+def _n_next(n_samples: int | None, n_taken: int) -> int:
+    return _N_TURN if n_samples is None else min(_N_TURN, n_samples - n_taken)
+
+
+def _take_turn(run: MeasurementRun, n_samples: int) -> None:
+    with run.counting_allocations():
+        run.take(n_samples)
+
+
+def _ratios(first_s: Sequence[float], second_s: Sequence[float]) -> list[float]:
+    """Return second over first, pair by pair, without those in which the first is zero."""
+    return [b / a for a, b in zip(first_s, second_s, strict=True) if a]
 
 
 def versus(before: Measurement, now: Measurement, name: str) -> str:

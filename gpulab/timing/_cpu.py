@@ -10,16 +10,17 @@ from statistics import median
 import torch
 
 from gpulab import stats
+from gpulab.timing._stopping import StoppingRule
 from gpulab.work import Work, collector_paused
 
 _LEAST_S = 20e-6  # a timed interval; the clock itself takes a few hundredths of a microsecond
-_N_FIRST = 10  # samples, before any precision is claimed
+_N_LEAST = 10  # samples, before any precision is claimed
 _N_WARMUP = 100
 _BATCH_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class CpuSamples:
     """Samples of the wall clock.
 
     Attributes
@@ -35,7 +36,7 @@ class Walls:
 
 
 @contextmanager
-def threads(n_threads: int | None) -> Iterator[None]:
+def cpu_threads(n_threads: int | None) -> Iterator[None]:
     """Have torch use so many threads within the block; None: as it is set."""
     before = torch.get_num_threads()
     try:
@@ -46,21 +47,22 @@ def threads(n_threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def walls(work: Work, *, precision: float, max_time_s: float) -> Walls:
-    """Take samples until their median is known within ``precision``, or time is up.
+def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuSamples:
+    """Return samples of work on the CPU, by its own clock.
 
-    The warm-up ends when its calls are steady, after 100 of them, or after ``max_time_s``; the
-    samples end after as long again. Work whose first call takes longer than that is called
-    no second time: that call is its only sample, first use included. Must run where the clock
-    is the real one.
+    They end when their median is known within ``precision``, or time is up. The warm-up ends
+    when its calls are steady, after 100 of them, or after ``max_time_s``; the samples end after
+    as long again. Work whose first call takes longer than that is called no second time: that
+    call is its only sample, first use included. Must run where the clock is the real one.
     """
     with collector_paused():
         first_s = _timed(work, 1)
         if first_s >= max_time_s:
-            return Walls((first_s,), 1)
+            return CpuSamples((first_s,), 1)
         call_s = _warmed_up(work, first_s, max_time_s)
         inner_loops = max(1, math.ceil(_LEAST_S / call_s)) if call_s > 0 else 1
-        return Walls(_samples(work, inner_loops, call_s, precision, max_time_s), inner_loops)
+        rule = StoppingRule(precision=precision, max_time_s=max_time_s, n_least=_N_LEAST)
+        return CpuSamples(_samples(work, inner_loops, call_s, rule), inner_loops)
 
 
 def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:
@@ -74,24 +76,20 @@ def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:
     return median(calls_s[len(calls_s) // 2 :])
 
 
-def _samples(
-    work: Work, inner_loops: int, call_s: float, precision: float, max_time_s: float
-) -> tuple[float, ...]:
+def _samples(work: Work, inner_loops: int, call_s: float, rule: StoppingRule) -> tuple[float, ...]:
     samples_s: list[float] = []
-    end_s = time.perf_counter() + max_time_s
-    n_batch = max(1, min(_N_FIRST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
-    while not _is_enough(samples_s, precision) and (not samples_s or time.perf_counter() < end_s):
+
+    def judged() -> list[float]:
+        return samples_s
+
+    start_s, elapsed_s = time.perf_counter(), 0.0
+    n_batch = max(1, min(_N_LEAST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
+    while not rule.reason(len(samples_s), elapsed_s, judged):
         # Batches grow with the samples, so that sorting them all again stays cheap beside them.
         n_next = max(n_batch, len(samples_s) // 4 if call_s * len(samples_s) < _BATCH_S else 1)
-        samples_s += [_timed(work, inner_loops) for _ in range(n_next)]
+        samples_s.extend(_timed(work, inner_loops) for _ in range(n_next))
+        elapsed_s = time.perf_counter() - start_s
     return tuple(samples_s)
-
-
-def _is_enough(samples_s: list[float], precision: float) -> bool:
-    if len(samples_s) < _N_FIRST:
-        return False
-    low_s, high_s = stats.median_interval(samples_s)
-    return high_s - low_s <= 2 * precision * median(samples_s)
 
 
 def _timed(work: Work, inner_loops: int) -> float:

@@ -7,16 +7,31 @@ import torch
 from gpulab import device
 from gpulab.errors import NotCapturableError
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_event
-from gpulab.work import Work, collector_paused, nothing
+from gpulab.timing._samplers import Sampler
+from gpulab.work import Work, collector_paused
 
-__all__ = ["Replayed", "graph"]
+__all__ = ["GraphSampler"]
 
 
 _N_SAMPLES = 10  # in a graph; the rest by replaying it
 
 
-class Replayed:
-    """Captures a few samples into one graph, each between two events, and replays it.
+class GraphSampler(Sampler):
+    """Times inside a CUDA graph: what the work takes when no Python launches its kernels.
+
+    Ten samples are captured into one graph, each between two events that are part of the graph,
+    with ``before`` (a flush) in front of each and outside of its events; so a graph can be
+    timed cold as well as hot. The kernels of a graph follow one another more closely than
+    launched ones, so work of many kernels reads less than by ``"saturated"``; that is no error.
+
+    The work is called when the sampler is made, and not again: samples are replays. It must not
+    wait for the GPU, copy from pageable memory or depend on values, as none of that can be
+    captured.
+
+    Attributes
+    ----------
+    pairs
+        The events of the graph, one pair for each of its samples.
 
     Raises
     ------
@@ -24,64 +39,32 @@ class Replayed:
         If the work does something that no graph can hold; nothing is left of the attempt.
     """
 
-    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> None:
-        self._inner_loops = inner_loops
-        self._pairs: list[Pair] = [
+    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
+        super().__init__(work, inner_loops=inner_loops, before=before)
+        self.pairs: list[Pair] = [
             (new_event(external=True), new_event(external=True)) for _ in range(_N_SAMPLES)
         ]
-        self._graph = _capture(lambda: self._enqueue(work, before))
+        self._graph = _capture(self._enqueue)
 
     def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call."""
+        """Return ``n_samples`` samples, in seconds per call of the work."""
         samples_s: list[float] = []
         with collector_paused():
             while len(samples_s) < n_samples:
                 self._graph.replay()
                 torch.cuda.synchronize()
-                samples_s += [elapsed_s(pair) / self._inner_loops for pair in self._pairs]
+                samples_s += [elapsed_s(pair) / self._inner_loops for pair in self.pairs]
         return samples_s[:n_samples]
 
-    def _enqueue(self, work: Work, before: Work) -> None:
+    def _enqueue(self) -> None:
         stream = torch.cuda.current_stream()
-        for start, end in self._pairs:
-            before()
+        for start, end in self.pairs:
+            if self._before is not None:
+                self._before()
             start.record(stream)
             for _ in range(self._inner_loops):
-                work()
+                self._work()
             end.record(stream)
-
-
-def graph(
-    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
-) -> list[float]:
-    """Time inside a CUDA graph: what the work takes when no Python launches its kernels.
-
-    Ten samples are captured into one graph, each between two events that are part of the graph,
-    with ``before`` (a flush) in front of each and outside of its events; so a graph can be
-    timed cold as well as hot. The kernels of a graph follow one another more closely than
-    launched ones, so work of many kernels reads less than by ``saturated``; that is no error.
-
-    Parameters
-    ----------
-    work
-        Enqueues the work; must not wait for the GPU, copy from pageable memory or depend on
-        values, as none of that can be captured.
-    n_samples, inner_loops
-        Samples, and calls of ``work`` in each; both at least 1.
-    before
-        Captured ahead of each sample and not timed.
-
-    Returns
-    -------
-    list[float]
-        ``n_samples`` samples, in seconds per call of ``work``.
-
-    Raises
-    ------
-    NotCapturableError
-        If the work cannot be captured.
-    """
-    return Replayed(work, inner_loops=inner_loops, before=before)(n_samples)
 
 
 def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:

@@ -2,6 +2,9 @@
 
 import torch
 
+# "a resolution of around 0.5 microseconds": CUDA Runtime API, cudaEventElapsedTime.
+EVENT_RESOLUTION_S = 0.5e-6
+
 Pair = tuple[torch.cuda.Event, torch.cuda.Event]
 
 

@@ -1,102 +1,24 @@
-"""What is known of a run when its samples have been taken; every doubt is drawn from it.
+"""Finding checks: what there is to doubt about a run, each a pure function of what was seen.
 
-Doubts that the samples themselves raise: too few, too short, drifting, in clusters.
-
-Doubts about how the work ran: where it was launched, on which cache, clock and memory.
-
-What the samples allow one to say: each doubt is one pure function over the facts of a run.
-
-A check takes :class:`Facts` and returns a :class:`~gpulab.measurement.Finding` or ``None``.
-It touches no device and no clock, so a new doubt is one function, one line in ``CHECKS``
-and one test that provokes it.
+A check of the samples takes them alone, and so serves whoever has samples; a check of the run
+takes :class:`~gpulab.timing._observations.RunObservations`. Both return a
+:class:`~gpulab.measurement.Finding` or None and touch no device and no clock, so a new finding is
+one function, one line in ``CHECKS`` and one test that provokes it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Callable, Sequence
 
 from gpulab import stats
 from gpulab.measurement import Finding
+from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
+from gpulab.timing._observations import RunObservations
 from gpulab.units import format_time
 
-__all__ = ["CHECKS", "EVENT_RESOLUTION_S", "Facts", "examine"]
+__all__ = ["CHECKS", "examine", "examine_samples"]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a run when its samples have been taken.
-
-    Attributes
-    ----------
-    samples_s
-        Seconds per call, in the order in which they were taken; never empty.
-    method
-        Name of the timing method.
-    inner_loops
-        Calls inside each timed interval.
-    synchronizes
-        Whether the work waits for the GPU inside its call; None if nobody looked.
-    host_s
-        Seconds that one call, with the event behind it, keeps the host; None if nobody looked.
-    clock
-        Whose clock the method reads: ``"host"``, ``"events"`` or ``"records"``.
-    asked_method
-        The method that was asked for, where another one stood in for it.
-    cache, flush
-        ``"hot"`` or ``"cold"``, and by which flush.
-    cold_s
-        Seconds of a call on a cold cache, where a hot run was compared with some cold samples.
-    side_s
-        Seconds for which the device was still busy when the work's own stream was done.
-    n_starved
-        Samples that no sleep could put the host ahead of.
-    n_dropped
-        Samples of which the driver's records are not whole.
-    n_allocations
-        Times that PyTorch asked the driver for memory while samples were taken.
-    is_zero
-        Whether the work's result was zero in every element that was looked at.
-    least_s
-        What no GPU of this name can beat with the FLOPs and bytes that were given, and why.
-    clocks_mhz
-        Lowest and highest clock seen; None where clocks cannot be read.
-    throttle_reasons
-        What held the clock down, in the driver's terms.
-    n_flagged
-        Samples taken in another regime than most.
-    floor_s
-        What was subtracted from each interval.
-    """
-
-    samples_s: tuple[float, ...]
-    method: str
-    inner_loops: int = 1
-    synchronizes: bool | None = None
-    host_s: float | None = None
-    clock: str = "events"
-    asked_method: str = ""
-    cache: str = "hot"
-    flush: str = "read"
-    cold_s: float | None = None
-    side_s: float | None = None
-    n_starved: int = 0
-    n_dropped: int = 0
-    n_allocations: int = 0
-    is_zero: bool = False
-    least_s: tuple[float, str] | None = None
-    clocks_mhz: tuple[int, int] | None = None
-    throttle_reasons: tuple[str, ...] = ()
-    n_flagged: int = 0
-    floor_s: float = 0.0
-
-    @property
-    def median_s(self) -> float:
-        """Median sample, in seconds per call."""
-        return median(self.samples_s)
-
-
-# "a resolution of around 0.5 microseconds": CUDA Runtime API, cudaEventElapsedTime.
-EVENT_RESOLUTION_S = 0.5e-6
+RunCheck = Callable[[RunObservations], Finding | None]
+SampleCheck = Callable[[Sequence[float]], Finding | None]
 
 # Below this an order-statistic interval of the median cannot reach 95 %: 1 - 2 * 0.5**n.
 _N_FOR_INTERVAL = 6
@@ -104,9 +26,9 @@ _N_FOR_DRIFT = 3 * _N_FOR_INTERVAL
 _DRIFT = 0.05
 
 
-def too_few_samples(facts: Facts) -> Finding | None:
+def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
     """Say that the printed interval cannot hold the median with 95 % confidence."""
-    n_samples = len(facts.samples_s)
+    n_samples = len(samples_s)
     if n_samples >= _N_FOR_INTERVAL:
         return None
     return Finding(
@@ -117,12 +39,12 @@ def too_few_samples(facts: Facts) -> Finding | None:
     )
 
 
-def below_resolution(facts: Facts) -> Finding | None:
+def below_resolution(run: RunObservations) -> Finding | None:
     """Say that the interval between the events is shorter than events resolve."""
-    interval_s = facts.median_s * facts.inner_loops
-    if facts.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
+    interval_s = run.median_s * run.options.inner_loops
+    if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
         return None
-    if facts.floor_s and interval_s <= 0:
+    if run.floor_s and interval_s <= 0:
         return Finding(
             "below-resolution",
             "the events read no more than their floor: the work put nothing into the current "
@@ -137,18 +59,18 @@ def below_resolution(facts: Facts) -> Finding | None:
     )
 
 
-def drifting(facts: Facts) -> Finding | None:
+def drifting(samples_s: Sequence[float]) -> Finding | None:
     """Say that the last samples differ from the first by more than their scatter.
 
     Clocks that fall move a reading by 10 % and more; host times wander by 3 % or so, which
     is not told.
     """
-    n_third = len(facts.samples_s) // 3
-    if len(facts.samples_s) < _N_FOR_DRIFT:
+    n_third = len(samples_s) // 3
+    if len(samples_s) < _N_FOR_DRIFT:
         return None
-    change = stats.drift(facts.samples_s)
-    first_low_s, first_high_s = stats.median_interval(facts.samples_s[:n_third])
-    last_low_s, last_high_s = stats.median_interval(facts.samples_s[-n_third:])
+    change = stats.drift(samples_s)
+    first_low_s, first_high_s = stats.median_interval(samples_s[:n_third])
+    last_low_s, last_high_s = stats.median_interval(samples_s[-n_third:])
     apart = last_low_s > first_high_s or last_high_s < first_low_s
     if abs(change) < _DRIFT or not apart:
         return None
@@ -160,11 +82,11 @@ def drifting(facts: Facts) -> Finding | None:
     )
 
 
-def bimodal(facts: Facts) -> Finding | None:
+def bimodal(samples_s: Sequence[float]) -> Finding | None:
     """Say that the samples form clusters, which one median hides."""
-    centres_s = stats.modes(facts.samples_s)
+    centres_s = stats.modes(samples_s)
     # A level that moved once makes two clusters, and is told as what it is.
-    if len(centres_s) == 1 or drifting(facts) is not None:
+    if len(centres_s) == 1 or drifting(samples_s) is not None:
         return None
     return Finding(
         "bimodal",
@@ -181,38 +103,40 @@ _CLOCK_CHANGE = 0.03
 _FASTER = 1.05  # than a data sheet's limit; sheets round, and clocks may boost a little higher
 
 
-def faster_than_possible(facts: Facts) -> Finding | None:
+def faster_than_possible(run: RunObservations) -> Finding | None:
     """Say that the reading is below what the GPU's data sheet allows."""
-    if facts.least_s is None or facts.median_s * _FASTER >= facts.least_s[0]:
+    if run.least_s is None or run.median_s * _FASTER >= run.least_s[0]:
         return None
-    least_s, reason = facts.least_s
+    least_s, reason = run.least_s
     return Finding(
         "faster-than-roofline",
-        f"the reading is {format_time(facts.median_s)}, and {reason} take at least "
+        f"the reading is {format_time(run.median_s)}, and {reason} take at least "
         f"{format_time(least_s)}: not all of the work was timed, or the counts are wrong",
         "check that the result is right and that the work runs on the current stream; compare "
         'with method="profiler"',
     )
 
 
-def side_stream(facts: Facts) -> Finding | None:
+def side_stream(run: RunObservations) -> Finding | None:
     """Say that the device worked on when the stream that was timed had finished."""
-    if facts.side_s is None:
+    side_s = run.warm_up.side_s
+    if side_s is None:
         return None
     return Finding(
         "side-stream",
-        f"the device was busy for {format_time(facts.side_s)} more when the current stream was "
+        f"the device was busy for {format_time(side_s)} more when the current stream was "
         "done: the work uses another stream, and the reading does not hold all of it",
         "join it: torch.cuda.current_stream().wait_stream(side) at the end of the work; or use "
         'method="profiler" or "synchronized"',
     )
 
 
-def synchronizes_inside(facts: Facts) -> Finding | None:
+def synchronizes_inside(run: RunObservations) -> Finding | None:
     """Say that the work waits for the GPU, so that no method can keep the queue full."""
-    if not facts.synchronizes:
+    if not run.warm_up.synchronizes:
         return None
-    stood_in = f"; {facts.method} stood in for {facts.asked_method}" if facts.asked_method else ""
+    asked = run.options.method
+    stood_in = "" if asked == run.method.name else f"; {run.method.name} stood in for {asked}"
     return Finding(
         "synchronizes-inside",
         "the call returned only when all that was queued before it was done: the work waits for "
@@ -221,21 +145,21 @@ def synchronizes_inside(facts: Facts) -> Finding | None:
     )
 
 
-def starved(facts: Facts) -> Finding | None:
+def starved(run: RunObservations) -> Finding | None:
     """Say that the host could not be put ahead of the device."""
-    if not facts.n_starved or facts.synchronizes:
+    if not run.n_starved or run.warm_up.synchronizes:
         return None
     return Finding(
         "starved",
-        f"in {facts.n_starved} of {len(facts.samples_s)} samples the device was ahead of the "
+        f"in {run.n_starved} of {len(run.samples_s)} samples the device was ahead of the "
         "host, however long it slept: the work launches more than the queue holds, or waits",
         'time a part of it, or capture it: method="graph"',
     )
 
 
-def naive_launch_only(facts: Facts) -> Finding | None:
+def naive_launch_only(run: RunObservations) -> Finding | None:
     """Say that the naive method reads the launch."""
-    if facts.method != "naive" or facts.synchronizes:
+    if run.method.name != "naive" or run.warm_up.synchronizes:
         return None
     return Finding(
         "naive-launch-only",
@@ -244,19 +168,19 @@ def naive_launch_only(facts: Facts) -> Finding | None:
     )
 
 
-def launch_bound(facts: Facts) -> Finding | None:
+def launch_bound(run: RunObservations) -> Finding | None:
     """Say that the host takes about as long to launch the work as the GPU to do it.
 
     Of an idle-queue reading it says *may*: a kernel that really lasts as long as its launch
     reads the same. A reading with the host ahead is the GPU's own time, and what is bound to
     the host's pace is a program that calls the work in a loop.
     """
-    if facts.clock != "events" or facts.synchronizes or facts.host_s is None:
+    if run.method.clock != "events" or run.warm_up.synchronizes or run.warm_up.host_s is None:
         return None
-    if facts.method == "graph" or not 0 < facts.median_s <= _HOST_PACE * facts.host_s:
+    if run.method.name == "graph" or not 0 < run.median_s <= _HOST_PACE * run.warm_up.host_s:
         return None
-    host = format_time(facts.host_s)
-    if facts.method == "events":
+    host = format_time(run.warm_up.host_s)
+    if run.method.name == "events":
         return Finding(
             "launch-bound",
             f"a call and its event keep the host for {host}, about as long as "
@@ -271,23 +195,23 @@ def launch_bound(facts: Facts) -> Finding | None:
     )
 
 
-def cache_hot(facts: Facts) -> Finding | None:
+def cache_hot(run: RunObservations) -> Finding | None:
     """Say that a hot reading is shorter than a cold one, so that the cache served it."""
-    if facts.cache != "hot" or facts.cold_s is None:
+    if run.options.cache_state != "hot" or run.cold_s is None:
         return None
-    if facts.cold_s <= _COLD_OVER_HOT * facts.median_s:
+    if run.cold_s <= _COLD_OVER_HOT * run.median_s:
         return None
     return Finding(
         "cache-hot",
         "the inputs were in the cache from the call before: with a cold cache a call takes "
-        f"{format_time(facts.cold_s)} instead of {format_time(facts.median_s)}",
+        f"{format_time(run.cold_s)} instead of {format_time(run.median_s)}",
         'use cache="cold" for work that finds its inputs in memory, as most programs do',
     )
 
 
-def written_flush(facts: Facts) -> Finding | None:
+def written_flush(run: RunObservations) -> Finding | None:
     """Say that a flush by writing leaves lines that the timed work must write back."""
-    if facts.cache != "cold" or facts.flush != "write":
+    if run.options.cache_state != "cold" or run.options.flush != "write":
         return None
     return Finding(
         "write-flush",
@@ -298,18 +222,18 @@ def written_flush(facts: Facts) -> Finding | None:
     )
 
 
-def clock_changed(facts: Facts) -> Finding | None:
+def clock_changed(run: RunObservations) -> Finding | None:
     """Say that the clock moved, or was held down, while samples were taken."""
-    if facts.clocks_mhz is None:
+    low_mhz, high_mhz = run.regime.lowest_mhz, run.regime.highest_mhz
+    if low_mhz is None or high_mhz is None:
         return None
-    low_mhz, high_mhz = facts.clocks_mhz
     moved = high_mhz - low_mhz > _CLOCK_CHANGE * high_mhz
-    if facts.throttle_reasons:
+    if run.regime.reasons:
         return Finding(
             "throttled",
-            f"{', '.join(facts.throttle_reasons)} held the clock at {low_mhz} MHz"
+            f"{', '.join(run.regime.reasons)} held the clock at {low_mhz} MHz"
             + (f", down from {high_mhz} MHz" if moved else "")
-            + _flagged(facts),
+            + _flagged(run),
             "decide which regime you want: settled (warm up for seconds) or burst (a shorter "
             "run, pauses in between), and name it with the number",
         )
@@ -317,22 +241,22 @@ def clock_changed(facts: Facts) -> Finding | None:
         return None
     return Finding(
         "clock-changed",
-        f"the clock was between {low_mhz} and {high_mhz} MHz" + _flagged(facts),
+        f"the clock was between {low_mhz} and {high_mhz} MHz" + _flagged(run),
         "warm up longer (n_warmup) until it has settled, and compare only at equal clocks",
     )
 
 
-def _flagged(facts: Facts) -> str:
-    if not facts.n_flagged:
+def _flagged(run: RunObservations) -> str:
+    if not len(run.flagged):
         return ""
-    return f"; {facts.n_flagged} of {len(facts.samples_s)} samples lie in another regime than most"
+    return f"; {len(run.flagged)} of {len(run.samples_s)} samples lie in another regime than most"
 
 
-def allocator_grew(facts: Facts) -> Finding | None:
+def allocator_grew(run: RunObservations) -> Finding | None:
     """Say that PyTorch had to ask the driver for memory, which waits for the device."""
-    if not facts.n_allocations:
+    if not run.n_allocations:
         return None
-    times = "once" if facts.n_allocations == 1 else f"{facts.n_allocations} times"
+    times = "once" if run.n_allocations == 1 else f"{run.n_allocations} times"
     return Finding(
         "allocator-grew",
         f"PyTorch asked the driver for memory {times} while samples were taken, and that stops "
@@ -341,21 +265,21 @@ def allocator_grew(facts: Facts) -> Finding | None:
     )
 
 
-def records_dropped(facts: Facts) -> Finding | None:
+def records_dropped(run: RunObservations) -> Finding | None:
     """Say that the driver's records are not whole."""
-    if not facts.n_dropped:
+    if not run.n_dropped:
         return None
     return Finding(
         "profiler-dropped-records",
-        f"records are missing in {facts.n_dropped} of {len(facts.samples_s)} samples, which read "
+        f"records are missing in {run.n_dropped} of {len(run.samples_s)} samples, which read "
         "too short",
         "measure again with fewer samples; profilers drop records when their buffers are full",
     )
 
 
-def zero_result(facts: Facts) -> Finding | None:
+def zero_result(run: RunObservations) -> Finding | None:
     """Say that the result is all zeros, as power and so clocks depend on the data."""
-    if not facts.is_zero:
+    if not run.warm_up.is_zero:
         return None
     return Finding(
         "zero-result",
@@ -365,7 +289,12 @@ def zero_result(facts: Facts) -> Finding | None:
     )
 
 
-CHECKS: tuple[Callable[[Facts], Finding | None], ...] = (
+def _of_samples(check: SampleCheck) -> RunCheck:
+    """Return a check of the samples as a check of the run."""
+    return lambda run: check(run.samples_s)
+
+
+CHECKS: tuple[RunCheck, ...] = (
     faster_than_possible,
     side_stream,
     synchronizes_inside,
@@ -378,13 +307,25 @@ CHECKS: tuple[Callable[[Facts], Finding | None], ...] = (
     clock_changed,
     allocator_grew,
     zero_result,
-    too_few_samples,
+    _of_samples(too_few_samples),
     below_resolution,
-    drifting,
-    bimodal,
+    _of_samples(drifting),
+    _of_samples(bimodal),
 )
+SAMPLE_CHECKS: tuple[SampleCheck, ...] = (too_few_samples, drifting, bimodal)
 
 
-def examine(facts: Facts) -> tuple[Finding, ...]:
+def examine(run: RunObservations) -> tuple[Finding, ...]:
     """Return what there is to doubt about a run, the gravest first; often nothing."""
-    return tuple(finding for check in CHECKS if (finding := check(facts)) is not None)
+    return tuple(finding for check in CHECKS if (finding := check(run)) is not None)
+
+
+def examine_samples(samples_s: Sequence[float]) -> tuple[Finding, ...]:
+    """Return what there is to doubt about samples of which nothing else is known.
+
+    Parameters
+    ----------
+    samples_s
+        At least one duration, in the order taken, in seconds.
+    """
+    return tuple(finding for check in SAMPLE_CHECKS if (finding := check(samples_s)) is not None)

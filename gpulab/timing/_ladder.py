@@ -1,7 +1,7 @@
 """The ladder: one piece of work timed by every method, side by side with the driver's records."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
@@ -12,7 +12,7 @@ from gpulab.progress import Bar
 from gpulab.provenance import place
 from gpulab.serialization import Saved
 from gpulab.timing._measure import measure
-from gpulab.timing._options import refuse_unknown
+from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_unknown
 from gpulab.units import format_interval, format_time
 from gpulab.work import Work
 
@@ -30,7 +30,7 @@ _OBSTACLES = (NotCapturableError, ProfilerBusyError, ProfilerUnavailableError)
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRung:
-    """A rung before it is climbed."""
+    """How a rung is measured."""
 
     name: str
     repairs: str
@@ -56,6 +56,7 @@ _STEPS = (
     _PlannedRung("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
 )
 N_RUNGS = len(_STEPS)
+_MAX_TIME_S = 0.5  # of each rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,9 @@ _HEAD = ("rung", "reads", "95 % interval", "off by", "what it repairs")
 def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     work: Callable[[], object],
     *,
-    setup: Work | None = None,
-    precision: float = 0.01,
-    max_time_s: float = 0.5,
+    setup: Work | None = DEFAULTS.setup,
+    precision: float = DEFAULTS.precision,
+    max_time_s: float = _MAX_TIME_S,
     label: str = "",
     progress: bool = True,
     **unknown: Never,
@@ -186,24 +187,22 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     climbed = gpulab.ladder(lambda: a + a)
-    >>> [rung.name for rung in climbed.rungs][:3]
+    ...     found = gpulab.ladder(lambda: a + a)
+    >>> [rung.name for rung in found.rungs][:3]
     ['naive', 'synchronized', 'events']
     """
     refuse_unknown(ladder, unknown)
-    growing = run_ladder(
-        work, setup=setup, precision=precision, max_time_s=max_time_s, label=label
-    )
-    *_, whole = Bar(growing, total=N_RUNGS, desc="climbing", unit=" rungs", disable=not progress)
+    rungs = run_ladder(work, setup=setup, precision=precision, max_time_s=max_time_s, label=label)
+    *_, whole = Bar(rungs, total=N_RUNGS, desc="timing", unit=" rungs", disable=not progress)
     return whole  # type: ignore[no-any-return]  # tqdm has no types
 
 
 def run_ladder(
     work: Callable[[], object],
     *,
-    setup: Work | None = None,
-    precision: float = 0.01,
-    max_time_s: float = 0.5,
+    setup: Work | None = DEFAULTS.setup,
+    precision: float = DEFAULTS.precision,
+    max_time_s: float = _MAX_TIME_S,
     label: str = "",
 ) -> Iterator[Ladder]:
     """Yield the ladder as it grows, by one rung a time; the last is what :func:`ladder` returns.
@@ -211,40 +210,31 @@ def run_ladder(
     Until then the rungs are judged by the records before them alone. Parameters and errors are
     those of :func:`ladder`.
     """
-
-    def timed(step: _PlannedRung) -> Measurement:
-        return measure(
-            work,
-            method=step.method,
-            cache=step.cache,
-            setup=setup,
-            n_warmup=None if step.is_warm else 0,
-            precision=precision,
-            max_time_s=max_time_s,
-            label=step.name,
-            progress=False,
-        )
-
+    options = MeasurementOptions(setup=setup, precision=precision, max_time_s=max_time_s)
     with device.active() as in_use:
-        first = {cache: _referee(timed, cache) for cache in _CACHES}
+        first = {cache: _rung(work, options, _records(cache)).record for cache in _CACHES}
         rungs: list[Rung] = []
         for step in _STEPS:
-            rungs.append(_climbed(timed, step))
-            behind = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
-            last = {record.conditions.cache: record for record in behind}
+            rungs.append(_rung(work, options, step))
+            at_end = [rung.record for rung in rungs[N_RUNGS - len(_CACHES) :] if rung.record]
+            last = {record.conditions.cache: record for record in at_end}
             judged = tuple(_judged(rung, first, last) for rung in rungs)
             yield Ladder(judged, in_use.source, in_use.name, label)
 
 
-def _referee(run_ladder: Callable[[_PlannedRung], Measurement], cache: str) -> Measurement | None:
-    return _climbed(run_ladder, _PlannedRung("", "", REFEREE, cache)).record
+def _records(cache: str) -> _PlannedRung:
+    return _PlannedRung("", "", REFEREE, cache)
 
 
-def _climbed(run_ladder: Callable[[_PlannedRung], Measurement], step: _PlannedRung) -> Rung:
+def _rung(work: Work, shared: MeasurementOptions, step: _PlannedRung) -> Rung:
+    """Time the work as one rung does, with the options that all rungs share."""
+    n_warmup = None if step.is_warm else 0
+    options = replace(shared, method=step.method, cache=step.cache, n_warmup=n_warmup)
     try:
-        return Rung(step.name, step.repairs, run_ladder(step))
+        record = measure(work, **options.arguments(), label=step.name, progress=False)
     except _OBSTACLES as error:
         return Rung(step.name, step.repairs, obstacle=str(error))
+    return Rung(step.name, step.repairs, record)
 
 
 def _judged(

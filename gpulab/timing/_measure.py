@@ -1,54 +1,48 @@
 """Warm up, take samples until the answer is precise enough, and say what to doubt.
 
-The rungs in :mod:`gpulab.timing` take the samples. This module puts the parts of a measurement
-together and hands the process back as it found it.
+:mod:`gpulab.timing._methods` has what takes the samples, and :mod:`gpulab.timing._run` the life
+of one run. This module drives one from its beginning to its end.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from statistics import median
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Never
 
-import torch
-
-from gpulab import clocks, device
-from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab import device
 from gpulab.measurement import Measurement
-from gpulab.timing import calibration
-from gpulab.timing._assemble import RunObservations, least_time
-from gpulab.timing._isolation import left_as_found, watched
-from gpulab.timing._methods import METHODS, Method, Sampler
-from gpulab.timing._options import MeasurementOptions, make_options, refuse_unknown
-from gpulab.timing._sampling import Run, kept, sample
-from gpulab.timing._saturated import Saturated
-from gpulab.timing._warmup import WarmUp, warm_up
-from gpulab.timing.calibration import Floor
+from gpulab.timing._assemble import least_time
+from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
+from gpulab.timing._isolation import left_as_found
+from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
+from gpulab.timing._run import MeasurementRun
+from gpulab.timing._sampling import take_in_turns
+from gpulab.timing._stopping import StoppingRule
 from gpulab.work import Work
 
 __all__ = ["measure"]
 
 
+_N_LEAST = 10  # no precision is claimed before so many samples
+_BATCH_S = 0.1  # what an interrupt may lose
+# Far below the floor's own error a narrower interval says nothing.
 _RESOLUTION_S = 0.1e-6
-_N_COLD = 5  # samples that show whether a hot reading was the cache's
-_N_BEHIND = 12  # samples behind the records
-_OWN_BELOW_S = 1e-3  # of longer work an error of the floor is no twentieth of a percent
+_N_AFTER_RECORDS = 12  # samples taken once the driver has recorded calls of the work
 
 
 def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     work: Callable[..., object],
     *,
-    method: str = "calibrated",
-    cache: str | None = None,
-    flush: str = "read",
-    floor: str = "work",
-    setup: Work | None = None,
+    method: str = DEFAULTS.method,
+    cache: str | None = DEFAULTS.cache,
+    flush: str = DEFAULTS.flush,
+    floor: str = DEFAULTS.floor,
+    setup: Work | None = DEFAULTS.setup,
     inputs: Sequence[Sequence[object]] | None = None,
-    n_samples: int | None = None,
-    n_warmup: int | None = None,
-    inner_loops: int = 1,
-    precision: float = 0.01,
-    max_time_s: float = 1.0,
+    n_samples: int | None = DEFAULTS.n_samples,
+    n_warmup: int | None = DEFAULTS.n_warmup,
+    inner_loops: int = DEFAULTS.inner_loops,
+    precision: float = DEFAULTS.precision,
+    max_time_s: float = DEFAULTS.max_time_s,
     flops: float | None = None,
     size_bytes: float | None = None,
     label: str = "",
@@ -144,158 +138,79 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     ('calibrated', 'cold', 'precision')
     """
     refuse_unknown(measure, unknown)
-    plan = make_options(
-        work,
+    options = MeasurementOptions(
         method=method,
         cache=cache,
         flush=flush,
         floor=floor,
         setup=setup,
-        inputs=inputs,
         n_samples=n_samples,
         n_warmup=n_warmup,
         inner_loops=inner_loops,
         precision=precision,
         max_time_s=max_time_s,
     )
+    work = as_work(work, inputs)
     least_s = least_time(flops, size_bytes)
     with device.active():
         with left_as_found():
-            outcome = _take(plan, label=label, progress=progress)
+            run = MeasurementRun.prepare(work, options, keeps_partial=True)
+            _sample(run, label=label, progress=progress)
         # The record comes last: reading the driver takes time, and clocks sink while it does.
-        return outcome.measurement(label=label, least_s=least_s)
+        return run.measurement(label=label, least_s=least_s)
 
 
-def _take(plan: MeasurementOptions, *, label: str, progress: bool) -> RunObservations:
-    # What needs memory of its own comes first: made later, it would take the block that the work
-    # frees after each call, and the allocator would have to ask the driver for another.
-    before_each = plan.before()
-    found = floor_for(plan, plan.method, before_each)
-    warm = warm_up(plan.work, n_calls=plan.n_warmup, max_time_s=plan.max_time_s)
-    method = method_for(plan, warm)
-    if method.floor_of is None:  # another one stands in, whose readings have no known floor
-        found = None
-    take = plan.sampler(method, before_each)
-    before = clocks.try_read()
-    seen = RunObservations(
-        plan=plan, method=method, warm=warm, run=Run(), before=before, floor=found
+def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:
+    """Take a run's samples, and what is learnt after them."""
+    run.read_clocks_before()
+    with _partial_kept(run, label):
+        with run.counting_allocations():
+            _, run.stopped_by = take_in_turns(
+                [run.take],
+                _rule(run),
+                judged=lambda: run.samples.values_s,
+                n_next=lambda n_taken, elapsed_s: _n_next(run, n_taken, elapsed_s),
+                progress=progress,
+            )
+        run.update_floor(n_more=_N_AFTER_RECORDS)
+    run.read_clocks_after()
+    run.take_cold_samples()
+
+
+def _rule(run: MeasurementRun) -> StoppingRule:
+    return StoppingRule.of_options(
+        run.options,
+        n_least=_N_LEAST,
+        resolution=0.0 if run.floor is None else _RESOLUTION_S,
+        coarsest_tick=EVENT_RESOLUTION_S,
     )
-    n_allocations = count_allocations()
+
+
+def _n_next(run: MeasurementRun, n_taken: int, elapsed_s: float) -> int:
+    """Return how many samples to take before looking again."""
+    options, call_s = run.options, run.warm_up.call_s
+    # Batches grow with the samples, so that sorting them all again stays cheap beside them.
+    if options.n_samples is None:
+        n_wanted = max(_N_LEAST, n_taken // 4) if n_taken >= _N_LEAST else _N_LEAST - n_taken
+    else:
+        n_wanted = options.n_samples - n_taken
+    if n_taken:
+        sample_s: float | None = elapsed_s / n_taken
+    else:
+        sample_s = None if call_s is None else call_s * options.inner_loops
+    n_in_time = int(_BATCH_S / sample_s) if sample_s else 1
+    return max(1, min(n_wanted, n_in_time))
+
+
+@contextmanager
+def _partial_kept(run: MeasurementRun, label: str) -> Iterator[None]:
+    """Attach what was measured before the work failed to its error, as ``error.partial``."""
     try:
-        sample(
-            seen.run,
-            plan,
-            take,
-            call_s=warm.call_s,
-            # Far below the floor's own error a narrower interval says nothing.
-            resolution_s=0.0 if found is None else _RESOLUTION_S,
-            progress=progress,
-            reads_clocks=before is not None,
-        )
-        n_allocations = count_allocations() - n_allocations
-        found = later_floor(plan, found, seen.run, before_each, take)
+        yield
     except Exception as error:
-        _keep(seen, label, error)
+        run.stopped_by = "error"
+        # After a CUDA error the device cannot be asked for anything, and some errors take no name.
+        with suppress(Exception):
+            if run.samples.values_s:
+                error.partial = run.measurement(label=label)  # type: ignore[attr-defined]  # a new one
         raise
-    return replace(
-        seen,
-        after=None if before is None else clocks.try_read(),
-        n_starved=getattr(take, "n_starved", 0),
-        n_dropped=getattr(take, "n_dropped", 0),
-        n_allocations=n_allocations,
-        cold_s=_cold_s(plan, found, method, seen.run),
-        floor=found,
-    )
-
-
-def _keep(seen: RunObservations, label: str, error: Exception) -> None:
-    """Hang what was measured before the work failed on its error, as ``error.partial``."""
-    seen.run.stopped_by = "error"
-    # After a CUDA error the device cannot be asked for anything, and some errors take no name.
-    with suppress(Exception):
-        if seen.run.samples_s:
-            error.partial = seen.measurement(label=label, least_s=None)  # type: ignore[attr-defined]  # a new one
-
-
-def floor_for(plan: MeasurementOptions, method: Method, before: Work) -> Floor | None:
-    """Return the floor that a method's samples hold just now, or None if it takes none off."""
-    if method.floor_of is None:
-        return None
-    if _is_own(plan):  # another is read behind the samples; this one stands in if that fails
-        return calibration.floor(of=method.floor_of)
-    return calibration.device_floor(before, of=method.floor_of)
-
-
-def later_floor(
-    plan: MeasurementOptions,
-    found: Floor | None,
-    run: Run,
-    before: Work,
-    more: Sampler | None = None,
-) -> Floor | None:
-    """Return the floor as it is when all samples are there: the work's own, or the mean.
-
-    For the work's own, ``more`` adds some samples to the run, so that there are some ahead of
-    the records and some behind them.
-    """
-    if found is None or plan.method.floor_of is None:
-        return None
-    try:
-        own = _own_floor(plan, run, before, more)
-        # The floor drifts, so that it is the mean of before and after.
-        return own or found.joined(calibration.device_floor(before, of=plan.method.floor_of))
-    except KeyboardInterrupt:
-        run.stopped_by = "interrupt"
-        return found
-
-
-def _own_floor(
-    plan: MeasurementOptions, run: Run, before: Work, more: Sampler | None
-) -> Floor | None:
-    if not _is_own(plan) or run.stopped_by == "interrupt":
-        return None
-    if median(run.samples_s) > _OWN_BELOW_S:
-        return None
-    try:
-        with watched("while the driver recorded calls", kept(len(run.samples_s))):
-            calls = calibration.record_calls(plan.work, before=before)
-            if more is not None:
-                run.add(more(_N_BEHIND), run.readings[-1])
-        return calibration.work_floor(calls, run.samples_s)
-    except (ProfilerBusyError, ProfilerUnavailableError):
-        return None
-
-
-def _is_own(plan: MeasurementOptions) -> bool:
-    """Tell whether the floor is to be read from records of the work, and can be."""
-    is_asked = plan.floor == "work" and plan.method.floor_of == "launches"
-    # A number of calls that was asked for is kept to.
-    return (
-        is_asked and plan.n_samples is None and plan.inner_loops == 1 and calibration.can_record()
-    )
-
-
-def method_for(plan: MeasurementOptions, warm: WarmUp) -> Method:
-    """Return the method to take samples by: no sleep gets the host ahead of work that waits."""
-    if warm.synchronizes and plan.method.prepared is Saturated:
-        return METHODS["events"]
-    return plan.method
-
-
-def count_allocations() -> int:
-    """Return how often PyTorch has asked the driver for memory."""
-    return int(torch.cuda.memory_stats().get("num_device_alloc", 0))
-
-
-def _cold_s(
-    plan: MeasurementOptions, found: Floor | None, method: Method, run: Run
-) -> float | None:
-    """Return what a cold call takes, where a hot reading could be the cache's."""
-    # A number of calls that was asked for is kept to, and an interrupt ends everything.
-    if plan.cache == "cold" or plan.n_samples is not None or run.stopped_by == "interrupt":
-        return None
-    if found is None or plan.inner_loops > 1:
-        return None
-    cold_plan = replace(plan, cache="cold")
-    cold = cold_plan.sampler(method, cold_plan.before())
-    return median(cold(_N_COLD)) - found.value_s

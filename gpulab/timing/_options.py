@@ -1,75 +1,182 @@
-"""What was asked of a measurement, checked before anything runs."""
+"""The options of a measurement: their names, defaults and checks, once for everyone.
+
+``measure``, ``compare``, ``ladder`` and the magic all read :class:`MeasurementOptions`.
+"""
 
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, Never
 
 from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
-from gpulab.timing._cache_flush import flusher
-from gpulab.timing._methods import Method, Sampler, find_method
-from gpulab.work import Work, nothing
+from gpulab.timing._cache_flush import FLUSHES, flusher
+from gpulab.timing._methods import METHODS, Method, find_method
+from gpulab.work import Work
+
+__all__ = ["FLOORS", "MeasurementOptions"]
+
 
 CACHES = ("hot", "cold")
 FLOORS = ("work", "device")
 _CURE = "pass a function: measure(lambda: a @ b)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementOptions:
-    """The options of one measurement.
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What the value of an option must be.
 
     Attributes
     ----------
-    work
-        Takes no arguments; the rotation of inputs is in it.
-    cache
-        ``"hot"`` or ``"cold"``.
-    floor
-        Which floor is taken off: that of the ``"work"`` itself or of the ``"device"``.
+    wanted
+        Completes the sentence "it must be ...".
+    accepts
+        Whether a value is that.
     """
 
-    work: Work
-    method: Method
-    cache: str
-    flush: str
-    floor: str
-    setup: Work
-    n_samples: int | None
-    n_warmup: int | None
-    inner_loops: int
-    precision: float
-    max_time_s: float
+    wanted: str
+    accepts: Callable[[Any], bool]
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse a value that is not accepted."""
+        if not self.accepts(value):
+            raise InvalidOptionError(f"{name}={value!r}; it must be {self.wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class NameOf:
+    """The requirement that an option is one of some names.
+
+    Attributes
+    ----------
+    kind
+        What the names are of.
+    known
+        All of them.
+    """
+
+    kind: str
+    known: Collection[str]
+
+    @property
+    def wanted(self) -> str:
+        """Completes the sentence "it must be ..."."""
+        return f"the name of a {self.kind}"
+
+    def check(self, _name: str, value: object) -> None:
+        """Refuse an unknown name, with the nearest one."""
+        if value not in self.known:
+            raise UnknownNameError(self.kind, value, self.known)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    try:
+        return operator.index(value) >= least  # type: ignore[arg-type]  # others raise TypeError
+    except TypeError:
+        return False
+
+
+_COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
+_COUNT_OR_ZERO = Requirement("a whole number, 0 or more", lambda value: _is_whole(value, 0))
+_SHARE = Requirement(
+    "between 0 and 1, such as 0.01 for 1 %",
+    lambda value: isinstance(value, Real) and 0 < float(value) < 1,
+)
+_SECONDS = Requirement(
+    "a number of seconds above 0", lambda value: isinstance(value, Real) and float(value) > 0
+)
+
+
+def _option(default: Any, requirement: Requirement | NameOf) -> Any:  # noqa: ANN401  # as dataclasses.field
+    return field(default=default, metadata={"requirement": requirement})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementOptions:
+    """The options of one measurement, checked before anything runs.
+
+    Attributes
+    ----------
+    method
+        A name of :data:`gpulab.timing.METHODS`.
+    cache
+        ``"hot"`` or ``"cold"``; None leaves it to the method.
+    flush
+        How a cold cache is made; a name of :data:`gpulab.timing.FLUSHES`.
+    floor
+        Which floor is taken off: that of the ``"work"`` itself or of the ``"device"``.
+    setup
+        Called ahead of each sample and not timed.
+    n_samples
+        How many samples to take; None takes them until the answer is precise enough.
+    n_warmup
+        Calls before the first sample; None makes them until they are steady.
+    inner_loops
+        Calls inside each timed interval.
+    precision
+        Half the width of the interval that is good enough, as a share of the median.
+    max_time_s
+        When to stop sampling, in seconds, if ``n_samples`` is None.
+
+    Raises
+    ------
+    NotCallableError
+        If ``setup`` is not a plain function.
+    UnknownNameError
+        If a name does not exist; the message names the nearest.
+    InvalidOptionError
+        If another value cannot be used.
+    """
+
+    method: str = _option("calibrated", NameOf("timing method", METHODS))
+    cache: str | None = _option(None, NameOf("cache state", CACHES))
+    flush: str = _option("read", NameOf("flush", FLUSHES))
+    floor: str = _option("work", NameOf("floor", FLOORS))
+    setup: Work | None = None
+    n_samples: int | None = _option(None, _COUNT)
+    n_warmup: int | None = _option(None, _COUNT_OR_ZERO)
+    inner_loops: int = _option(1, _COUNT)
+    precision: float = _option(0.01, _SHARE)
+    max_time_s: float = _option(1.0, _SECONDS)
 
     def __post_init__(self) -> None:
-        if self.n_samples is not None:
-            _refuse_below("n_samples", self.n_samples, 1)
-        if self.n_warmup is not None:
-            _refuse_below("n_warmup", self.n_warmup, 0)
-        _refuse_below("inner_loops", self.inner_loops, 1)
-        if not (isinstance(self.precision, Real) and 0 < self.precision < 1):
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is not option.default and "requirement" in option.metadata:
+                option.metadata["requirement"].check(option.name, value)
+        if self.setup is not None:
+            refuse_uncallable("setup", self.setup)
+        if self.cache == "cold" and self.inner_loops > 1:
             raise InvalidOptionError(
-                f"precision={self.precision!r}; it must lie between 0 and 1, e.g. 0.01 for 1 %"
+                f"cache='cold' with inner_loops={self.inner_loops}; only the first of the calls "
+                "in a sample would be cold; use inner_loops=1, or cache='hot'"
             )
-        if not (isinstance(self.max_time_s, Real) and self.max_time_s > 0):
-            raise InvalidOptionError(
-                f"max_time_s={self.max_time_s!r}; it must be more than 0 seconds"
-            )
-        if self.cache not in CACHES:
-            raise UnknownNameError("cache state", self.cache, CACHES)
-        if self.floor not in FLOORS:
-            raise UnknownNameError("floor", self.floor, FLOORS)
 
-    def before(self) -> Work:
-        """Make ready what goes ahead of each sample: the setup, then the flush."""
+    @property
+    def timing_method(self) -> Method:
+        """The timing method of this name."""
+        return find_method(self.method)
+
+    @property
+    def cache_state(self) -> str:
+        """State of the cache before each sample, ``"hot"`` or ``"cold"``."""
+        if self.cache is not None:
+            return self.cache
+        # Only the first of several calls could be cold, so they are hot unless asked otherwise.
+        return self.timing_method.cache if self.inner_loops == 1 else "hot"
+
+    def before_each(self) -> Work | None:
+        """Return what to call ahead of each sample: the setup, then the flush; None for neither.
+
+        A flush needs memory, which is taken here.
+        """
         # In this order, because what the setup writes would be hot otherwise.
-        if self.cache == "hot":
+        if self.cache_state == "hot":
             return self.setup
         setup, flush = self.setup, flusher(self.flush)
-        if setup is nothing:
+        if setup is None:
             return flush
 
         def both() -> None:
@@ -78,45 +185,40 @@ class MeasurementOptions:
 
         return both
 
-    def sampler(self, method: Method, before: Work) -> Sampler:
-        """Make ready what takes the samples, by this method or by one that stands in for it."""
-        return method.sampler(self.work, inner_loops=self.inner_loops, before=before)
+    def arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of ``measure`` and ``compare``."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
-def make_options(  # noqa: PLR0913  # one for each option that has to be worked out
-    work: Callable[..., object],
-    *,
-    method: str,
-    cache: str | None,
-    flush: str,
-    floor: str,
-    setup: Work | None,
-    inputs: Sequence[Sequence[object]] | None,
-    **numbers: Any,  # noqa: ANN401  # checked as fields of the plan
-) -> MeasurementOptions:
-    """Check the options of a measurement and fill in what was left open."""
-    rung = find_method(method)
-    _refuse_uncallable("work", work)
-    if setup is not None:
-        _refuse_uncallable("setup", setup)
-    inner_loops = numbers["inner_loops"]
-    if cache is None:
-        # Only the first of several calls could be cold, so they are hot unless asked otherwise.
-        cache = rung.cache if inner_loops == 1 else "hot"
-    elif cache == "cold" and isinstance(inner_loops, int) and inner_loops > 1:
+DEFAULTS = MeasurementOptions()
+
+
+def wanted(name: str) -> str:
+    """Return what the option of this name must be, to complete "it must be ..."."""
+    (option,) = (option for option in fields(MeasurementOptions) if option.name == name)
+    requirement: Requirement | NameOf = option.metadata["requirement"]
+    return requirement.wanted
+
+
+def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | None = None) -> Work:
+    """Return work without arguments: ``work`` itself, or called with the next of the inputs.
+
+    Raises
+    ------
+    NotCallableError
+        If ``work`` is not a plain function.
+    InvalidOptionError
+        If there are inputs, but none to call the work with.
+    """
+    refuse_uncallable("work", work)
+    if inputs is None:
+        return work
+    if len(inputs) == 0:
         raise InvalidOptionError(
-            f"cache='cold' with inner_loops={inner_loops}; only the first of the calls in a "
-            "sample would be cold; use inner_loops=1, or cache='hot'"
+            "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
         )
-    return MeasurementOptions(
-        work=work if inputs is None else _rotating(work, inputs),
-        method=rung,
-        cache=cache,
-        flush=flush,
-        floor=floor,
-        setup=nothing if setup is None else setup,
-        **numbers,
-    )
+    turns = itertools.cycle([tuple(arguments) for arguments in inputs])
+    return lambda: work(*next(turns))
 
 
 def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]) -> None:
@@ -126,17 +228,8 @@ def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]
         raise UnknownNameError("option", next(iter(unknown)), options[1:])
 
 
-def _rotating(work: Callable[..., object], inputs: Sequence[Sequence[object]]) -> Work:
-    """Call the work with the next of the inputs each time."""
-    if len(inputs) == 0:
-        raise InvalidOptionError(
-            "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
-        )
-    turns = itertools.cycle([tuple(arguments) for arguments in inputs])
-    return lambda: work(*next(turns))
-
-
-def _refuse_uncallable(name: str, work: object) -> None:
+def refuse_uncallable(name: str, work: object) -> None:
+    """Refuse work that is not a plain function, with what to pass instead."""
     if isinstance(work, str):
         raise NotCallableError(
             f"{name} is the text {work!r}; {_CURE}. Statements as text are for the magic: "
@@ -150,12 +243,3 @@ def _refuse_uncallable(name: str, work: object) -> None:
         raise NotCallableError(
             f"{name} is a coroutine or a generator function, and calling it runs nothing; {_CURE}"
         )
-
-
-def _refuse_below(name: str, value: int, least: int) -> None:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise InvalidOptionError(f"{name}={value!r}; it must be a whole number") from None
-    if whole < least:
-        raise InvalidOptionError(f"{name}={value}; it must be at least {least}")

@@ -8,7 +8,7 @@ the device had not yet reached its first event when the host had enqueued its la
 A short sleep stands before each first event, too. What a pair of events reads beyond the kernel
 depends on what the device did just before it: less behind another event than behind a kernel, by
 up to 0.4 µs on an H200. Behind a kernel of 5 µs it is the same from sample to sample. It depends
-on on what is queued behind the sample as well: the last nine of fifty read 0.65 µs less than the
+on what is queued behind the sample as well: the last nine of fifty read 0.65 µs less than the
 others, so some short sleeps follow the last one. (Event records in their place do not help.)
 """
 
@@ -17,9 +17,10 @@ import time
 import torch
 
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
-from gpulab.work import Work, collector_paused, nothing
+from gpulab.timing._samplers import Sampler
+from gpulab.work import Work, collector_paused
 
-__all__ = ["Saturated", "saturated"]
+__all__ = ["SaturatedSampler"]
 
 
 # About 1,000 launches may wait for the GPU before the next one blocks the host.
@@ -31,46 +32,51 @@ _SLEEP_LEAST_S = 50e-6
 _SLEEP_MOST_S = 0.5
 _FIRST_GUESS_S = 200e-6
 _SPACER_S = 5e-6
-_N_BEHIND = 12
+_N_SPACERS_AFTER = 12
 _CYCLES_PER_S = 2e9  # near every GPU's clock; a sleep that is too short is seen and repeated
 
 
-class Saturated:
-    """Takes samples of one piece of work with the launch queue kept full.
+class SaturatedSampler(Sampler):
+    """Times between two events, with everything enqueued before the device gets there.
+
+    A kernel that sleeps goes ahead, long enough for the host to enqueue a batch of samples; how
+    long is measured, not guessed. A sample counts only if the device had not reached its first
+    event when its last was enqueued. The number is more than the kernel's own time by the
+    events' floor (about 3 µs; :func:`gpulab.timing.floor` finds it), and for several kernels it
+    contains the gaps between them.
+
+    If the work waits for the GPU inside, or launches more than the queue holds, no sleep can
+    help; the samples are then those of ``"events"``, and are counted in ``n_starved``.
 
     Attributes
     ----------
     host_s
         Seconds that one sample keeps the host, as last measured.
-    n_starved
-        Samples kept although the device was ahead of the host, because no sleep helped: the
-        work waits for the GPU inside, or launches more than the queue holds.
     counted
         For each sample taken, in order, whether it is among those that were returned.
+    pairs
+        The events that the samples are read from, reused from batch to batch.
     """
 
-    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work = nothing) -> None:
-        self._work = work
-        self._before = before
-        self._inner_loops = inner_loops
-        self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_BEHIND) // (inner_loops + 4)))
-        self._pairs: list[Pair] = []
+    def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
+        super().__init__(work, inner_loops=inner_loops, before=before)
+        self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_SPACERS_AFTER) // (inner_loops + 4)))
         self._n_failed = 0  # tries of a single sample in a row for which no sleep was long enough
         self.host_s: float | None = None
-        self.n_starved = 0
         self.counted: list[bool] = []
+        self.pairs: list[Pair] = []
 
     def __call__(self, n_samples: int) -> list[float]:
-        """Return ``n_samples`` samples, in seconds per call."""
+        """Return ``n_samples`` samples, in seconds per call of the work."""
         samples_s: list[float] = []
         with collector_paused():
             while len(samples_s) < n_samples:
                 # The first sample tells how long the host takes; nothing else can.
                 n_wanted = n_samples - len(samples_s) if self.host_s is not None else 1
                 n_batch = min(n_wanted, self._n_most)
-                if len(self._pairs) < n_batch:
-                    self._pairs = new_pairs(min(n_samples, self._n_most))
-                samples_s += self._take(self._pairs[:n_batch])
+                if len(self.pairs) < n_batch:
+                    self.pairs = new_pairs(min(n_samples, self._n_most))
+                samples_s += self._take(self.pairs[:n_batch])
         return [sample_s / self._inner_loops for sample_s in samples_s]
 
     def _take(self, pairs: list[Pair]) -> list[float]:
@@ -97,14 +103,15 @@ class Saturated:
         stream = torch.cuda.current_stream()  # looked up once, not between the markers
         was_ahead = []
         for start, end in pairs:
-            self._before()
+            if self._before is not None:
+                self._before()
             _sleep(_SPACER_S)
             start.record(stream)
             for _ in range(self._inner_loops):
                 self._work()
             end.record(stream)
             was_ahead.append(not start.query())  # type: ignore[no-untyped-call]  # torch's gap
-        for _ in range(_N_BEHIND):
+        for _ in range(_N_SPACERS_AFTER):
             _sleep(_SPACER_S)
         return was_ahead
 
@@ -120,35 +127,6 @@ class Saturated:
         else:
             self._n_failed += 1
             self.host_s = max(2 * (self.host_s or 0.0), host_s)
-
-
-def saturated(
-    work: Work, *, n_samples: int, inner_loops: int = 1, before: Work = nothing
-) -> list[float]:
-    """Time between two events, with everything enqueued before the device gets there.
-
-    A kernel that sleeps goes ahead, long enough for the host to enqueue a batch of samples; how
-    long is measured, not guessed. A sample counts only if the device had not reached its first
-    event when its last was enqueued. The number is more than the kernel's own time by the
-    events' floor (about 3 µs; :func:`gpulab.timing.floor` finds it), and of several kernels it
-    holds the gaps between them.
-
-    Parameters
-    ----------
-    work
-        Enqueues the work to be timed. If it waits for the GPU inside, or launches more than the
-        queue holds, no sleep can help; the samples are then those of ``events``.
-    n_samples, inner_loops
-        Timed intervals, and calls of ``work`` inside each; both at least 1.
-    before
-        Enqueued ahead of each sample and not timed: a cache flush, a setup.
-
-    Returns
-    -------
-    list[float]
-        ``n_samples`` samples, in seconds per call of ``work``.
-    """
-    return Saturated(work, inner_loops=inner_loops, before=before)(n_samples)
 
 
 def _sleep(duration_s: float) -> None:

@@ -11,7 +11,7 @@ from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
 from gpulab.exercises.lesson_07 import _exercises as lesson
 from gpulab.exercises.lesson_07 import program
-from gpulab.timing import graph as time_in_graph
+from gpulab.timing import take_samples
 
 TABLES = [lesson.GAPS, lesson.CAPTURABLE, lesson.WHICH_RUNG]
 REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
@@ -91,7 +91,7 @@ def test_lines_raise_in_a_capture_as_said() -> None:
         x = torch.ones(8, device="cuda")
         for key, line in lines().items():
             try:
-                time_in_graph(lambda line=line: line(x, []), n_samples=1)
+                take_samples("graph", lambda line=line: line(x, []), n_samples=1)
             except NotCapturableError:
                 refused.add(key)
     answers = right_of(lesson.CAPTURABLE)

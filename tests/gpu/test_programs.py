@@ -13,7 +13,7 @@ import torch
 
 import gpulab
 from gpulab.errors import NotCapturableError
-from gpulab.timing import graph
+from gpulab.timing import take_samples
 
 pytestmark = pytest.mark.gpu
 NO_GPU = "no CUDA GPU: only the virtual one runs here"
@@ -121,9 +121,9 @@ def test_a_capture_that_fails_in_python_leaves_the_process_whole() -> None:
         raise ValueError("not in a graph")
 
     with pytest.raises(NotCapturableError, match="not in a graph"):
-        graph(refuses, n_samples=2)
+        take_samples("graph", refuses, n_samples=2)
     gc.collect()
-    assert len(graph(lambda: x.add_(1), n_samples=2)) == 2
+    assert len(take_samples("graph", lambda: x.add_(1), n_samples=2)) == 2
 
 
 @pytest.mark.usefixtures("gpu")
@@ -138,7 +138,7 @@ def test_records_of_the_work_leave_the_process_whole() -> None:
         assert found.floor_method in ("work", "records")  # a real GPU's, or the virtual one's
         assert 0.5e-6 < found.median_s < 20e-6
         made.replay()
-        assert len(graph(lambda: x.mul_(1), n_samples=2)) == 2
+        assert len(take_samples("graph", lambda: x.mul_(1), n_samples=2)) == 2
     if found.source == "measured":
         with torch.profiler.profile(acc_events=True) as profile:
             x.mul_(1)

@@ -20,7 +20,7 @@ from gpulab.profiling import (
     short_name,
     usable,
 )
-from gpulab.timing import saturated
+from gpulab.timing import take_samples
 from gpulab.timing._profiler import per_call, read_calls
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS, HostCosts
@@ -432,7 +432,7 @@ def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
     calls = read_calls(kernel, n_samples=7)
     assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
     readings_s = [reading_s for _, reading_s in calls]
-    assert readings_s == pytest.approx(saturated(kernel, n_samples=7), abs=TICK_S)
+    assert readings_s == pytest.approx(take_samples("saturated", kernel, n_samples=7), abs=TICK_S)
     assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
 
 

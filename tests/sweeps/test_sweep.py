@@ -133,9 +133,9 @@ def test_threads_are_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def walls(_work: Callable[[], object], **_: float) -> Any:  # noqa: ANN401  # as the original
         seen.append(torch.get_num_threads())
-        return _cpu.Walls((0.001,), 1)
+        return _cpu.CpuSamples((0.001,), 1)
 
-    monkeypatch.setattr(timing, "walls", walls)
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
     before = torch.get_num_threads()
     take(Task("add", 64, on="cpu", n_threads=3))
     with gpulab.virtual_gpu("H200"):
@@ -171,7 +171,7 @@ class Ticking:
 def test_cpu_warms_up_until_steady(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slow first calls are no samples; ten steady ones are enough."""
     work = Ticking(monkeypatch, 0.5, 0.02, 0.002, 0.001)
-    found = _cpu.walls(work, precision=0.01, max_time_s=1.0)
+    found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=1.0)
     assert found.samples_s == pytest.approx([0.001] * 10)
     assert found.inner_loops == 1
 
@@ -179,7 +179,7 @@ def test_cpu_warms_up_until_steady(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timed interval is at least 20 µs long, and a sample is one call's share of it."""
     work = Ticking(monkeypatch, 1.5e-6)
-    found = _cpu.walls(work, precision=0.01, max_time_s=1.0)
+    found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=1.0)
     assert found.inner_loops == 14
     assert found.samples_s == pytest.approx([1.5e-6] * 10)
 
@@ -187,14 +187,14 @@ def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cpu_calls_slow_work_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work longer than the time limit has one sample, which is told as too few."""
     work = Ticking(monkeypatch, 20.0)
-    found = _cpu.walls(work, precision=0.01, max_time_s=0.3)
+    found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=0.3)
     assert (found.samples_s, work.n_calls) == ((20.0,), 1)
 
 
 def test_cpu_stops_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples that never get precise end with the time limit."""
     work = Ticking(monkeypatch, *[0.01, 0.02] * 500)
-    found = _cpu.walls(work, precision=0.001, max_time_s=0.3)
+    found = _cpu.take_cpu_samples(work, precision=0.001, max_time_s=0.3)
     assert work.now_s < 1.0
     assert len(found.samples_s) > 10
 
@@ -241,7 +241,7 @@ def test_a_kernel_that_torch_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     def walls(_work: object, **_: float) -> None:
         raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Half'\nand more")
 
-    monkeypatch.setattr(timing, "walls", walls)
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
     assert take(Task("matmul", 64, "float16", on="cpu")).error == (
         "matmul has no kernel for float16 on the CPU: "
         "\"addmm_impl_cpu_\" not implemented for 'Half'"
@@ -524,9 +524,9 @@ def test_processes_take_turns_at_hardware(
 
     def walls(_work: object, **_: float) -> Any:  # noqa: ANN401  # as the original
         seen.append(is_free("cpu"))
-        return _cpu.Walls((0.001,), 1)
+        return _cpu.CpuSamples((0.001,), 1)
 
-    monkeypatch.setattr(timing, "walls", walls)
+    monkeypatch.setattr(timing, "take_cpu_samples", walls)
     take(Task("add", 64, on="cpu"))
     assert (seen, is_free("cpu")) == ([False], True)
     with _measure_point.device_lock(Task("add", 64)):

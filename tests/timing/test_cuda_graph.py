@@ -8,7 +8,7 @@ import torch
 import gpulab
 from gpulab.errors import NotCapturableError
 from gpulab.gpus import gpu
-from gpulab.timing import _cuda_graph, flusher, graph
+from gpulab.timing import _cuda_graph, flusher, take_samples
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
 
@@ -36,7 +36,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 def test_samples_are_the_kernel_and_the_floor_of_a_graph() -> None:
     """Events that belong to the graph are read after each of its replays."""
-    read_ns = ns(graph(kernel, n_samples=25))
+    read_ns = ns(take_samples("graph", kernel, n_samples=25))
     assert read_ns[1:10] == pytest.approx([10_000 + FLOOR_NS] * 9, abs=TICK_NS)
     assert len(read_ns) == 25
 
@@ -44,15 +44,15 @@ def test_samples_are_the_kernel_and_the_floor_of_a_graph() -> None:
 def test_kernels_of_a_graph_follow_closely() -> None:
     """Four calls in a sample have three of the graph's short gaps between them."""
     per_call_ns = 10_000 + (FLOOR_NS + 3 * GRAPH_GAPS.work_to_work_ns) / 4
-    (_, second_ns) = ns(graph(kernel, n_samples=2, inner_loops=4))
+    (_, second_ns) = ns(take_samples("graph", kernel, n_samples=2, inner_loops=4))
     assert second_ns == pytest.approx(per_call_ns, abs=TICK_NS)
 
 
 def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
     """A cold sample is longer than a hot one by the memory's time, not by the flush's."""
     a = torch.ones(1 << 20, device="cuda")
-    hot_ns = ns(graph(lambda: a + a, n_samples=4))[-1]
-    cold_ns = ns(graph(lambda: a + a, n_samples=4, before=flusher()))[-1]
+    hot_ns = ns(take_samples("graph", lambda: a + a, n_samples=4))[-1]
+    cold_ns = ns(take_samples("graph", lambda: a + a, n_samples=4, before=flusher()))[-1]
     assert hot_ns < cold_ns < 2 * hot_ns
 
 
@@ -66,7 +66,7 @@ def test_work_is_called_ten_times_whatever_is_asked(n_samples: int) -> None:
         n_calls += 1
         kernel()
 
-    assert len(graph(work, n_samples=n_samples, inner_loops=2)) == n_samples
+    assert len(take_samples("graph", work, n_samples=n_samples, inner_loops=2)) == n_samples
     assert n_calls == 20
 
 
@@ -75,7 +75,7 @@ def test_work_that_waits_cannot_be_captured() -> None:
     x = torch.ones(4, device="cuda")
     stream = torch.cuda.current_stream()
     with pytest.raises(NotCapturableError) as error:
-        graph(lambda: x.sum().item(), n_samples=3)
+        take_samples("graph", lambda: x.sum().item(), n_samples=3)
     assert str(error.value) == (
         "the work cannot be captured into a CUDA graph: CUDA error: operation not permitted when "
         'stream is capturing; use method="calibrated", or take waits, copies from pageable memory '
@@ -83,7 +83,7 @@ def test_work_that_waits_cannot_be_captured() -> None:
     )
     assert torch.cuda.current_stream() == stream
     assert not torch.cuda.is_current_stream_capturing()
-    assert len(graph(kernel, n_samples=2)) == 2
+    assert len(take_samples("graph", kernel, n_samples=2)) == 2
     assert (x + 1).tolist() == [2.0] * 4
 
 
@@ -94,7 +94,7 @@ def test_error_of_the_work_is_told_as_the_reason() -> None:
         raise ValueError("no such luck\nand advice for another case")
 
     with pytest.raises(NotCapturableError, match="graph: no such luck; use") as error:
-        graph(broken, n_samples=1)
+        take_samples("graph", broken, n_samples=1)
     assert isinstance(error.value.__cause__, ValueError)
 
 
@@ -112,7 +112,7 @@ def test_only_a_capture_that_cannot_be_ended_is_mended(
         raise ValueError("no such luck")
 
     with pytest.raises(NotCapturableError):
-        graph(fails, n_samples=1)
+        take_samples("graph", fails, n_samples=1)
     assert len(mended) == n_mended
 
 
@@ -120,5 +120,5 @@ def test_graph_is_replayed_on_the_current_stream() -> None:
     """The capture needs a stream of its own and leaves the current one alone."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        assert len(graph(kernel, n_samples=2)) == 2
+        assert len(take_samples("graph", kernel, n_samples=2)) == 2
         assert torch.cuda.current_stream() == side

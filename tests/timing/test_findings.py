@@ -1,23 +1,64 @@
 """Each doubt is provoked by samples, and stays away where there is no reason for it."""
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
+from gpulab import clocks
 from gpulab.measurement import Finding
-from gpulab.timing import CHECKS, EVENT_RESOLUTION_S, Facts, examine
+from gpulab.timing import METHODS, Floor, MeasurementOptions, WarmUp, examine_samples
+from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
+from gpulab.timing._findings import CHECKS, examine
+from gpulab.timing._observations import RunObservations
 
 STEADY_S = (1e-3,) * 30
 
 
-def found(**facts: object) -> Finding:
-    """Return the only finding about these facts."""
-    (finding,) = examine(Facts(**{"samples_s": STEADY_S, "method": "events"} | facts))
+def names_of(record: type) -> set[str]:
+    """Return the names of a record's fields."""
+    return {field.name for field in fields(record)}
+
+
+def observed(  # noqa: PLR0913  # all but two are keyword-only
+    samples_s: tuple[float, ...] = STEADY_S,
+    method: str = "events",
+    *,
+    asked_method: str = "",
+    clocks_mhz: tuple[int, int] | None = None,
+    throttle_reasons: tuple[str, ...] = (),
+    n_flagged: int = 0,
+    floor_s: float | None = None,
+    **seen: Any,  # noqa: ANN401  # fields of three records
+) -> RunObservations:
+    """Return what a run has seen, each value in the record that holds it."""
+    asked = {"cache": "hot"} | {k: v for k, v in seen.items() if k in names_of(MeasurementOptions)}
+    shown = {k: v for k, v in seen.items() if k in names_of(WarmUp)}
+    rest = {k: v for k, v in seen.items() if k not in asked | shown}
+    low_mhz, high_mhz = clocks_mhz or (None, None)
+    return RunObservations(
+        samples_s=samples_s,
+        options=MeasurementOptions(method=asked_method or method, **asked),
+        method=METHODS[method],
+        warm_up=WarmUp(**shown),
+        stopped_by="precision",
+        regime=clocks.Regime("burst", "", low_mhz, high_mhz, reasons=throttle_reasons),
+        flagged=tuple(range(n_flagged)),
+        floor=None if floor_s is None else Floor(floor_s, floor_s, floor_s, "timer", "H200", 1),
+        **rest,
+    )
+
+
+def found(**seen: Any) -> Finding:  # noqa: ANN401  # as of ``observed``
+    """Return the only finding about a run that has seen this."""
+    (finding,) = examine(observed(**seen))
     return finding
 
 
 def test_steady_samples_of_enough_work_leave_no_doubt() -> None:
     """Thirty equal samples of a millisecond, well above the host's pace, are left alone."""
-    facts = Facts(STEADY_S, "events", synchronizes=False, host_s=20e-6)
-    assert examine(facts) == ()
+    run = observed(STEADY_S, "events", synchronizes=False, host_s=20e-6)
+    assert examine(run) == ()
 
 
 def test_work_that_synchronizes() -> None:
@@ -55,18 +96,18 @@ def test_reading_at_the_pace_of_the_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts",
+    "seen",
     [
         {"samples_s": (12.1e-6,) * 10, "host_s": 10e-6},
         {"samples_s": (12e-6,) * 10, "host_s": None},
-        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "synchronized", "clock": "host"},
-        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "profiler", "clock": "records"},
+        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "synchronized"},
+        {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "profiler"},
         {"samples_s": (12e-6,) * 10, "host_s": 10e-6, "method": "graph"},
     ],
 )
-def test_launch_bound_is_said_of_nothing_else(facts: dict[str, object]) -> None:
+def test_launch_bound_is_said_of_nothing_else(seen: dict[str, object]) -> None:
     """A longer reading, an unknown host time or a host clock is no reason to say it."""
-    assert examine(Facts(**{"method": "events"} | facts)) == ()
+    assert examine(observed(**seen)) == ()
 
 
 def test_host_pace_is_not_judged_where_the_work_waits() -> None:
@@ -82,7 +123,7 @@ def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
         f"{given} cannot give a 95 % interval of the median; the range of the samples is shown",
         "take at least 6: raise n_samples or max_time_s",
     )
-    assert examine(Facts((1e-3,) * 6, "events")) == ()
+    assert examine(observed((1e-3,) * 6, "events")) == ()
 
 
 def test_interval_below_the_resolution_of_events() -> None:
@@ -96,12 +137,12 @@ def test_interval_below_the_resolution_of_events() -> None:
 
 def test_inner_loops_lift_the_interval_above_the_resolution() -> None:
     """What counts is the interval, not its share per call; the limit itself is enough."""
-    assert examine(Facts((EVENT_RESOLUTION_S / 8,) * 10, "events", inner_loops=8)) == ()
+    assert examine(observed((EVENT_RESOLUTION_S / 8,) * 10, "events", inner_loops=8)) == ()
 
 
 def test_resolution_of_events_is_no_matter_of_the_host_clock() -> None:
     """A short synchronized reading is not below the resolution of events."""
-    assert examine(Facts((0.1e-6,) * 10, "synchronized", clock="host")) == ()
+    assert examine(observed((0.1e-6,) * 10, "synchronized")) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,13 +171,13 @@ def test_samples_that_drift(last_s: float, told: str) -> None:
 )
 def test_noise_is_not_drift(samples_s: tuple[float, ...]) -> None:
     """Less than 5 %, fewer than 18 samples or intervals that overlap are no drift."""
-    assert "drifting" not in [finding.code for finding in examine(Facts(samples_s, "events"))]
+    assert "drifting" not in [finding.code for finding in examine(observed(samples_s, "events"))]
 
 
 def test_gravest_finding_comes_first() -> None:
     """Findings keep the order of the checks, whichever of them speak."""
-    facts = Facts((0.1e-6,), "events", synchronizes=True)
-    codes = [finding.code for finding in examine(facts)]
+    run = observed((0.1e-6,), "events", synchronizes=True)
+    codes = [finding.code for finding in examine(run)]
     assert codes == ["synchronizes-inside", "too-few-samples", "below-resolution"]
     assert len(CHECKS) == 16
 
@@ -150,7 +191,7 @@ def test_reading_that_no_gpu_can_reach() -> None:
         "check that the result is right and that the work runs on the current stream; compare "
         'with method="profiler"',
     )
-    assert examine(Facts(STEADY_S, "events", least_s=(1.04e-3, "1e+12 operations"))) == ()
+    assert examine(observed(STEADY_S, "events", least_s=(1.04e-3, "1e+12 operations"))) == ()
 
 
 def test_work_on_a_side_stream() -> None:
@@ -183,8 +224,8 @@ def test_starved_samples() -> None:
 
 def test_gpu_that_is_done_before_the_host_has_launched() -> None:
     """With the host ahead the reading is the GPU's own, and the program is what is slow."""
-    facts = {"samples_s": (2e-6,) * 10, "host_s": 10e-6, "method": "calibrated"}
-    assert found(**facts) == Finding(
+    seen = {"samples_s": (2e-6,) * 10, "host_s": 10e-6, "method": "calibrated"}
+    assert found(**seen) == Finding(
         "launch-bound",
         "the GPU is done sooner than Python has launched the next call (10.0 µs): in a loop "
         "this work runs at the pace of the host",
@@ -200,14 +241,14 @@ def test_reading_served_by_the_cache() -> None:
         "1.20 ms instead of 1.00 ms",
         'use cache="cold" for work that finds its inputs in memory, as most programs do',
     )
-    assert examine(Facts(STEADY_S, "events", cold_s=1.05e-3)) == ()
-    assert examine(Facts(STEADY_S, "events", cold_s=1.2e-3, cache="cold")) == ()
+    assert examine(observed(STEADY_S, "events", cold_s=1.05e-3)) == ()
+    assert examine(observed(STEADY_S, "events", cold_s=1.2e-3, cache="cold")) == ()
 
 
 def test_flush_by_writing() -> None:
     """Its cost to the timed kernel is told where it was used."""
     assert found(cache="cold", flush="write").code == "write-flush"
-    assert examine(Facts(STEADY_S, "events", cache="hot", flush="write")) == ()
+    assert examine(observed(STEADY_S, "events", cache="hot", flush="write")) == ()
 
 
 def test_clock_that_moved() -> None:
@@ -217,7 +258,7 @@ def test_clock_that_moved() -> None:
         "the clock was between 1900 and 1980 MHz; 4 of 30 samples lie in another regime than most",
         "warm up longer (n_warmup) until it has settled, and compare only at equal clocks",
     )
-    assert examine(Facts(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
+    assert examine(observed(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
 
 
 @pytest.mark.parametrize(
@@ -243,7 +284,7 @@ def test_memory_asked_for_while_timing(n_times: int, told: str) -> None:
 
 def test_records_that_are_missing() -> None:
     """The samples without whole records are counted."""
-    finding = found(method="profiler", clock="records", n_dropped=2)
+    finding = found(method="profiler", n_dropped=2)
     assert finding.code == "profiler-dropped-records"
     assert finding.message.startswith("records are missing in 2 of 30 samples")
 
@@ -270,3 +311,13 @@ def test_samples_in_two_clusters() -> None:
         "the samples lie in 2 clusters, round 1.00 ms, 1.30 ms: the work ran in more than one way"
     )
     assert found(samples_s=(1.0e-3,) * 15 + (1.3e-3,) * 15).code == "drifting"
+
+
+def test_samples_alone_are_examined_too() -> None:
+    """Of samples of the CPU nothing else is known; short ones are no matter of events."""
+    assert examine_samples(STEADY_S) == ()
+    assert examine_samples((0.1e-6,) * 10) == ()
+    drifting_s = (1e-3,) * 15 + (1.3e-3,) * 15
+    told = [finding.code for finding in examine_samples(drifting_s)]
+    assert told == [finding.code for finding in examine(observed(drifting_s))] == ["drifting"]
+    assert [finding.code for finding in examine_samples((1e-3,))] == ["too-few-samples"]

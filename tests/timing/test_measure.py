@@ -21,7 +21,7 @@ from gpulab.errors import (
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.timing import METHODS, Floor, _measure, _sampling, calibration, measure
+from gpulab.timing import METHODS, Floor, _run, _sampling, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.units import format_time
 from gpulab.virtual import Gaps, VirtualGpu
@@ -415,17 +415,17 @@ def test_too_few_samples_are_told() -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"n_samples": 0}, "n_samples=0; it must be at least 1"),
-        ({"n_samples": 2.5}, "n_samples=2.5; it must be a whole number"),
-        ({"n_samples": "5"}, "n_samples='5'; it must be a whole number"),
-        ({"inner_loops": 0}, "inner_loops=0; it must be at least 1"),
-        ({"inner_loops": None}, "inner_loops=None; it must be a whole number"),
-        ({"n_warmup": -1}, "n_warmup=-1; it must be at least 0"),
-        ({"precision": 0}, "precision=0; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
-        ({"precision": 1}, "precision=1; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
-        ({"precision": "1%"}, "precision='1%'; it must lie between 0 and 1, e.g. 0.01 for 1 %"),
-        ({"max_time_s": 0}, "max_time_s=0; it must be more than 0 seconds"),
-        ({"max_time_s": "2 s"}, "max_time_s='2 s'; it must be more than 0 seconds"),
+        ({"n_samples": 0}, "n_samples=0; it must be a whole number, at least 1"),
+        ({"n_samples": 2.5}, "n_samples=2.5; it must be a whole number, at least 1"),
+        ({"n_samples": "5"}, "n_samples='5'; it must be a whole number, at least 1"),
+        ({"inner_loops": 0}, "inner_loops=0; it must be a whole number, at least 1"),
+        ({"inner_loops": None}, "inner_loops=None; it must be a whole number, at least 1"),
+        ({"n_warmup": -1}, "n_warmup=-1; it must be a whole number, 0 or more"),
+        ({"precision": 0}, "precision=0; it must be between 0 and 1, such as 0.01 for 1 %"),
+        ({"precision": 1}, "precision=1; it must be between 0 and 1, such as 0.01 for 1 %"),
+        ({"precision": "1%"}, "precision='1%'; it must be between 0 and 1, such as 0.01 for 1 %"),
+        ({"max_time_s": 0}, "max_time_s=0; it must be a number of seconds above 0"),
+        ({"max_time_s": "2 s"}, "max_time_s='2 s'; it must be a number of seconds above 0"),
     ],
 )
 def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> None:
@@ -644,6 +644,6 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
         return _device_floor.floor()
 
     monkeypatch.setattr(calibration, "device_floor", beside)
-    monkeypatch.setattr(_measure, "count_allocations", lambda: n_allocations)
+    monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
     assert "allocator-grew" not in codes(measure(kernel))
     assert n_allocations == 2

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
@@ -11,24 +12,27 @@ from gpulab.errors import UnknownNameError
 from gpulab.gpus import gpu
 from gpulab.timing import (
     METHODS,
+    EventSampler,
+    GraphSampler,
+    NaiveSampler,
+    ProfilerSampler,
+    SaturatedSampler,
+    SynchronizedSampler,
     _event_pairs,
-    _methods,
-    events,
     find_method,
-    graph,
-    naive,
-    profiler,
-    profiler_span,
-    saturated,
-    synchronized,
+    take_samples,
 )
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
+from gpulab.work import collector_paused
 
 HOST = HostCosts()
 GAPS = Gaps()
 TICK_NS = 32
 KERNEL_NS = 100_000
+naive, synchronized, events = (
+    partial(take_samples, name) for name in ("naive", "synchronized", "events")
+)
 N_CYCLES = KERNEL_NS * gpu("H200").boost_clock_mhz // 1000
 
 
@@ -90,7 +94,7 @@ def test_synchronized_pays_the_way_once_an_interval() -> None:
 
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
-def test_work_queued_before_is_not_charged(method: _methods.TimingFunction) -> None:
+def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -> None:
     """A backlog of 1 ms changes no sample."""
     alone_s = method(kernel, n_samples=3)
     torch.cuda._sleep(10 * N_CYCLES)
@@ -174,7 +178,7 @@ def test_events_are_made_before_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("method", [naive, synchronized, events])
 def test_collector_is_off_while_sampling_and_back_after_an_error(
-    method: _methods.TimingFunction,
+    method: Callable[..., list[float]],
 ) -> None:
     """The garbage collector does not run inside intervals, and is restored on any way out."""
     seen = []
@@ -195,7 +199,7 @@ def test_collector_that_was_off_stays_off() -> None:
     """What was off before is not switched on."""
     gc.disable()
     try:
-        with _methods.collector_paused():
+        with collector_paused():
             pass
         assert not gc.isenabled()
     finally:
@@ -213,15 +217,18 @@ def test_number_of_calls(method: Callable[..., list[float]]) -> None:
 
 def test_registry_names_each_method() -> None:
     """A method is found by the name that it carries; all rungs are there."""
-    assert {name: method.function for name, method in METHODS.items()} == {
-        "naive": naive,
-        "synchronized": synchronized,
-        "events": events,
-        "saturated": saturated,
-        "calibrated": saturated,
-        "graph": graph,
-        "profiler": profiler,
-        "profiler-span": profiler_span,
+    span = METHODS["profiler-span"].sampler
+    assert isinstance(span, partial)
+    assert (span.func, span.keywords) == (ProfilerSampler, {"span": True})
+    assert {name: method.sampler for name, method in METHODS.items()} == {
+        "naive": NaiveSampler,
+        "synchronized": SynchronizedSampler,
+        "events": EventSampler,
+        "saturated": SaturatedSampler,
+        "calibrated": SaturatedSampler,
+        "graph": GraphSampler,
+        "profiler": ProfilerSampler,
+        "profiler-span": span,
     }
     assert all(find_method(name).name == name for name in METHODS)
 

@@ -7,7 +7,7 @@ import torch
 
 import gpulab
 from gpulab.gpus import gpu
-from gpulab.timing import profiler, profiler_span
+from gpulab.timing import take_samples
 from gpulab.virtual import Gaps
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
@@ -34,19 +34,22 @@ def h200() -> Iterator[None]:
 
 def test_pauses_are_no_busy_time() -> None:
     """Kernels count and the pause between them does not."""
-    assert ns(profiler(two_kernels, n_samples=3)) == [30_000] * 3
+    assert ns(take_samples("profiler", two_kernels, n_samples=3)) == [30_000] * 3
 
 
 def test_span_holds_the_pauses() -> None:
     """From the first start to the last end, with the host ahead."""
-    assert ns(profiler_span(two_kernels, n_samples=3)) == [30_000 + GAP_NS] * 3
+    assert ns(take_samples("profiler-span", two_kernels, n_samples=3)) == [30_000 + GAP_NS] * 3
 
 
 def test_calls_of_a_sample_share_its_time() -> None:
     """Two calls in a sample have three pauses between their four kernels."""
-    assert ns(profiler(two_kernels, n_samples=2, inner_loops=2)) == [30_000] * 2
+    assert ns(take_samples("profiler", two_kernels, n_samples=2, inner_loops=2)) == [30_000] * 2
     shared_ns = 30_000 + 3 * GAP_NS // 2
-    assert ns(profiler_span(two_kernels, n_samples=2, inner_loops=2)) == [shared_ns] * 2
+    assert (
+        ns(take_samples("profiler-span", two_kernels, n_samples=2, inner_loops=2))
+        == [shared_ns] * 2
+    )
 
 
 def test_kernels_side_by_side_count_once() -> None:
@@ -59,7 +62,7 @@ def test_kernels_side_by_side_count_once() -> None:
         with torch.cuda.stream(side):
             torch.cuda._sleep(10 * CYCLES_PER_US)
 
-    (busy_s,) = profiler(work, n_samples=1)
+    (busy_s,) = take_samples("profiler", work, n_samples=1)
     assert 10e-6 <= busy_s < 15e-6
 
 
@@ -69,4 +72,4 @@ def test_what_goes_before_is_not_counted() -> None:
     def before() -> None:
         torch.cuda._sleep(50 * CYCLES_PER_US)
 
-    assert ns(profiler(two_kernels, n_samples=2, before=before)) == [30_000] * 2
+    assert ns(take_samples("profiler", two_kernels, n_samples=2, before=before)) == [30_000] * 2

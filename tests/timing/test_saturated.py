@@ -7,7 +7,7 @@ import torch
 
 import gpulab
 from gpulab.gpus import gpu
-from gpulab.timing import Saturated, saturated
+from gpulab.timing import SaturatedSampler, take_samples
 from gpulab.virtual import Gaps, VirtualGpu
 
 GAPS = Gaps()
@@ -35,20 +35,20 @@ def h200() -> Iterator[VirtualGpu]:
 
 def test_every_sample_is_the_kernel_and_the_floor() -> None:
     """The first one too: a kernel of 10 µs reads 12.6 µs where launching alone takes 6 µs."""
-    read_ns = ns(saturated(kernel, n_samples=70))
+    read_ns = ns(take_samples("saturated", kernel, n_samples=70))
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
 
 
 def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
     """With events alone it would read the pace of the host."""
-    read_ns = ns(saturated(lambda: kernel(1), n_samples=5))
+    read_ns = ns(take_samples("saturated", lambda: kernel(1), n_samples=5))
     assert read_ns == pytest.approx([1_000 + FLOOR_NS] * 5, abs=TICK_NS)
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
     """Of four calls each holds a quarter of the floor, and three gaps are between them."""
     per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
-    read_ns = ns(saturated(kernel, n_samples=3, inner_loops=4))
+    read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
     assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
 
 
@@ -61,7 +61,7 @@ def test_what_goes_before_is_not_timed() -> None:
         n_calls += 1
         kernel(50)
 
-    read_ns = ns(saturated(kernel, n_samples=7, before=before))
+    read_ns = ns(take_samples("saturated", kernel, n_samples=7, before=before))
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 7, abs=TICK_NS)
     assert n_calls == 7
 
@@ -75,7 +75,7 @@ def test_work_is_called_as_often_as_it_is_timed() -> None:
         n_calls += 1
         kernel()
 
-    saturated(work, n_samples=60, inner_loops=2)
+    take_samples("saturated", work, n_samples=60, inner_loops=2)
     assert n_calls == 120
 
 
@@ -86,7 +86,7 @@ def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
         for _ in range(300):
             kernel(1)
 
-    take = Saturated(slow)
+    take = SaturatedSampler(slow)
     duration_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns + FLOOR_NS
     assert ns(take(4)) == pytest.approx([duration_ns] * 4, abs=TICK_NS)
     assert take.n_starved == 0
@@ -102,7 +102,7 @@ def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> Non
         for _ in range(200):
             kernel(1)
 
-    take = Saturated(many)
+    take = SaturatedSampler(many)
     duration_ns = 200 * 1_000 + 199 * GAPS.work_to_work_ns + FLOOR_NS
     assert ns(take(12)) == pytest.approx([duration_ns] * 12, abs=TICK_NS)
     assert take.n_starved == 0
@@ -111,7 +111,7 @@ def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> Non
 def test_work_that_waits_is_starved() -> None:
     """No sleep helps: after three tries the samples are plain events, and are counted."""
     x = torch.ones(4, device="cuda")
-    take = Saturated(lambda: x.sum().item())
+    take = SaturatedSampler(lambda: x.sum().item())
     assert len(take(5)) == 5
     assert take.n_starved == 5
     *thrown_away, _, _, _, _, _ = take.counted
@@ -126,7 +126,7 @@ def test_work_that_overfills_the_queue_is_starved(h200: VirtualGpu) -> None:
         for _ in range(1_500):
             kernel(1)
 
-    take = Saturated(endless)
+    take = SaturatedSampler(endless)
     start_s = h200.now_s
     assert len(take(3)) == 3
     assert take.n_starved == 3
@@ -137,6 +137,6 @@ def test_stays_on_the_current_stream() -> None:
     """The sleep, the events and the work are in the stream that was current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        read_ns = ns(saturated(kernel, n_samples=3))
+        read_ns = ns(take_samples("saturated", kernel, n_samples=3))
         assert torch.cuda.current_stream() == side
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 3, abs=TICK_NS)

@@ -15,16 +15,16 @@ from gpulab.errors import (
     UnknownNameError,
 )
 from gpulab.stats import median_interval
-from gpulab.timing._cuda_graph import Replayed
+from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import per_call
-from gpulab.timing._saturated import Saturated
+from gpulab.timing._saturated import SaturatedSampler
 from gpulab.timing.calibration._timer_kernel import load
 from gpulab.timing.calibration._work_floor import (
     Floor,
     forget_refusals,
 )
 from gpulab.virtual import VirtualGpu
-from gpulab.work import nothing
+from gpulab.work import Work
 
 __all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
 
@@ -32,7 +32,7 @@ __all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
 FLOOR_METHODS = ("auto", "profiler", "timer", "assumed")
 
 _N_READINGS = 100
-_N_BESIDE = 20
+_N_AT_A_MEASUREMENT = 20
 _N_RECORDS = 30
 _N_ELEMENTS = 1_024
 _NS = 1e-9
@@ -55,8 +55,6 @@ _BETWEEN_KERNELS_S = 0.4e-6
 # GPUs. The latter is a guess, as nobody has looked.
 _ERROR_S = {"profiler": 0.0, "timer": 0.1e-6, "assumed": 0.2e-6}
 _ERROR_ELSEWHERE_S = {"profiler": 0.0, "timer": 0.2e-6, "assumed": 0.5e-6}
-
-Work = Callable[[], object]
 
 
 def floor(method: str = "auto", *, of: str = "launches") -> Floor:
@@ -101,7 +99,7 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
         return kept[key]
 
 
-def device_floor(before: Work, *, of: str = "launches") -> Floor:
+def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
     """Return the floor as it is at this moment, behind what goes ahead of each sample.
 
     The floor drifts by 0.1 or 0.2 µs within a minute, and behind a flushed cache it is more than
@@ -111,7 +109,7 @@ def device_floor(before: Work, *, of: str = "launches") -> Floor:
     Parameters
     ----------
     before
-        What goes ahead of each sample of the measurement.
+        What goes ahead of each sample of the measurement; None where nothing does.
     of
         ``"launches"`` or ``"graph"``, as in :func:`floor`.
     """
@@ -123,8 +121,8 @@ def device_floor(before: Work, *, of: str = "launches") -> Floor:
             _known[key] = _first_that_works()
         known = _known[key]
         # Only a kernel that takes its own time is known to take it on a cold cache, too.
-        ahead = before if known.method == "timer" else nothing
-        return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_BESIDE), of)
+        ahead = before if known.method == "timer" else None
+        return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_AT_A_MEASUREMENT), of)
 
 
 def forget_floors() -> None:
@@ -140,7 +138,10 @@ _found: _Kept = {}
 # With the virtual GPU its floors go, and leaving and entering it again changes nothing.
 _found_virtual: WeakKeyDictionary[VirtualGpu, _Kept] = WeakKeyDictionary()
 
-_SAMPLERS: dict[str, type[Saturated | Replayed]] = {"launches": Saturated, "graph": Replayed}
+_SAMPLERS: dict[str, type[SaturatedSampler | GraphSampler]] = {
+    "launches": SaturatedSampler,
+    "graph": GraphSampler,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ def _of_model(method: str, of: str, device_name: str) -> Floor:
     (call,) = per_call(work, n_samples=1)
     sampler = _SAMPLERS[of](work)
     sampler(1)
-    start, end = sampler._pairs[0]
+    start, end = sampler.pairs[0]
     reading_ns = end.task.end_ns - start.task.end_ns  # type: ignore[attr-defined]  # the model's events
     value_s = (reading_ns - call.records[0].duration_ns) * _NS
     return Floor(value_s, value_s, value_s, "records", device_name, 1)

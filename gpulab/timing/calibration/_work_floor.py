@@ -14,7 +14,7 @@ from gpulab.errors import ProfilerUnavailableError
 from gpulab.profiling import Records, leaves_no_trace
 from gpulab.stats import median_interval
 from gpulab.timing._profiler import read_calls
-from gpulab.work import Work, nothing
+from gpulab.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def forget_refusals() -> None:
     _refused.clear()
 
 
-def record_calls(work: Work, *, before: Work = nothing) -> RecordedCalls:
+def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
     """Call some work a dozen times more and keep what :func:`of_work` needs.
 
     Parameters

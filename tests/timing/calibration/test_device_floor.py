@@ -15,11 +15,10 @@ from gpulab.errors import (
     UnknownNameError,
 )
 from gpulab.profiling import ActivityRecord, Records
-from gpulab.timing import Floor, saturated
+from gpulab.timing import Floor, take_samples
 from gpulab.timing.calibration import _device_floor, _timer_kernel
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
-from gpulab.work import nothing
 
 GAPS = Gaps()
 TICK_NS = 32
@@ -124,7 +123,7 @@ def test_the_virtual_floor_follows_the_model(h200: VirtualGpu) -> None:
 def test_readings_less_the_floor_are_the_kernel() -> None:
     """What the floor is for: 20 µs read 22.6, and are 20 again within half a tick."""
     n_cycles = 20_000 * gpulab.gpus.gpu("H200").boost_clock_mhz // 1000
-    for reading_s in saturated(lambda: torch.cuda._sleep(n_cycles), n_samples=20):
+    for reading_s in take_samples("saturated", lambda: torch.cuda._sleep(n_cycles), n_samples=20):
         assert reading_s - _device_floor.floor().value_s == pytest.approx(
             20e-6, abs=TICK_NS * 1e-9
         )
@@ -260,11 +259,11 @@ def test_a_missing_or_coarse_clock_is_said(real: Known, has_timer: bool) -> None
 
 def test_the_floor_of_a_moment_is_read_behind_what_goes_ahead(real: Known) -> None:
     """The known work is found once; its readings are taken anew, twenty at a time."""
-    first = _device_floor.device_floor(nothing)
+    first = _device_floor.device_floor(None)
     assert (first.method, first.n_samples) == ("timer", 20)
     real.has_timer = False  # nobody looks for it a second time
     real.readings_s["timer"] = [5.2e-6] * 100
-    second = _device_floor.device_floor(nothing)
+    second = _device_floor.device_floor(None)
     assert second.value_s - first.value_s == pytest.approx(0.2e-6)
     both = first.joined(second)
     assert both.value_s == pytest.approx((first.value_s + second.value_s) / 2)
@@ -369,8 +368,8 @@ def test_the_ways_agree_on_a_real_gpu() -> None:
 
 def test_known_work_is_forgotten_too(real: Known) -> None:
     """Behind it the floor of a moment is read of what works then."""
-    assert _device_floor.device_floor(nothing).method == "timer"
+    assert _device_floor.device_floor(None).method == "timer"
     real.has_timer = False
-    assert _device_floor.device_floor(nothing).method == "timer"
+    assert _device_floor.device_floor(None).method == "timer"
     _device_floor.forget_floors()
-    assert _device_floor.device_floor(nothing).method == "profiler"
+    assert _device_floor.device_floor(None).method == "profiler"

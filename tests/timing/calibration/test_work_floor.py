@@ -10,13 +10,10 @@ from gpulab.clocks import Reading
 from gpulab.device import Device, _notebook_session
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.profiling import ActivityRecord, Records
-from gpulab.timing import Floor, calibration, compare, measure, saturated
-from gpulab.timing._measure import later_floor
-from gpulab.timing._options import make_options
-from gpulab.timing._sampling import Run
+from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
+from gpulab.timing._run import MeasurementRun
 from gpulab.timing.calibration import _device_floor, _work_floor
 from gpulab.virtual import Gaps
-from gpulab.work import nothing
 
 GAPS = Gaps()
 FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
@@ -168,7 +165,7 @@ def test_a_virtual_gpu_needs_no_records() -> None:
 @pytest.mark.usefixtures("h200")
 def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
     """Within half a tick of its events, from the same code that reads a driver's records."""
-    readings_s = saturated(lambda: sleep_us(20), n_samples=10)
+    readings_s = take_samples("saturated", lambda: sleep_us(20), n_samples=10)
     found = calibration.work_floor(calibration.record_calls(lambda: sleep_us(20)), readings_s)
     assert found.value_s == pytest.approx(FLOOR_S, abs=TICK_S)
 
@@ -491,28 +488,14 @@ def test_a_side_that_stands_in_has_no_floor() -> None:
 @pytest.mark.usefixtures("recording")
 def test_samples_behind_the_records_have_the_last_clock() -> None:
     """It was read just before them, and asking the driver anew takes time."""
-    plan = make_options(
-        lambda: sleep_us(20),
-        method="calibrated",
-        cache="hot",
-        flush="read",
-        floor="work",
-        setup=None,
-        inputs=None,
-        n_samples=None,
-        n_warmup=None,
-        inner_loops=1,
-        precision=0.01,
-        max_time_s=1.0,
-    )
-    run = Run()
-    run.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
-    run.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
-    found = later_floor(plan, _device_floor.floor(), run, nothing, lambda n: [22.6 * US] * n)
-    assert found is not None
-    assert found.method == "work"
-    assert run.batch_sizes == [8, 2, 12]
-    assert run.readings[2] == Reading(0.1, sm_mhz=1440)
+    run = MeasurementRun.prepare(lambda: sleep_us(20), MeasurementOptions(cache="hot"))
+    run.samples.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
+    run.samples.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
+    run.update_floor(n_more=12)
+    assert run.floor is not None
+    assert run.floor.method == "work"
+    assert run.samples.batch_sizes == [8, 2, 12]
+    assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)
 
 
 @pytest.mark.usefixtures("h200")

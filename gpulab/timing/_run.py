@@ -1,0 +1,253 @@
+"""One piece of work while it is measured: made ready, sampled, finished.
+
+``measure`` drives one run from its beginning to its end, and ``compare`` two of them in turns.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+import torch
+
+from gpulab import clocks
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.measurement import Measurement
+from gpulab.timing import calibration
+from gpulab.timing._assemble import assemble
+from gpulab.timing._isolation import watched
+from gpulab.timing._methods import METHODS, Method
+from gpulab.timing._observations import RunObservations, Samples
+from gpulab.timing._options import MeasurementOptions
+from gpulab.timing._samplers import Sampler
+from gpulab.timing._warmup import WarmUp, warm_up
+from gpulab.timing.calibration import Floor
+from gpulab.work import Work
+
+_N_COLD = 5  # samples that show whether a hot reading was the cache's
+# An error of the floor is at most a twentieth of a percent of longer work.
+_WORK_FLOOR_BELOW_S = 1e-3
+
+
+@dataclass(slots=True, kw_only=True)
+class MeasurementRun:
+    """One piece of work while it is measured.
+
+    Attributes
+    ----------
+    work
+        Takes no arguments; the rotation of inputs is in it.
+    options
+        What was asked for.
+    before_each
+        Called ahead of each sample and not timed; None where nothing is.
+    warm_up
+        What the warm-up showed.
+    method, sampler
+        What takes the samples: the method that was asked for, or one that stands in for it.
+    floor
+        What is subtracted from each timed interval, as far as it is known yet.
+    keeps_partial
+        Whether the samples before an error of the work are kept, as the error then says.
+    samples
+        What was taken so far.
+    stopped_by
+        The criterion that ended the run.
+    before, after
+        What the driver said of clocks and power.
+    reads_clocks
+        Whether to ask the driver for the clock after each batch.
+    n_allocations
+        Times that PyTorch asked the driver for memory while samples were taken.
+    cold_s
+        Seconds of a call on a cold cache, where the run was hot.
+    """
+
+    work: Work
+    options: MeasurementOptions
+    before_each: Work | None
+    warm_up: WarmUp
+    method: Method
+    sampler: Sampler
+    floor: Floor | None
+    keeps_partial: bool = False
+    samples: Samples = field(default_factory=Samples)
+    stopped_by: str = ""
+    before: clocks.Reading | None = None
+    after: clocks.Reading | None = None
+    reads_clocks: bool = True
+    n_allocations: int = 0
+    cold_s: float | None = None
+
+    @classmethod
+    def prepare(
+        cls, work: Work, options: MeasurementOptions, *, keeps_partial: bool = False
+    ) -> "MeasurementRun":
+        """Return a run that is ready for its first sample: floor read, work warmed up."""
+        # What needs memory of its own comes first: made later, it would take the block that the
+        # work frees after each call, and the allocator would have to ask the driver for another.
+        before_each = options.before_each()
+        floor = _first_floor(options, before_each)
+        seen = warm_up(work, n_calls=options.n_warmup, max_time_s=options.max_time_s)
+        method = _method_for(options, seen)
+        return cls(
+            work=work,
+            options=options,
+            before_each=before_each,
+            warm_up=seen,
+            method=method,
+            sampler=method.sampler(work, inner_loops=options.inner_loops, before=before_each),
+            # The readings of one that stands in have no known floor.
+            floor=None if method.floor_of is None else floor,
+            keeps_partial=keeps_partial,
+        )
+
+    def read_clocks_before(self) -> None:
+        """Read clocks and power ahead of the samples; a driver that says nothing is left alone."""
+        self.before = clocks.try_read()
+        self.reads_clocks = self.before is not None
+
+    def read_clocks_after(self) -> None:
+        """Read clocks and power after the samples."""
+        if self.reads_clocks:
+            self.after = clocks.try_read()
+
+    def take(self, n_samples: int) -> None:
+        """Take a batch of samples, and read the clock after it."""
+        with watched(*self._notes(n_samples)):
+            batch_s = self.sampler(n_samples)
+        reading = clocks.try_read(parts=clocks.QUICK) if self.reads_clocks else None
+        self.samples.add(batch_s, reading)
+
+    @contextmanager
+    def counting_allocations(self) -> Iterator[None]:
+        """Count how often PyTorch asks the driver for memory within the block."""
+        n_before = n_device_allocations()
+        yield
+        self.n_allocations += n_device_allocations() - n_before
+
+    def update_floor(self, *, n_more: int = 0) -> None:
+        """Bring the floor up to date, now that the samples are there.
+
+        It becomes the work's own floor where that can be read, and otherwise the mean of the
+        floor before the samples and the floor after them. An interrupt leaves it as it is.
+
+        Parameters
+        ----------
+        n_more
+            Samples to add once the driver has recorded calls of the work, so that there are some
+            before the records and some after them.
+        """
+        floor_of = self.method.floor_of
+        if self.floor is None or floor_of is None:
+            return
+        try:
+            # The floor drifts, so that it is the mean of before and after.
+            self.floor = self._work_floor(n_more) or self.floor.joined(
+                calibration.device_floor(self.before_each, of=floor_of)
+            )
+        except KeyboardInterrupt:
+            self.stopped_by = "interrupt"
+
+    def take_cold_samples(self) -> None:
+        """Find what a cold call takes, where a hot reading could be the cache's."""
+        options = self.options
+        # A number of calls that was asked for is kept to, and an interrupt ends everything.
+        if options.n_samples is not None or self.stopped_by == "interrupt":
+            return
+        if options.cache_state == "cold" or self.floor is None or options.inner_loops > 1:
+            return
+        before_each = replace(options, cache="cold").before_each()
+        sampler = self.method.sampler(self.work, before=before_each)
+        self.cold_s = median(sampler(_N_COLD)) - self.floor.value_s
+
+    def samples_s(self) -> tuple[float, ...]:
+        """Return the samples without the floor; work that enqueues nothing reads zero."""
+        floor_s = 0.0 if self.floor is None else self.floor.value_s
+        share_s = floor_s / self.options.inner_loops
+        return tuple(max(0.0, sample_s - share_s) for sample_s in self.samples.values_s)
+
+    def observations(self, least_s: tuple[float, str] | None = None) -> RunObservations:
+        """Return all that is known of the run, with the time that no GPU of its kind can beat."""
+        readings = self.samples.readings
+        flags = clocks.flag(readings, self.samples.batch_sizes)
+        return RunObservations(
+            samples_s=self.samples_s(),
+            options=self.options,
+            method=self.method,
+            warm_up=self.warm_up,
+            stopped_by=self.stopped_by,
+            regime=clocks.summarize([self.before, *readings, self.after]),
+            flagged=tuple(index for index, flag in enumerate(flags) if flag),
+            before=self.before,
+            after=self.after,
+            n_starved=self.sampler.n_starved,
+            n_dropped=self.sampler.n_dropped,
+            n_allocations=self.n_allocations,
+            cold_s=self.cold_s,
+            floor=self.floor,
+            least_s=least_s,
+        )
+
+    def measurement(self, *, label: str, least_s: tuple[float, str] | None = None) -> Measurement:
+        """Return the measurement; the GPU must still be in use."""
+        return assemble(self.observations(least_s), label=label)
+
+    def _work_floor(self, n_more: int) -> Floor | None:
+        if not _has_own_floor(self.options) or self.stopped_by == "interrupt":
+            return None
+        if median(self.samples.values_s) > _WORK_FLOOR_BELOW_S:
+            return None
+        try:
+            with watched("while the driver recorded calls", self._kept()):
+                calls = calibration.record_calls(self.work, before=self.before_each)
+                if n_more:
+                    self.samples.add(self.sampler(n_more), self.samples.readings[-1])
+            return calibration.work_floor(calls, self.samples.values_s)
+        except (ProfilerBusyError, ProfilerUnavailableError):
+            return None
+
+    def _notes(self, n_next: int) -> tuple[str, str]:
+        """Return, for an error of the work, when it came and what was kept."""
+        n_taken = len(self.samples.values_s)
+        when = f"while samples {n_taken + 1} to {n_taken + n_next} were taken"
+        if n_next == 1:
+            when = f"while sample {n_taken + 1} was taken"
+        return when, self._kept()
+
+    def _kept(self) -> str:
+        """Return, for an error of the work, where the samples before it are."""
+        n_taken = len(self.samples.values_s)
+        if n_taken == 0 or not self.keeps_partial:
+            return "nothing was measured"
+        are = f"the {n_taken} samples before are" if n_taken > 1 else "the sample before is"
+        return f"{are} kept in its attribute `partial`"
+
+
+def n_device_allocations() -> int:
+    """Return how often PyTorch has asked the driver for memory."""
+    return int(torch.cuda.memory_stats().get("num_device_alloc", 0))
+
+
+def _first_floor(options: MeasurementOptions, before_each: Work | None) -> Floor | None:
+    """Return the floor that a method's samples hold just now, or None if it takes none off."""
+    floor_of = options.timing_method.floor_of
+    if floor_of is None:
+        return None
+    if _has_own_floor(options):  # read after the samples; this one stands in if that fails
+        return calibration.floor(of=floor_of)
+    return calibration.device_floor(before_each, of=floor_of)
+
+
+def _has_own_floor(options: MeasurementOptions) -> bool:
+    """Tell whether the floor is to be read from records of the work, and can be."""
+    is_asked = options.floor == "work" and options.timing_method.floor_of == "launches"
+    # A number of calls that was asked for is kept to.
+    counts_calls = options.n_samples is not None or options.inner_loops > 1
+    return is_asked and not counts_calls and calibration.can_record()
+
+
+def _method_for(options: MeasurementOptions, seen: WarmUp) -> Method:
+    """Return the method to take samples by: no sleep gets the host ahead of work that waits."""
+    method = options.timing_method
+    return METHODS["events"] if seen.synchronizes and method.needs_host_ahead else method
