@@ -8,8 +8,9 @@ doctor`` and a measurement would wait for.
 import re
 from collections.abc import Iterable
 from html import escape
+from typing import Protocol
 
-__all__ = ["clean", "table"]
+__all__ = ["PrettyPrinter", "clean", "table"]
 
 
 # Characters that XML 1.0 has no way to write, not even escaped.
@@ -24,6 +25,13 @@ def clean(text: str) -> str:
     '&lt;b&gt; &amp; &quot;c&quot;'
     """
     return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+class PrettyPrinter(Protocol):
+    """What a record uses of IPython's printer, which has no types of its own."""
+
+    def text(self, text: str) -> None:
+        """Print this text."""
 
 
 def table(

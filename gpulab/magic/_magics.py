@@ -17,10 +17,10 @@ from IPython.core.magic import (
 from IPython.display import display
 from IPython.testing.skipdoctest import skip_doctest
 
-from gpulab.errors import NoGpuError, UnknownNameError
+from gpulab.errors import NoGpuError
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._isolation import explain
-from gpulab.magic._options import Options, parse_options
+from gpulab.magic._options import CellOptions, parse_options
 from gpulab.magic._run import figures, seed, timed_result
 from gpulab.units import ascii_units
 
@@ -109,7 +109,6 @@ class CudaTimeMagics(Magics):
         if not code and cell is None:
             raise UsageError("nothing to time; write %cudatime STATEMENT, and see %cudatime?")
         setup, body = ("", code) if cell is None else (code, cell)
-        _check_names(options)
         try:
             timed = parse_cell(self._shell, setup, body, is_cell=cell is not None, line=line)
         except SyntaxError as error:
@@ -122,7 +121,7 @@ class CudaTimeMagics(Magics):
             explain(error, timed.filename)
             raise
 
-    def _time(self, timed: TimedCode, options: Options, scope: dict[str, object]) -> object:
+    def _time(self, timed: TimedCode, options: CellOptions, scope: dict[str, object]) -> object:
         with _gpu(options) as gpu:
             result, text = timed_result(self._shell, timed, options, scope)
             if options.save_as is not None:
@@ -183,20 +182,8 @@ def _describe_owner(magic: Callable[..., object]) -> str:
     return f"{home.__module__}.{home.__qualname__}"
 
 
-def _check_names(options: Options) -> None:
-    from gpulab.timing import FLOORS, FLUSHES, METHODS
-
-    for option, kind, name, known in (
-        ("--method", "timing method", options.method, METHODS),
-        ("--flush", "flush", options.flush, FLUSHES),
-        ("--floor", "floor", options.floor, FLOORS),
-    ):
-        if name not in known:
-            raise UsageError(f"{option} {name}: {UnknownNameError(kind, name, known)}")
-
-
 @contextmanager
-def _gpu(options: Options) -> Iterator["Device"]:
+def _gpu(options: CellOptions) -> Iterator["Device"]:
     """Put the GPU that was asked for behind ``torch.cuda``, and take it away again."""
     from gpulab import device
 

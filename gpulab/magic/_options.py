@@ -1,4 +1,7 @@
-"""Options are read off the front of the line; the code behind them is kept byte for byte."""
+"""Options are read off the front of the line; the code behind them is kept byte for byte.
+
+What ``measure`` has, too, is read into its own record, which knows the defaults and the checks.
+"""
 
 import ast
 import difflib
@@ -7,137 +10,167 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+
+if TYPE_CHECKING:
+    from gpulab.timing import MeasurementOptions
 
 _MINUS_HINT = "code that begins with a minus goes after --"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellOptions:
     """What the user asked of one timed cell, already checked.
 
     Attributes
     ----------
-    inner_loops, n_samples
-        Calls in a sample, and samples; ``None`` samples until precise enough.
+    measurement
+        The options that :func:`gpulab.measure` has, too.
     n_digits
         Significant digits of the printed times.
     quiet, returns_result, save_as
         Print nothing; return the measurement; store it under a name.
-    method, backend
-        How to time, and on which kind of GPU.
-    hot, cold, flush
-        State of the cache before each sample, and how a cold one is made.
-    floor
-        Which floor is taken off.
-    climbs, draws_timeline
+    shows_ladder, shows_timeline
         Time by every method; show a timeline of one call.
     versus
         Name of the measurement, or of the function, to compare with.
-    n_warmup, precision, max_time_s
-        As in :func:`gpulab.measure`.
+    backend
+        On which kind of GPU.
     seed, stream
         Seed of PyTorch's random numbers; name of the user's stream.
     runs_after
         Execute the cell once more, untimed, in the user's namespace.
     """
 
-    inner_loops: int = 1
-    n_samples: int | None = None
+    measurement: "MeasurementOptions"
     n_digits: int = 3
     quiet: bool = False
     returns_result: bool = False
     save_as: str | None = None
-    method: str = "calibrated"
-    hot: bool = False
-    cold: bool = False
-    flush: str = "read"
-    floor: str = "work"
-    climbs: bool = False
-    draws_timeline: bool = False
+    shows_ladder: bool = False
+    shows_timeline: bool = False
     versus: str | None = None
     backend: str = "auto"
-    n_warmup: int | None = None
-    precision: float = 0.01
-    max_time_s: float = 1.0
     seed: int | None = None
     stream: str | None = None
     runs_after: bool = False
 
-    def __post_init__(self) -> None:
-        if self.returns_result and self.runs_after:
-            raise UsageError(
-                "-o and --run both want to be the cell's result; use -v NAME with --run"
-            )
-        for first, second, both in (
-            ("--hot", "--cold", self.hot and self.cold),
-            ("--ladder", "--timeline", self.climbs and self.draws_timeline),
-            ("--ladder", "--vs", self.climbs and self.versus is not None),
-            ("--timeline", "--vs", self.draws_timeline and self.versus is not None),
-        ):
-            if both:
-                raise UsageError(f"{first} and {second} exclude each other; use one of them")
-
-    @property
-    def cache(self) -> str | None:
-        """State of the cache that was asked for; None leaves it to the method."""
-        return "hot" if self.hot else "cold" if self.cold else None
-
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """How the text of a value is read, and how to say what was wanted."""
+    """How the text of a value is read, and how to say what was wanted.
 
+    Attributes
+    ----------
+    field
+        The field of the options that is set.
+    read
+        Makes the value of the text; a ValueError says that it cannot.
+    accepts
+        Whether the value can be used.
+    wanted
+        Completes the sentence "it must be ...".
+    """
+
+    field: str
     read: Callable[[str], Any]
     accepts: Callable[[Any], bool]
     wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedValue:
+    """The text of a value that :class:`~gpulab.timing.MeasurementOptions` checks."""
+
+    field: str
+    read: Callable[[str], Any]
+
+    @property
+    def wanted(self) -> str:
+        """Completes the sentence "it must be ..."."""
+        from gpulab.timing import MeasurementOptions
+
+        return MeasurementOptions.wanted(self.field)
+
+    def accepts(self, value: Any) -> bool:  # noqa: ANN401  # as the fields of the record
+        """Tell whether the record takes this value.
+
+        Raises
+        ------
+        UnknownNameError
+            If the value is a name that does not exist.
+        """
+        from gpulab.timing import MeasurementOptions
+
+        try:
+            MeasurementOptions(**{self.field: value})
+        except InvalidOptionError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """An option that stands alone, and sets its field to one value."""
+
+    field: str
+    value: object = True
 
 
 def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+_Option = _Value | _SharedValue | _Flag
+
 _BACKENDS = ("auto", "cuda", "virtual")
-_COUNT = _Value(int, lambda n: n >= 1, "a whole number, at least 1")
-_NAME = _Value(str, _is_name, "the name of a variable")
-_FLAG = _Value(str, bool, "alone, without a value")
+_NAME = "the name of a variable"
 
-# Each spelling, the field that it sets, and the value that it takes.
-_OPTIONS: dict[str, tuple[str, _Value]] = {
-    "-n": ("inner_loops", _COUNT),
-    "-r": ("n_samples", _COUNT),
-    "-p": ("n_digits", _Value(int, range(1, 16).__contains__, "a whole number from 1 to 15")),
-    "-q": ("quiet", _FLAG),
-    "-o": ("returns_result", _FLAG),
-    "-v": ("save_as", _NAME),
-    "--save": ("save_as", _NAME),
-    "--method": ("method", _Value(str, bool, "the name of a timing method")),
-    "--hot": ("hot", _FLAG),
-    "--cold": ("cold", _FLAG),
-    "--flush": ("flush", _Value(str, bool, "the name of a flush")),
-    "--floor": ("floor", _Value(str, bool, "the name of a floor")),
-    "--ladder": ("climbs", _FLAG),
-    "--timeline": ("draws_timeline", _FLAG),
-    "--vs": ("versus", _NAME),
-    "--backend": ("backend", _Value(str, _BACKENDS.__contains__, "auto, cuda or virtual")),
-    "--warmup": ("n_warmup", _Value(int, lambda n: n >= 0, "a whole number, 0 or more")),
-    "--precision": (
-        "precision",
-        _Value(float, lambda x: 0 < x < 1, "between 0 and 1, such as 0.01 for 1 %"),
-    ),
-    "--max-time": (
-        "max_time_s",
-        _Value(float, lambda x: 0 < x < math.inf, "a number of seconds above 0"),
-    ),
-    "--seed": ("seed", _Value(int, lambda n: 0 <= n < 2**64, "a whole number, 0 or more")),
-    "--stream": ("stream", _NAME),
-    "--run": ("runs_after", _FLAG),
+# Each spelling, and what it sets.
+_OPTIONS: dict[str, _Option] = {
+    "-n": _SharedValue("inner_loops", int),
+    "-r": _SharedValue("n_samples", int),
+    "-p": _Value("n_digits", int, range(1, 16).__contains__, "a whole number from 1 to 15"),
+    "-q": _Flag("quiet"),
+    "-o": _Flag("returns_result"),
+    "-v": _Value("save_as", str, _is_name, _NAME),
+    "--save": _Value("save_as", str, _is_name, _NAME),
+    "--method": _SharedValue("method", str),
+    "--hot": _Flag("cache", "hot"),
+    "--cold": _Flag("cache", "cold"),
+    "--flush": _SharedValue("flush", str),
+    "--floor": _SharedValue("floor", str),
+    "--ladder": _Flag("shows_ladder"),
+    "--timeline": _Flag("shows_timeline"),
+    "--vs": _Value("versus", str, _is_name, _NAME),
+    "--backend": _Value("backend", str, _BACKENDS.__contains__, "auto, cuda or virtual"),
+    "--warmup": _SharedValue("n_warmup", int),
+    "--precision": _SharedValue("precision", float),
+    "--max-time": _SharedValue("max_time_s", _finite),
+    "--seed": _Value("seed", int, lambda n: 0 <= n < 2**64, "a whole number, 0 or more"),
+    "--stream": _Value("stream", str, _is_name, _NAME),
+    "--run": _Flag("runs_after"),
 }
+_EXCLUSIVE = (
+    ("--hot", "--cold"),
+    ("--ladder", "--timeline"),
+    ("--ladder", "--vs"),
+    ("--timeline", "--vs"),
+)
 
 
-def parse_options(line: str, *, is_cell: bool) -> tuple[Options, str]:
+def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
     """Split a magic's line into its options and the code behind them.
 
     What begins with one minus and cannot be read as options, but is Python, is code:
@@ -152,7 +185,7 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[Options, str]:
 
     Returns
     -------
-    tuple of Options and str
+    tuple of CellOptions and str
         The checked options, and the rest of the line without the blanks around it.
 
     Raises
@@ -160,7 +193,7 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[Options, str]:
     UsageError
         If an option is unknown, or its value missing or unusable.
     """
-    given: dict[str, object] = {}
+    given: dict[str, Any] = {}  # value by spelling, in the order of the line
     rest = line.strip()
     while rest.startswith("-"):
         word, after = _split_word(rest)
@@ -174,9 +207,27 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[Options, str]:
             if is_cell or not _is_code(rest):
                 raise
             break
-        given |= found
+        # What was given before moves to the end, so that the last spelling of a field wins.
+        given = {name: value for name, value in given.items() if name not in found} | found
         rest = remaining
-    return Options(**given), rest  # type: ignore[arg-type]  # the table names fields and their types
+    return _options(given), rest
+
+
+def _options(given: dict[str, Any]) -> CellOptions:
+    """Return the options for the value that each spelling was given."""
+    from gpulab.timing import MeasurementOptions
+
+    if {"-o", "--run"} <= given.keys():
+        raise UsageError("-o and --run both want to be the cell's result; use -v NAME with --run")
+    for first, second in _EXCLUSIVE:
+        if {first, second} <= given.keys():
+            raise UsageError(f"{first} and {second} exclude each other; use one of them")
+    values = {_OPTIONS[name].field: value for name, value in given.items()}
+    shared = {name: values.pop(name) for name in MeasurementOptions.names() & values.keys()}
+    try:
+        return CellOptions(measurement=MeasurementOptions(**shared), **values)
+    except InvalidOptionError as error:  # two options that do not go together
+        raise UsageError(str(error)) from None
 
 
 def _split_word(text: str) -> tuple[str, str]:
@@ -193,14 +244,14 @@ def _read_long(word: str, after: str) -> tuple[dict[str, object], str]:
     name, equals, attached = word.partition("=")
     if name not in _OPTIONS:
         raise _unknown(name)
-    field, value = _OPTIONS[name]
-    if value is _FLAG:
+    option = _OPTIONS[name]
+    if isinstance(option, _Flag):
         if equals:
             raise UsageError(f"{word}; {name} stands alone, without a value")
-        return {field: True}, after
+        return {name: option.value}, after
     if not equals:
         attached, after = _split_word(after)
-    return {field: _read_value(name, attached, value)}, after
+    return {name: _read_value(name, attached, option)}, after
 
 
 def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:
@@ -210,27 +261,30 @@ def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:
         name = f"-{letter}"
         if name not in _OPTIONS:
             raise _unknown(word)
-        field, value = _OPTIONS[name]
-        if value is _FLAG:
-            found[field] = True
+        option = _OPTIONS[name]
+        if isinstance(option, _Flag):
+            found[name] = option.value
             continue
         attached = word[position:]
         if not attached:
             attached, after = _split_word(after)
-        return found | {field: _read_value(name, attached, value)}, after
+        return found | {name: _read_value(name, attached, option)}, after
     return found, after
 
 
-def _read_value(name: str, text: str, value: _Value) -> object:
+def _read_value(name: str, text: str, option: _Value | _SharedValue) -> object:
     if not text:
-        raise UsageError(f"{name} has no value; it must be {value.wanted}")
+        raise UsageError(f"{name} has no value; it must be {option.wanted}")
     try:
-        result = value.read(text)
+        value = option.read(text)
+        is_accepted = option.accepts(value)
+    except UnknownNameError as error:
+        raise UsageError(f"{name} {text}: {error}") from None
     except ValueError:
-        result = None
-    if result is None or not value.accepts(result):
-        raise UsageError(f"{name} {text}; it must be {value.wanted}")
-    return result
+        is_accepted = False
+    if not is_accepted:
+        raise UsageError(f"{name} {text}; it must be {option.wanted}")
+    return value
 
 
 def _unknown(word: str) -> UsageError:

@@ -1,14 +1,15 @@
 """Do with a timed cell what its options ask for, and write the result as text."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
 from gpulab.magic._cell import Shell, TimedCode, build_work
 from gpulab.magic._isolation import settings_kept, wait_for_earlier_work
-from gpulab.magic._options import Options
+from gpulab.magic._options import CellOptions
 from gpulab.units import format_estimate
+from gpulab.work import Work
 
 if TYPE_CHECKING:
     import torch
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
     from gpulab.measurement import Measurement
 
 
-Work = Callable[[], object]
-
-
 def timed_result(
-    shell: Shell, timed: TimedCode, options: Options, scope: dict[str, object]
+    shell: Shell, timed: TimedCode, options: CellOptions, scope: dict[str, object]
 ) -> tuple[object, str]:
     """Time the cell as its options ask for, and return the record and its text.
 
@@ -74,45 +72,36 @@ def seed(seed: int | None) -> None:
         torch.manual_seed(seed)
 
 
-def _run(work: Work, options: Options, other: "Measurement | Work | None") -> tuple[object, str]:
+def _run(
+    work: Work, options: CellOptions, other: "Measurement | Work | None"
+) -> tuple[object, str]:
     from gpulab.measurement import Measurement
     from gpulab.timing import compare, measure, versus
 
-    if options.climbs:
-        return _climb(work, options)
-    if options.draws_timeline:
+    if options.shows_ladder:
+        return _time_by_every_method(work, options)
+    if options.shows_timeline:
         return _trace(work)
-    common: dict[str, Any] = {
-        "method": options.method,
-        "cache": options.cache,
-        "flush": options.flush,
-        "floor": options.floor,
-        "n_samples": options.n_samples,
-        "n_warmup": options.n_warmup,
-        "inner_loops": options.inner_loops,
-        "precision": options.precision,
-        "max_time_s": options.max_time_s,
-    }
+    asked = options.measurement.arguments()
     if other is not None and not isinstance(other, Measurement):
         labels = (options.versus or "", "the cell")
-        comparison = compare(other, work, labels=labels, **common)
+        comparison = compare(other, work, labels=labels, **asked)
         records = (comparison.first, comparison.second)
         texts = [*(_describe(record, options.n_digits) for record in records)]
         return comparison, "\n".join([*texts, comparison.verdict()])
-    record = measure(work, progress=False, **common)  # the magic's output is one line
+    record = measure(work, progress=False, **asked)  # the magic's output is one line
     text = _describe(record, options.n_digits)
     if other is not None:
         text += f"\n{versus(other, record, options.versus or '')}"
     return record, text
 
 
-def _climb(work: Work, options: Options) -> tuple[object, str]:
+def _time_by_every_method(work: Work, options: CellOptions) -> tuple[object, str]:
     from gpulab.timing import ladder
 
-    climbed = ladder(
-        work, precision=options.precision, max_time_s=options.max_time_s, progress=False
-    )
-    return climbed, str(climbed)
+    asked = options.measurement
+    found = ladder(work, precision=asked.precision, max_time_s=asked.max_time_s, progress=False)
+    return found, str(found)
 
 
 def _trace(work: Work) -> tuple[object, str]:

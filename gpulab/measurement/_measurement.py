@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
+from gpulab._html import PrettyPrinter
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
@@ -30,12 +31,6 @@ _FLOORS = {
     "records": " from the model",
 }
 _MIN_FOR_INTERVAL = 6  # below it no two samples enclose the median with 95 % confidence
-
-
-class _Printer(Protocol):
-    """What is used of IPython's printer, which has no types of its own."""
-
-    def text(self, text: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +165,7 @@ class Measurement(Saved):
     def __str__(self) -> str:
         return f"{self._estimate()} ({self._remark()})"
 
-    def _repr_pretty_(self, printer: _Printer, _cycle: object) -> None:
+    def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text("\n".join([str(self), *map(str, self.findings)]))
 
     def _repr_html_(self) -> str:

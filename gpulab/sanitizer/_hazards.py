@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gpulab import device
-from gpulab._html import clean
+from gpulab._html import PrettyPrinter, clean
 from gpulab.happens_before import Checker, Hazard, Operation
 from gpulab.sanitizer._cuda_program import watched
 
@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Hazards", "hazards"]
-
-
-class _Printer(Protocol):
-    """What is used of IPython's printer, which has no types of its own."""
-
-    def text(self, text: str) -> None: ...
 
 
 class Hazards:
@@ -70,7 +64,7 @@ class Hazards:
         numbered = [f"{index}. {hazard}" for index, hazard in enumerate(self.found, start=1)]
         return "\n".join([self._summary(), *numbered])
 
-    def _repr_pretty_(self, printer: _Printer, _cycle: object) -> None:
+    def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from gpulab.timing._isolation import left_as_found, put_back_later, watched
 from gpulab.timing._ladder import N_RUNGS, Ladder, Rung, ladder, run_ladder
 from gpulab.timing._measure import measure
 from gpulab.timing._methods import METHODS, Method, find_method, take_samples
-from gpulab.timing._options import FLOORS, MeasurementOptions, wanted
+from gpulab.timing._options import FLOORS, MeasurementOptions
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
@@ -68,7 +68,6 @@ __all__ = [
     "take_cpu_samples",
     "take_samples",
     "versus",
-    "wanted",
     "warm_up",
     "watched",
     "work_floor",

@@ -185,19 +185,24 @@ class MeasurementOptions:
 
         return both
 
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """Return the names of all options."""
+        return frozenset(option.name for option in fields(cls))
+
+    @classmethod
+    def wanted(cls, name: str) -> str:
+        """Return what the option of this name must be, to complete "it must be ..."."""
+        (option,) = (option for option in fields(cls) if option.name == name)
+        requirement: Requirement | NameOf = option.metadata["requirement"]
+        return requirement.wanted
+
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of ``measure`` and ``compare``."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
 DEFAULTS = MeasurementOptions()
-
-
-def wanted(name: str) -> str:
-    """Return what the option of this name must be, to complete "it must be ..."."""
-    (option,) = (option for option in fields(MeasurementOptions) if option.name == name)
-    requirement: Requirement | NameOf = option.metadata["requirement"]
-    return requirement.wanted
 
 
 def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | None = None) -> Work:

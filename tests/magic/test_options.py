@@ -1,12 +1,13 @@
 """Options are read like those of %timeit, and the code behind them is not touched."""
 
 from inspect import signature
+from typing import Any
 
 import pytest
 from IPython.core.error import UsageError
 
-from gpulab.magic._options import Options, parse_options
-from gpulab.timing import measure
+from gpulab.magic._options import CellOptions, parse_options
+from gpulab.timing import MeasurementOptions, measure
 
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
@@ -15,37 +16,44 @@ KNOWN = (
 )
 
 
+def asked(**options: Any) -> CellOptions:  # noqa: ANN401  # fields of two records
+    """Return the options of a cell, those that it shares with ``measure`` among them."""
+    shared = {name: options.pop(name) for name in MeasurementOptions.names() & options.keys()}
+    return CellOptions(measurement=MeasurementOptions(**shared), **options)
+
+
 def test_defaults_are_those_of_the_plain_function() -> None:
     """A line without options is all code, and asks for nothing special."""
-    assert parse_options("a @ b", is_cell=False) == (Options(), "a @ b")
+    assert parse_options("a @ b", is_cell=False) == (asked(), "a @ b")
 
 
 @pytest.mark.parametrize(
     ("line", "options"),
     [
-        ("-n 10 x", Options(inner_loops=10)),
-        ("-n10 x", Options(inner_loops=10)),
-        ("-r 7 x", Options(n_samples=7)),
-        ("-p 5 x", Options(n_digits=5)),
-        ("-q x", Options(quiet=True)),
-        ("-o x", Options(returns_result=True)),
-        ("-v name x", Options(save_as="name")),
-        ("-qon10 -r 3 x", Options(quiet=True, returns_result=True, inner_loops=10, n_samples=3)),
-        ("-n 1 -n 2 x", Options(inner_loops=2)),
-        ("--save name x", Options(save_as="name")),
-        ("--method naive x", Options(method="naive")),
-        ("--method=naive x", Options(method="naive")),
-        ("--backend virtual x", Options(backend="virtual")),
-        ("--warmup 0 x", Options(n_warmup=0)),
-        ("--precision 0.05 x", Options(precision=0.05)),
-        ("--max-time 0.5 x", Options(max_time_s=0.5)),
-        ("--seed 0 x", Options(seed=0)),
-        ("--stream s x", Options(stream="s")),
-        ("--run x", Options(runs_after=True)),
-        ("  -q   x  ", Options(quiet=True)),
+        ("-n 10 x", asked(inner_loops=10)),
+        ("-n10 x", asked(inner_loops=10)),
+        ("-r 7 x", asked(n_samples=7)),
+        ("-p 5 x", asked(n_digits=5)),
+        ("-q x", asked(quiet=True)),
+        ("-o x", asked(returns_result=True)),
+        ("-v name x", asked(save_as="name")),
+        ("-qon10 -r 3 x", asked(quiet=True, returns_result=True, inner_loops=10, n_samples=3)),
+        ("-n 1 -n 2 x", asked(inner_loops=2)),
+        ("--save name x", asked(save_as="name")),
+        ("-v a --save b -v name x", asked(save_as="name")),
+        ("--method naive x", asked(method="naive")),
+        ("--method=naive x", asked(method="naive")),
+        ("--backend virtual x", asked(backend="virtual")),
+        ("--warmup 0 x", asked(n_warmup=0)),
+        ("--precision 0.05 x", asked(precision=0.05)),
+        ("--max-time 0.5 x", asked(max_time_s=0.5)),
+        ("--seed 0 x", asked(seed=0)),
+        ("--stream s x", asked(stream="s")),
+        ("--run x", asked(runs_after=True)),
+        ("  -q   x  ", asked(quiet=True)),
     ],
 )
-def test_options_in_front_are_read(line: str, options: Options) -> None:
+def test_options_in_front_are_read(line: str, options: CellOptions) -> None:
     """Each option sets its field; short ones may stand together; the last one wins."""
     assert parse_options(line, is_cell=False) == (options, "x")
 
@@ -66,14 +74,14 @@ def test_options_in_front_are_read(line: str, options: Options) -> None:
 )
 def test_code_is_kept_byte_for_byte(code: str) -> None:
     """What is not an option but Python is code, also behind a minus, with all its blanks."""
-    assert parse_options(code, is_cell=False) == (Options(), code)
-    assert parse_options(f"-r 3 {code}", is_cell=False) == (Options(n_samples=3), code)
+    assert parse_options(code, is_cell=False) == (asked(), code)
+    assert parse_options(f"-r 3 {code}", is_cell=False) == (asked(n_samples=3), code)
 
 
 @pytest.mark.parametrize("code", ["-q", "--run", "--a", "-n 3"])
 def test_two_minus_signs_end_the_options(code: str) -> None:
     """Behind ``--`` everything is code, even what looks like an option."""
-    assert parse_options(f"-q -- {code}", is_cell=False) == (Options(quiet=True), code)
+    assert parse_options(f"-q -- {code}", is_cell=False) == (asked(quiet=True), code)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +108,21 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
         ("--seed -1 x", "--seed -1; it must be a whole number, 0 or more"),
         ("--run=yes x", "--run=yes; --run stands alone, without a value"),
         (
+            "--cold -n 3 x",
+            (
+                "cache='cold' with inner_loops=3; only the first of the calls in a sample would "
+                "be cold; use inner_loops=1, or cache='hot'"
+            ),
+        ),
+        (
+            "--method nive x",
+            (
+                "--method nive: unknown timing method 'nive'; did you mean 'naive'? Known: "
+                "calibrated, events, graph, naive, profiler, profiler-span, saturated, "
+                "synchronized"
+            ),
+        ),
+        (
             "-o --run x",
             "-o and --run both want to be the cell's result; use -v NAME with --run",
         ),
@@ -124,7 +147,7 @@ def test_setup_never_begins_with_a_minus() -> None:
 )
 def test_state_of_the_cache(line: str, cache: str | None) -> None:
     """It is the method's, unless one of the two is asked for."""
-    assert parse_options(line, is_cell=True)[0].cache == cache
+    assert parse_options(line, is_cell=True)[0].measurement.cache == cache
 
 
 @pytest.mark.parametrize(
@@ -141,4 +164,4 @@ def test_options_that_exclude_each_other(line: str) -> None:
 @pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])
 def test_what_is_left_out_is_as_in_measure(option: str) -> None:
     """The same words mean the same, with and without the magic."""
-    assert getattr(Options(), option) == signature(measure).parameters[option].default
+    assert getattr(asked().measurement, option) == signature(measure).parameters[option].default
