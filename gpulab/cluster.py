@@ -1,4 +1,9 @@
-"""One worker per GPU: a cluster of Dask on this machine, as an executor for sweeps."""
+"""Run a sweep on all GPUs of this machine: a Dask cluster with one worker process per GPU.
+
+Workers are started by Dask's command, not by its ``SpecCluster`` with ``Nanny(env=...)``: a nanny
+sets the variables after the worker has imported the user's script, where a library may have woken
+the driver already, and it changes the environment of this process.
+"""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Where a number comes from: measured here, recorded on a real GPU, or computed by a model."""
+"""Where a time comes from: measured here, recorded on another GPU, or computed by a model."""
 
 from gpulab import gpus
 from gpulab.errors import UnknownNameError

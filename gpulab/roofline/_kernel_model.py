@@ -1,4 +1,4 @@
-"""The refined prediction: a workload is traced on a private virtual GPU and priced by its model.
+"""The refined prediction: trace a workload's kernels on a private virtual GPU, and cost them.
 
 Nothing is modelled here. Which kernels a call launches and what each must do comes from the
 virtual GPU, what the cache serves from its cache, and how long that takes from its costs.

@@ -1,4 +1,4 @@
-"""How long a workload will take on a GPU, by the plain roofline and by the refined one."""
+"""Predict the time of a workload on a GPU, by the plain roofline or by a refined model."""
 
 from dataclasses import asdict, dataclass
 
