@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.units import format_estimate, format_time
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _outcome(actual: object) -> str:
         return ""
     reading: Measurement = actual  # type: ignore[assignment]  # it has a median
     value = format_estimate(reading.median_s, *reading.interval_s)
-    return f"{value} ({place(reading.conditions.device_name, reading.source)})"
+    return f"{value} ({device_label(reading.conditions.device_name, reading.source)})"
 
 
 def _compare_numbers(guess: float, value: float, said: str) -> GuessReview:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab import clocks, device, gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.recordings import Row
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import workload
@@ -83,7 +83,7 @@ class Ceilings:
         return table.assign(source=self.source, device_name=self.device_name)
 
     def __str__(self) -> str:
-        name = place(self.device_name, self.source) if self.source else self.device_name
+        name = device_label(self.device_name, self.source) if self.source else self.device_name
         lines = [f"Ceilings of {name}"]
         why = gpus.why_unknown(self.device_name)
         lines += [why] if why else []

@@ -13,7 +13,7 @@ import torch
 
 from gpulab import device, gpus, roofline
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.recordings import RecordingContents, Row
 from gpulab.survey import _clocks, _first_use, _streams, _transfers
 from gpulab.survey._journal import LEFT_OUT, read_earlier
@@ -181,7 +181,7 @@ def _spread(workload: Workload, n: int) -> tuple[int, ...]:
     sizes = workload.sizes
     n = min(n, len(sizes))
     # Both ends stay: the smallest shows the fixed cost, and the largest the slope.
-    return tuple(sizes[round(place * (len(sizes) - 1) / (n - 1))] for place in range(n))
+    return tuple(sizes[round(step * (len(sizes) - 1) / (n - 1))] for step in range(n))
 
 
 def _from_below(workload: Workload, n: int) -> tuple[int, ...]:
@@ -362,7 +362,7 @@ def plan(
     todo = plan_tasks(gpu.name, wanted, max_time_s=EFFORT.max_time_s, quick=quick)
     reasons = {planned.task.key: reason_to_skip(planned) for planned in todo}
     return SurveyPlan(
-        machine=place(gpu.name, gpu.source),
+        machine=device_label(gpu.name, gpu.source),
         limit_s=minutes * _PER_MINUTE_S,
         sections=tuple(chosen),
         tasks=tuple(

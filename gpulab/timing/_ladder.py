@@ -9,7 +9,7 @@ from gpulab import device
 from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.serialization import Saved
 from gpulab.timing._measure import measure
 from gpulab.timing._options import refuse_unknown
@@ -131,7 +131,7 @@ class Ladder(Saved):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
         ]
-        return "\n".join([*table, f"({place(self.device_name, self.source)})"])
+        return "\n".join([*table, f"({device_label(self.device_name, self.source)})"])
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{name}</th>' for name in _HEAD)
