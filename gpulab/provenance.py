@@ -32,6 +32,6 @@ def device_label(device_name: str, source: str) -> str:
 
 
 def virtual_label(device_name: str) -> str:
-    """Return the text for a virtual GPU, with a note if it is derived from its data sheet alone."""
+    """Return the text for a virtual GPU, with a note if only its data sheet is known."""
     note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
     return f"virtual {device_name}{note}"
