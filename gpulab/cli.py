@@ -1,6 +1,6 @@
-"""The verb ``record`` of the ``gpulab`` command.
+"""The ``gpulab`` command: open the lessons, diagnose or record a machine, print the version.
 
-The ``gpulab`` command: small verbs over the package, each error one clear line.
+An error that gpulab raises on purpose is shown as one line.
 """
 
 import difflib

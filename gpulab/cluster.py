@@ -1,4 +1,9 @@
-"""One worker per GPU: a cluster of Dask on this machine, as an executor for sweeps."""
+"""Run a sweep on all GPUs of this machine: a Dask cluster with one worker process per GPU.
+
+Workers are started by Dask's command, not by its ``SpecCluster`` with ``Nanny(env=...)``: a nanny
+sets the variables after the worker has imported the user's script, where a library may have woken
+the driver already, and it changes the environment of this process.
+"""
 
 import logging
 import os
@@ -23,8 +28,7 @@ _N_VIRTUAL = 2  # workers, where there is no GPU whose number would tell
 _VIRTUAL_NEEDS = ["torch._dynamo"]
 _HERE = "127.0.0.1"  # the workers' ports are of no use to other machines
 _START_S, _END_S = 90, 10
-# By default Dask sets the number of threads to 1 for its workers; what the CPU can do with all of
-# them is to be measured, too.
+# By default Dask lets its workers use one thread of the CPU; a sweep measures all of them, too.
 _ALL_THREADS = {
     "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": str(
         dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
@@ -65,19 +69,19 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
         with gpulab.cluster.local(2) as executor:
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
     """
-    distributed = _distributed()
+    distributed = _import_dask()
     gpus = _gpus_for(n_workers)
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         with outside():  # Dask's clocks are to be the real ones, as are those of its threads
-            client = _started(distributed, gpus, opened)
+            client = _start_cluster(distributed, gpus, stack)
         try:
             yield client.get_executor(pure=False)
         finally:
             with outside():
-                opened.close()
+                stack.close()
 
 
-def _distributed() -> Any:  # noqa: ANN401  # Dask has no types
+def _import_dask() -> Any:  # noqa: ANN401  # Dask has no types
     try:
         import distributed
     except ModuleNotFoundError as error:
@@ -88,7 +92,7 @@ def _distributed() -> Any:  # noqa: ANN401  # Dask has no types
 
 
 def _gpus_for(n_workers: int | None) -> list[str | None]:
-    """Return for each worker what it sees of the GPUs; None: what it would see anyway."""
+    """Return for each worker the GPU that it may see; None if it may see all of them."""
     if n_workers is not None and n_workers < 1:
         raise InvalidOptionError(f"n_workers={n_workers}; it must be at least 1")
     gpu = device.current()
@@ -128,8 +132,8 @@ def _visible(n_gpus: int) -> list[str]:
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
 
 
-def _started(distributed: Any, gpus: list[str | None], opened: ExitStack) -> Any:  # noqa: ANN401  # as above
-    """Return a client whose workers are there; ``opened`` stops everything."""
+def _start_cluster(distributed: Any, gpus: list[str | None], stack: ExitStack) -> Any:  # noqa: ANN401  # as above
+    """Return a client whose workers are there; closing ``stack`` stops everything."""
     scheduler = distributed.LocalCluster(
         n_workers=0,
         host=_HERE,
@@ -137,13 +141,13 @@ def _started(distributed: Any, gpus: list[str | None], opened: ExitStack) -> Any
         dashboard_address=":0",
         silence_logs=logging.CRITICAL,
     )
-    opened.callback(scheduler.close)
-    log = opened.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
+    stack.callback(scheduler.close)
+    log = stack.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
     for gpu in gpus:
-        process = _worker(scheduler.scheduler_address, gpu, log)
-        opened.callback(_end, process)
+        process = _start_worker(scheduler.scheduler_address, gpu, log)
+        stack.callback(_stop_worker, process)
     client = distributed.Client(scheduler)
-    opened.callback(client.close)
+    stack.callback(client.close)
     try:
         client.wait_for_workers(len(gpus), timeout=_START_S)
     except TimeoutError as error:
@@ -156,10 +160,10 @@ def _started(distributed: Any, gpus: list[str | None], opened: ExitStack) -> Any
     return client
 
 
-def _worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
+def _start_worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
     """Start a worker that will be started again when it dies."""
-    # In its environment from the first instruction on: what a worker imports may wake the driver,
-    # and then it is too late to choose a GPU.
+    # Set before the process starts: a library that the worker imports may wake the driver, and
+    # then it is too late to choose a GPU.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
     # A worker that imports while others work would get no tasks of a short sweep.
     needs = ["gpulab.sweeps", *(_VIRTUAL_NEEDS if gpu is None else [])]
@@ -180,8 +184,8 @@ def _worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
     )
 
 
-def _end(process: "Popen[str]") -> None:
-    """Wait for a worker whose scheduler has gone, but not for ever."""
+def _stop_worker(process: "Popen[str]") -> None:
+    """Stop a worker, by force if it does not end in time."""
     process.terminate()
     try:
         process.wait(_END_S)

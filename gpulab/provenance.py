@@ -1,4 +1,4 @@
-"""Where a number comes from: measured here, recorded on a real GPU, or computed by a model."""
+"""Where a time comes from: measured here, recorded on another GPU, or computed by a model."""
 
 from gpulab import gpus
 from gpulab.errors import UnknownNameError
@@ -18,20 +18,20 @@ def check_source(source: str) -> None:
         raise UnknownNameError("source", source, SOURCES)
 
 
-def place(device_name: str, source: str) -> str:
-    """Name device and source so that a virtual GPU is never read as a real one.
+def device_label(device_name: str, source: str) -> str:
+    """Return device and source as one text, in which no virtual GPU reads as a real one.
 
-    >>> place("NVIDIA H200", "measured")
+    >>> device_label("NVIDIA H200", "measured")
     'NVIDIA H200, measured'
-    >>> place("NVIDIA H200", "virtual")
+    >>> device_label("NVIDIA H200", "virtual")
     'virtual NVIDIA H200'
-    >>> place("Tesla T4", "virtual")
+    >>> device_label("Tesla T4", "virtual")
     'virtual Tesla T4, extrapolated'
     """
-    return virtual(device_name) if source == "virtual" else f"{device_name}, {source}"
+    return virtual_label(device_name) if source == "virtual" else f"{device_name}, {source}"
 
 
-def virtual(device_name: str) -> str:
-    """Name a virtual GPU, and say so where none like it was recorded."""
+def virtual_label(device_name: str) -> str:
+    """Return the text for a virtual GPU, with a note if only its data sheet is known."""
     note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
     return f"virtual {device_name}{note}"

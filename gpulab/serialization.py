@@ -1,4 +1,4 @@
-"""A saved record names its schema; only that schema is read back, and every field is checked."""
+"""Save frozen records as JSON under the name of a schema, and check every field when reading."""
 
 import json
 from dataclasses import MISSING, asdict, fields, is_dataclass

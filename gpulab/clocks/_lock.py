@@ -1,4 +1,4 @@
-"""Keep the clock of a GPU at one value for a while, and give it free again on every way out."""
+"""Lock the clock of a GPU for a block of code, and unlock it however the block ends."""
 
 import atexit
 import os

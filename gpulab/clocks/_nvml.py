@@ -1,4 +1,4 @@
-"""NVML's handle of a torch device: opened once, and never used in the other world.
+"""The NVML handle of a torch device, opened once for the real GPUs and once for a virtual one.
 
 While a virtual GPU is entered it stands behind ``pynvml`` too, so the handle of a real GPU must
 not reach its functions, nor the other way round.

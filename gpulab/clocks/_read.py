@@ -1,4 +1,4 @@
-"""The clock, power and temperature of the GPU in use, read through NVML and kept if asked for.
+"""Read clock, power and temperature of the GPU in use through NVML, once or during work.
 
 Everything works alike on a real GPU and on a virtual one.
 """

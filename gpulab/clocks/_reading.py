@@ -1,4 +1,4 @@
-"""What one look at a GPU's clock, power and temperature gave."""
+"""The record of one reading of a GPU's clock, power, temperature and throttle reasons."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields

@@ -1,4 +1,4 @@
-"""What readings say about the regime that samples were taken in: pure functions, no driver."""
+"""Judge readings: whether samples were taken at the burst clock, settled or throttled."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

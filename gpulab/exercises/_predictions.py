@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.units import format_estimate, format_time
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _outcome(actual: object) -> str:
     if not isinstance(actual, Measurement):
         return ""
     value = format_estimate(actual.median_s, *actual.interval_s)
-    return f"{value} ({place(actual.conditions.device_name, actual.source)})"
+    return f"{value} ({device_label(actual.conditions.device_name, actual.source)})"
 
 
 def _compare_numbers(guess: float, value: float, said: str) -> GuessReview:

@@ -25,7 +25,7 @@ from gpulab.explorers._sources import (
     too_long,
 )
 from gpulab.figures import COLOURS, unit_of
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.sweeps import TRANSFERS, Point, Task
 from gpulab.units import format_estimate, format_time
@@ -74,7 +74,7 @@ def plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes"
 
 
 def _name(point: Point) -> str:
-    return f"{point.task.on.upper()} here: {place(point.device_name, point.source)}"
+    return f"{point.task.on.upper()} here: {device_label(point.device_name, point.source)}"
 
 
 def marks(record: Crossover, size: int) -> Iterable[Marker]:

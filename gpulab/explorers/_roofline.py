@@ -36,7 +36,7 @@ from gpulab.explorers._sources import (
 )
 from gpulab.figures import unit_of
 from gpulab.plots import predicted_against_measured, roofline
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.roofline import MODELS, Ceilings, Chart, ceilings, ceilings_of, errors, predict, table
 from gpulab.sweeps import CACHES, Point, Task
 from gpulab.units import format_bytes, format_time
@@ -365,7 +365,7 @@ def _origin(rows: "pd.DataFrame") -> str:
     first = rows.iloc[0]
     if not first["source"]:
         return f"{first['device_name']}: predicted, nothing measured"
-    return place(first["device_name"], first["source"])
+    return device_label(first["device_name"], first["source"])
 
 
 def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpulab.errors import InvalidOptionError
-from gpulab.provenance import virtual
+from gpulab.provenance import virtual_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def _origin(item: object) -> tuple[str, str] | None:
 
 
 def _words(kind: str, device_name: str) -> str:
-    return virtual(device_name) if kind == "virtual" else f"{kind} on {device_name}"
+    return virtual_label(device_name) if kind == "virtual" else f"{kind} on {device_name}"
 
 
 def frame_of(record: object) -> "pd.DataFrame":

@@ -1,4 +1,4 @@
-"""What is known of each GPU: peaks, bandwidth, caches, and the roofs that follow."""
+"""Data sheets of NVIDIA GPUs: peaks, bandwidth and caches, with the rooflines they give."""
 
 from gpulab.gpus._datasheets import (
     GpuSpec,

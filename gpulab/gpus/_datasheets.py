@@ -1,4 +1,4 @@
-"""What is known of each GPU: peaks, bandwidth and sizes, every figure with its reference."""
+"""Data sheets of NVIDIA GPUs: peaks, bandwidth and sizes, each figure with its reference."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Limits of a GPU, whatever they come from, and the least time that work takes below them."""
+"""The roofline of a GPU: its limits, and the least time that work can take under them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gpulab import clocks
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Trace(Saved):
         run = self.stopped or f"{self.duration_s:.1f} s under load"
         counted = f"{n} reading{'s' if n > 1 else ''}"
         said = self.missing or str(self.regime)
-        return f"{run}, {counted}; {said} ({place(self.device_name, self.source)})"
+        return f"{run}, {counted}; {said} ({device_label(self.device_name, self.source)})"
 
     __repr__ = __str__
 

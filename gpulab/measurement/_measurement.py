@@ -10,7 +10,7 @@ from gpulab._html import PrettyPrinter
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
-from gpulab.provenance import check_source, place
+from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.stats import median_interval, robust_spread
 from gpulab.units import format_estimate, format_interval, format_time
@@ -174,7 +174,7 @@ class Measurement(Saved):
             self.median_s,
             self.interval_s,
             self._interval_name(),
-            place(self.conditions.device_name, self.source),
+            device_label(self.conditions.device_name, self.source),
         )
         # The parts are handed over as plain values, so that the page knows nothing of records.
         findings = [(finding.code, str(finding)) for finding in self.findings]
@@ -206,7 +206,7 @@ class Measurement(Saved):
     def _where(self) -> str:
         clock_mhz = self.conditions.clock_after_mhz
         clock = "" if clock_mhz is None else f" at {clock_mhz} MHz"
-        return f"{place(self.conditions.device_name, self.source)}{clock}"
+        return f"{device_label(self.conditions.device_name, self.source)}{clock}"
 
     def _interval_name(self) -> str:
         return "range" if self.n_samples < _MIN_FOR_INTERVAL else "95 % interval"

@@ -1,4 +1,4 @@
-"""What the device did, by activity records of its driver (CUPTI) or of its simulation."""
+"""Activity records: each kernel and copy that the device ran, with the call that launched it."""
 
 from gpulab.profiling._activity import ActivityRecord, HostCall, Records
 from gpulab.profiling._capture import (
@@ -7,18 +7,18 @@ from gpulab.profiling._capture import (
     open_source,
     short_name,
     split_by_window,
-    usable,
+    why_unusable,
 )
 from gpulab.profiling._cupti import is_detachable
 from gpulab.profiling._kineto import KinetoSession, is_prepared, obstacle
-from gpulab.profiling._virtual import Watched
+from gpulab.profiling._virtual import SimulatorSession
 
 __all__ = [
     "ActivityRecord",
     "HostCall",
     "KinetoSession",
     "Records",
-    "Watched",
+    "SimulatorSession",
     "capture",
     "is_detachable",
     "is_prepared",
@@ -27,5 +27,5 @@ __all__ = [
     "open_source",
     "short_name",
     "split_by_window",
-    "usable",
+    "why_unusable",
 ]

@@ -1,4 +1,4 @@
-"""What a device did and what the host called meanwhile, as frozen records on one axis of time."""
+"""Frozen records of what a device did and what the host called, on one axis of time."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the device did for a piece of work, by the records of its driver or of its simulation.
+"""Record what the device did for a piece of work: its kernels, copies and the host's calls.
 
 A real GPU's records are CUPTI's, read through the profiler that PyTorch brings along; a virtual
 GPU keeps its own. Both come as the same types, with the host's calls on the same axis of time.
@@ -6,7 +6,7 @@ GPU keeps its own. Both come as the same types, with the host's calls on the sam
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol, Self
 
 import torch
@@ -16,17 +16,16 @@ from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.profiling._activity import ActivityRecord, HostCall, Records
 from gpulab.profiling._cupti import is_detachable
 from gpulab.profiling._kineto import KinetoSession, is_prepared, obstacle
+from gpulab.work import Work
 
-__all__ = ["capture", "leaves_no_trace", "short_name", "usable"]
+__all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
 
-
-Work = Callable[[], object]
 
 _NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
 _NAME_LENGTH = 60
 
 
-class _Source(Protocol):
+class _RecordSource(Protocol):
     """Where records come from: entered, worked in, left, read."""
 
     source: str
@@ -72,10 +71,10 @@ def capture(work: Work) -> Records:
         return split_by_window(source, in_use.name, [window])[0]
 
 
-def usable() -> str | None:
-    """Return why records cannot be had of the GPU in use, or None.
+def why_unusable() -> str | None:
+    """Return why the GPU in use gives no records, or None where it does.
 
-    It tries to get some, as nothing else tells.
+    It tries to get some, because nothing else tells.
     """
     try:
         capture(lambda: None)
@@ -87,7 +86,7 @@ def usable() -> str | None:
 def leaves_no_trace() -> bool:
     """Tell whether a session here would leave launches as fast as they were, and others' whole.
 
-    It need not give any records: :func:`usable` tells that.
+    It need not give any records: :func:`why_unusable` tells that.
     """
     if device.current().virtual is not None:
         return True
@@ -112,25 +111,25 @@ def short_name(name: str) -> str:
     for noise in _NOISE:
         name = name.replace(noise, "")
     depth = 0
-    for place, letter in enumerate(name):
+    for index, letter in enumerate(name):
         depth += {"<": 1, ">": -1}.get(letter, 0)
-        if letter == "(" and not depth and place:  # here the arguments begin
-            name = name[:place]
+        if letter == "(" and not depth and index:  # here the arguments begin
+            name = name[:index]
             break
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
-def open_source(in_use: device.Device) -> _Source:
+def open_source(in_use: device.Device) -> _RecordSource:
     """Return where records of this GPU come from, ready to be entered."""
     if in_use.virtual is None:
         return KinetoSession()
-    from gpulab.profiling._virtual import Watched
+    from gpulab.profiling._virtual import SimulatorSession
 
-    return Watched(in_use.virtual.machine)
+    return SimulatorSession(in_use.virtual.machine)
 
 
 def split_by_window(
-    source: _Source, device_name: str, windows: list[tuple[int, int]]
+    source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
 ) -> list[Records]:
     """Give each window of the host's time its calls, and what those launched."""
     records, calls = source.read()
@@ -138,15 +137,15 @@ def split_by_window(
     by_window: dict[int | None, list[HostCall]] = defaultdict(list)
     window_of: dict[int, int | None] = {}
     for call in calls:
-        place = bisect_right(starts_ns, call.start_ns) - 1
-        is_inside = place >= 0 and call.start_ns < windows[place][1]
-        window_of[call.correlation] = place if is_inside else None
+        window = bisect_right(starts_ns, call.start_ns) - 1
+        is_inside = window >= 0 and call.start_ns < windows[window][1]
+        window_of[call.correlation] = window if is_inside else None
         by_window[window_of[call.correlation]].append(call)
     numbers = sorted(window_of)
     done: dict[int | None, list[ActivityRecord]] = defaultdict(list)
     for record in sorted(records, key=lambda record: record.start_ns):
         done[window_of[_caller(record, numbers)]].append(record)
-    groups = [(by_window[place], done[place]) for place in range(len(windows))]
+    groups = [(by_window[window], done[window]) for window in range(len(windows))]
     n_missing = _n_missing(groups)
     return [
         Records(tuple(found), tuple(called), source.source, device_name, n_lost)
@@ -159,8 +158,8 @@ def _caller(record: ActivityRecord, numbers: list[int]) -> int:
 
     Numbers grow from call to call, also of those calls that the profiler does not show.
     """
-    place = bisect_right(numbers, record.correlation or 0) - 1
-    return numbers[max(0, place)]
+    index = bisect_right(numbers, record.correlation or 0) - 1
+    return numbers[max(0, index)]
 
 
 def _n_missing(groups: Iterable[tuple[list[HostCall], list[ActivityRecord]]]) -> list[int]:

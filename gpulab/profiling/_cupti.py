@@ -1,11 +1,10 @@
-"""What C++ code writes to stderr, caught: the profiler reports there, and nowhere else.
+"""CUPTI in this process: collect its complaints, and detach it after a session of the profiler.
 
-Takes CUPTI out of the process again: while it is in, every launch takes longer.
-
-PyTorch leaves it in behind a session of its profiler. On an H200's host a launch took 9.9 µs
-before the first session, 14.5 behind it, and 9.9 when CUPTI had been told to go, ten times of ten;
-graphs, captures and sessions of ``torch.profiler`` were as before, and launches of another thread
-went on meanwhile.
+While it is attached every launch takes longer, and PyTorch leaves it attached. On an H200's host a
+launch took 9.9 µs before the first session, 14.5 after it, and 9.9 when CUPTI was detached, ten
+times of ten; graphs, captures and sessions of ``torch.profiler`` were as before, and launches of
+another thread went on meanwhile. Complaints have to be read from stderr: CUPTI's errors are
+reported there, and nowhere else.
 """
 
 import ctypes
@@ -19,12 +18,15 @@ from functools import cache
 from pathlib import Path
 
 _STDERR = 2
+_MAPPED = Path("/proc/self/maps")
+# With "1" PyTorch detaches CUPTI itself, at some later call of the program's.
+_TEARDOWN = "TEARDOWN_CUPTI"
 # The profiler's log, as "WARNING:2026-01-31 10:00:00 1:1 init.cpp:116] ...", and PyTorch's own.
 _PROFILERS = re.compile(r"[A-Z]+:\d{4}-\d\d-\d\d |\[W\d+ .*profiler_kineto\.cpp")
 
 
 @contextmanager
-def heard(lines: list[str]) -> Iterator[None]:
+def collect_complaints(lines: list[str]) -> Iterator[None]:
     """Add to ``lines`` what the profiler says of CUPTI inside the block; hide the rest of it.
 
     Some versions write two lines a session there, which would fill a notebook. What others
@@ -52,29 +54,24 @@ def heard(lines: list[str]) -> Iterator[None]:
                 os.write(_STDERR, others.encode())
 
 
-_MAPPED = Path("/proc/self/maps")
-# With "1" PyTorch takes it out itself, at some later call of the program's.
-_TEARDOWN = "TEARDOWN_CUPTI"
-
-
 def is_detachable() -> bool:
-    """Tell whether CUPTI can be taken out here and is nobody's but PyTorch's."""
+    """Tell whether CUPTI can be detached here and is used by PyTorch alone."""
     is_shared = "cupti" in sys.modules  # NVIDIA's own package for Python
     return not is_shared and os.environ.get(_TEARDOWN) != "1" and _library() is not None
 
 
 def detach() -> None:
-    """Take CUPTI out, if that is possible; the next session brings it back."""
+    """Detach CUPTI, if that is possible; the next session attaches it again."""
     library = _library()
     if library is not None and is_detachable():
         library.cuptiFinalize()
 
 
 @contextmanager
-def left_to_us() -> Iterator[None]:
-    """Keep PyTorch from taking CUPTI out itself inside the block, unless a user asked for it.
+def leave_teardown_to_us() -> Iterator[None]:
+    """Keep PyTorch from detaching CUPTI itself inside the block, unless a user asked for it.
 
-    Done by both, the end of the process waits for the second for ever.
+    If both do it, the process hangs at its end.
     """
     if _TEARDOWN in os.environ:
         yield
@@ -88,9 +85,9 @@ def left_to_us() -> Iterator[None]:
 
 @cache
 def _library() -> ctypes.PyDLL | None:
-    """Return the CUPTI that PyTorch has loaded; None where there is none, or it cannot be had.
+    """Return the CUPTI that PyTorch has loaded; None if there is none, or it cannot be found.
 
-    As where a system has no list of what is mapped, or its file was replaced meanwhile.
+    It cannot where a system lists no mapped files, or the file was replaced meanwhile.
     """
     with suppress(OSError):
         lines = _MAPPED.read_text("utf-8", errors="surrogateescape").splitlines()

@@ -1,4 +1,4 @@
-"""The records of a real GPU: CUPTI's, through the profiler that PyTorch brings along."""
+"""Activity records of a real GPU: from CUPTI, through the profiler that is part of PyTorch."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from torch.autograd import DeviceType  # type: ignore[attr-defined]  # torch's g
 
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.profiling._activity import ActivityRecord, HostCall
-from gpulab.profiling._cupti import detach, heard, left_to_us
+from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 
 # Each session loses time, and in some versions of CUPTI records, over its first launches.
 _N_THROWN_AWAY = 8
@@ -46,7 +46,7 @@ class KinetoSession:
         self._profile = torch.autograd.profiler.profile(
             use_cpu=False, use_device="cuda", use_kineto=True
         )
-        with heard(_complaints), left_to_us():
+        with collect_complaints(_complaints), leave_teardown_to_us():
             try:
                 self._profile.__enter__()
             except RuntimeError as error:
@@ -69,7 +69,7 @@ class KinetoSession:
     ) -> None:
         # Its own wait for the device raises after a CUDA error, and would leave it running.
         self._profile.use_device = None
-        with heard(_complaints), left_to_us():
+        with collect_complaints(_complaints), leave_teardown_to_us():
             self._profile.__exit__(None, None, None)
         if not isinstance(error, RuntimeError):  # nothing more is asked of a broken context
             detach()

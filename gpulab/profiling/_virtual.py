@@ -1,4 +1,4 @@
-"""The records of a virtual GPU: its own, with the calls of its host that launched them."""
+"""Activity records of a virtual GPU, with the calls of its host that launched them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -23,8 +23,8 @@ _WAITS = {
 }
 
 
-class Watched:
-    """Watches a virtual machine while its context is entered, and reads its records afterwards.
+class SimulatorSession:
+    """Records what a virtual GPU does and its host calls, from entering to leaving.
 
     The host's methods are replaced on this one object, so that launches cost nothing more while
     nobody watches.

@@ -1,4 +1,4 @@
-"""Measured data of real GPUs by name: shipped with the package, or made by anyone."""
+"""Recordings of machines: times measured on real GPUs, shipped with gpulab or made by you."""
 
 from gpulab.recordings._file import (
     RecordingContents,

@@ -1,4 +1,4 @@
-"""What two recordings say of the same tasks, and why some may not be set side by side."""
+"""Compare two recordings task by task, and refuse two that have nothing in common."""
 
 import math
 from collections import Counter
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_FOUND = ("a_s", "b_s", "ratio", "low", "high", "verdict")
+_RATIO_COLUMNS = ("a_s", "b_s", "ratio", "low", "high", "verdict")
 
 
-class Recorded(Protocol):
-    """What is read of a recording here."""
+class ComparableRecording(Protocol):
+    """The parts of a recording that a comparison reads."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         ...
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """What was found."""
+        """Its points."""
         ...
 
     @property
     def is_virtual(self) -> bool:
-        """Whether a model computed it."""
+        """Whether a virtual GPU computed it."""
         ...
 
 
-def refuse_incomparable(a: Recorded, b: Recorded, *, virtual: bool) -> None:
+def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtual: bool) -> None:
     """Refuse two recordings that have nothing in common, or of which one alone is virtual.
 
     Raises
@@ -56,7 +56,7 @@ def refuse_incomparable(a: Recorded, b: Recorded, *, virtual: bool) -> None:
         )
 
 
-def ratios(a: Recorded, b: Recorded) -> "pd.DataFrame":
+def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
     """Return a row for each task that was timed in both, in the order of the first."""
     import pandas as pd
 
@@ -67,7 +67,7 @@ def ratios(a: Recorded, b: Recorded) -> "pd.DataFrame":
         if key in timed_b
     ]
     asked = [field.name for field in fields(Task)]
-    table = pd.DataFrame(rows, columns=[*asked, *_FOUND]).astype({"n_threads": "Int64"})
+    table = pd.DataFrame(rows, columns=[*asked, *_RATIO_COLUMNS]).astype({"n_threads": "Int64"})
     n_both = len(rows)
     # Beside the rows, because a table of ratios that silently lacks tasks would mislead.
     table.attrs = {
@@ -79,7 +79,7 @@ def ratios(a: Recorded, b: Recorded) -> "pd.DataFrame":
     return table
 
 
-def _timed(recording: Recorded) -> dict[str, Point]:
+def _timed(recording: ComparableRecording) -> dict[str, Point]:
     # A reading of zero, which the floor can leave of very short work, has no ratio.
     return {p.task.key: p for p in recording.points if p.ok and p.median_s > 0}
 
@@ -95,14 +95,14 @@ def _ratio(a: Point, b: Point) -> dict[str, Any]:
     high = ratio * math.exp(math.hypot(_log(b.high_s, b.median_s), _log(a.median_s, a.low_s)))
     verdict = "no difference seen" if low <= 1 <= high else "b longer" if low > 1 else "b less"
     found = (a.median_s, b.median_s, ratio, low, high, verdict)
-    return dict(zip(_FOUND, found, strict=True))
+    return dict(zip(_RATIO_COLUMNS, found, strict=True))
 
 
 def _log(over_s: float, under_s: float) -> float:
     return math.log(over_s / under_s) if under_s > 0 else math.inf
 
 
-def _difference(a: Recorded, b: Recorded) -> str:
+def _difference(a: ComparableRecording, b: ComparableRecording) -> str:
     """Say in which way the tasks of two recordings differ that have none in common."""
     # The same work timed in another way is the usual reason, and the one to explain first.
     parts_a, parts_b = _by_work(a), _by_work(b)
@@ -119,7 +119,7 @@ def _difference(a: Recorded, b: Recorded) -> str:
     )
 
 
-def _by_work(recording: Recorded) -> Mapping[str, str]:
+def _by_work(recording: ComparableRecording) -> Mapping[str, str]:
     return {
         f"{task.workload} n={task.size:,} {task.dtype}": (
             f"{task.on.upper()}, {task.cache}, {task.method}, transfers {task.transfers}"
@@ -129,6 +129,6 @@ def _by_work(recording: Recorded) -> Mapping[str, str]:
     }
 
 
-def _most(recording: Recorded) -> str:
+def _most(recording: ComparableRecording) -> str:
     counted = Counter(point.task.workload for point in _timed(recording).values())
     return f"{counted.most_common(1)[0][0]} among others" if counted else "nothing timed"

@@ -1,4 +1,4 @@
-"""A recording as a file: JSON lines under a header, sealed by a checksum in the last line."""
+"""The file of a recording: a header, JSON lines, and a checksum in the last line."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""Measured data of real GPUs by name: shipped with the package, or made by anyone."""
+"""Recordings of machines: times measured on real GPUs, shipped with gpulab or made by you."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -23,17 +23,17 @@ __all__ = ["Recording", "compare", "list", "load", "save"]
 _SUFFIX = ".jsonl.gz"
 
 
-class Swept(Protocol):
-    """What has points and tells where they come from: a recording, or a sweep just made."""
+class HasProvenance(Protocol):
+    """A recording, or a sweep: points and their provenance."""
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """What was found."""
+        """Its points."""
         ...
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """Where and when."""
+        """Where and when they were measured."""
         ...
 
 
@@ -166,7 +166,7 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
 
 
 def compare(
-    a: Swept | str | Path, b: Swept | str | Path, *, virtual: bool = False
+    a: HasProvenance | str | Path, b: HasProvenance | str | Path, *, virtual: bool = False
 ) -> "pd.DataFrame":
     """Return, for each task that both have, how long ``b`` takes as a multiple of ``a``.
 
@@ -198,7 +198,7 @@ def compare(
     return ratios(first, second)
 
 
-def _named(given: Swept | str | Path, name: str) -> Recording:
+def _named(given: HasProvenance | str | Path, name: str) -> Recording:
     if isinstance(given, str | Path):
         return load(given)
     if isinstance(given, Recording):

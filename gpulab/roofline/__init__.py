@@ -1,4 +1,4 @@
-"""How fast work could be at all: roofs of a GPU, predictions, and what was measured."""
+"""The roofline model: how fast a GPU could be, predictions from it, and measured points."""
 
 from gpulab.gpus import Roof, at_clocks, data_sheet
 from gpulab.roofline._ceilings import Ceilings, ceilings, ceilings_of

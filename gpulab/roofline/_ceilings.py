@@ -1,4 +1,4 @@
-"""The three roofs of a GPU, kept apart: its data sheet, its clocks now, and what it reaches."""
+"""The three rooflines of a GPU: from its data sheet, its clocks now, and what it reaches."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from gpulab import clocks, device, gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
-from gpulab.provenance import place
+from gpulab.provenance import device_label
+from gpulab.recordings import Row
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import workload
 
@@ -22,8 +23,6 @@ _UNITS = {_MEMORY: "B/s", _L2: "B/s", _FLOOR: "s"}
 _FLOPS = "FLOP/s"
 # A driver renews the clocks that it tells every 0.1 s, and a GPU at rest may have a low one.
 _LOOK_S, _LOAD_ELEMENTS = 0.25, 1 << 24
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Ceilings:
         return table.assign(source=self.source, device_name=self.device_name)
 
     def __str__(self) -> str:
-        name = place(self.device_name, self.source) if self.source else self.device_name
+        name = device_label(self.device_name, self.source) if self.source else self.device_name
         lines = [f"Ceilings of {name}"]
         why = gpus.why_unknown(self.device_name)
         lines += [why] if why else []

@@ -1,4 +1,4 @@
-"""How fast work could be at all: roofs of a GPU, predictions below them, and what was measured."""
+"""The data of a roofline chart: the roofs of a GPU, and measured points under them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError
 from gpulab.roofline._ceilings import Ceilings
-from gpulab.roofline._table import Pointed, table
-from gpulab.sweeps import Point
+from gpulab.roofline._table import table
+from gpulab.sweeps import HasPoints, Point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Chart:
 
 
 def chart(
-    points: Iterable[Point] | Pointed, ceilings: Ceilings, *, dtype: str = "float32"
+    points: Iterable[Point] | HasPoints, ceilings: Ceilings, *, dtype: str = "float32"
 ) -> Chart:
     """Choose the points of one type, and put them below the roofs of their GPU.
 

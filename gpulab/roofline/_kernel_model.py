@@ -1,4 +1,4 @@
-"""The refined prediction: a workload is traced on a private virtual GPU and priced by its model.
+"""The refined prediction: trace a workload's kernels on a private virtual GPU, and cost them.
 
 Nothing is modelled here. Which kernels a call launches and what each must do comes from the
 virtual GPU, what the cache serves from its cache, and how long that takes from its costs.
@@ -36,8 +36,8 @@ _tracing = RLock()  # a virtual GPU belongs to the thread that entered it
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the kernels of a call take, in seconds, and what limits them.
+class TimeBreakdown:
+    """The time of a call in parts, in seconds, and what limits it.
 
     Attributes
     ----------
@@ -58,8 +58,10 @@ class Parts:
     bound: str
 
 
-def refined(name: str, size: int, dtype: str, spec: GpuSpec, cache: str) -> Parts:
-    """Return what the virtual GPU's model says of one call, at the clock of a burst.
+def predict_by_kernels(
+    name: str, size: int, dtype: str, spec: GpuSpec, cache: str
+) -> TimeBreakdown:
+    """Return the time of one call by the virtual GPU's model, at the burst clock.
 
     Raises
     ------
@@ -67,21 +69,21 @@ def refined(name: str, size: int, dtype: str, spec: GpuSpec, cache: str) -> Part
         If the inputs and the result do not fit into the memory of the GPU.
     """
     switches = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
-    kernels = _traced(name, size, dtype, spec.name, switches)
-    return _parts([_Kernel.of(item, spec) for item in _served(kernels, spec, cache)])
+    kernels = _trace_kernels(name, size, dtype, spec.name, switches)
+    return _add_up([_Kernel.of(item, spec) for item in _cache_traffic(kernels, spec, cache)])
 
 
 @lru_cache(maxsize=_N_TRACES_KEPT)
-def _traced(
+def _trace_kernels(
     name: str, size: int, dtype: str, gpu: str, _switches: tuple[bool, bool]
 ) -> tuple[ModelledKernel, ...]:
     """Return the kernels of one call of a workload; the switches decide about tensor cores."""
     # Another virtual GPU may be in use; two cannot stand behind torch.cuda at the same time.
-    with _tracing, outside(), _private(gpu) as virtual:
+    with _tracing, outside(), _private_gpu(gpu) as virtual:
         try:
             work = workload(name).make(size, dtype)
             work()  # the first call of an optimizer makes its state
-            return _launched_by(virtual, work)
+            return _record_launches(virtual, work)
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()  # else what fitted would stay, and later traces lack it
             raise InvalidOptionError(
@@ -92,13 +94,13 @@ def _traced(
 
 
 @lru_cache(maxsize=4)
-def _private(gpu: str) -> VirtualGpu:
+def _private_gpu(gpu: str) -> VirtualGpu:
     """Return a virtual GPU that nobody else uses; without values, so that size costs nothing."""
     return VirtualGpu(gpu, count=1, first_use=False, max_value_elements=0, max_value_flops=0)
 
 
-def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[ModelledKernel, ...]:
-    """Return what ``work`` launches, written down where it would be launched."""
+def _record_launches(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[ModelledKernel, ...]:
+    """Return the kernels that ``work`` launches, noted at their launch."""
     machine = virtual.machine
     found: list[ModelledKernel] = []
 
@@ -116,7 +118,7 @@ def _launched_by(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Model
     return tuple(found)
 
 
-def _served(
+def _cache_traffic(
     kernels: Iterable[ModelledKernel], spec: GpuSpec, cache: str
 ) -> list[tuple[KernelWork, Traffic]]:
     """Return each kernel with the bytes that come from the cache and from memory."""
@@ -170,14 +172,15 @@ class _Kernel:
         return "L2" if self.is_from_cache else "memory"
 
 
-def _parts(kernels: list[_Kernel]) -> Parts:
+def _add_up(kernels: list[_Kernel]) -> TimeBreakdown:
+    """Return the time of kernels that run one after another."""
     pauses_ns = max(0, len(kernels) - 1) * Gaps().work_to_work_ns
     shares_ns = dict.fromkeys(("launch", "compute", "memory", "L2"), 0)
     shares_ns["launch"] = pauses_ns + sum(item.with_neither_ns for item in kernels)
     # What is hidden behind the longer of both counts nothing here.
     for item in kernels:
         shares_ns[item.limit] += item.whole_ns - item.with_neither_ns
-    return Parts(
+    return TimeBreakdown(
         (pauses_ns + sum(item.whole_ns for item in kernels)) * _NS,
         sum(item.compute_ns for item in kernels) * _NS,
         sum(item.memory_ns for item in kernels) * _NS,

@@ -1,4 +1,4 @@
-"""What the GPU in use really reaches: by a large copy, by products, in the cache, at the floor."""
+"""Measure the ceilings of the GPU in use: memory, matmul, cache and the shortest kernel."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

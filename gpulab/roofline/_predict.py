@@ -1,4 +1,4 @@
-"""How long a workload will take on a GPU, by the plain roofline and by the refined one."""
+"""Predict the time of a workload on a GPU, by the plain roofline or by a refined model."""
 
 from dataclasses import asdict, dataclass
 
@@ -7,7 +7,7 @@ import torch
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.gpus import GpuSpec, Roof, data_sheet
-from gpulab.roofline._kernel_model import Parts, refined
+from gpulab.roofline._kernel_model import TimeBreakdown, predict_by_kernels
 from gpulab.sweeps import CACHES
 from gpulab.units import format_time
 from gpulab.workloads import Workload, workload
@@ -126,7 +126,7 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
     arithmetic = arithmetic_of(work, size, dtype)
     on = gpu if isinstance(gpu, Roof) else spec_of(gpu)
     if isinstance(on, GpuSpec) and model == "refined":
-        parts = refined(name, size, dtype, on, cache)
+        parts = predict_by_kernels(name, size, dtype, on, cache)
         basis = f"the virtual GPU's model, {on.basis}"
     else:
         roof = _plain_roof(on, model)
@@ -147,12 +147,12 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
     )
 
 
-def _plain(roof: Roof, flops: int, size_bytes: int, arithmetic: str) -> Parts:
+def _plain(roof: Roof, flops: int, size_bytes: int, arithmetic: str) -> TimeBreakdown:
     # Work that only moves needs no peak, which a measured roof may not have of its type.
     compute_s = roof.compute_s(flops, arithmetic) if flops else 0.0
     memory_s = roof.memory_s(size_bytes)
     bound = "compute" if compute_s > memory_s else "memory"
-    return Parts(max(compute_s, memory_s), compute_s, memory_s, 0.0, bound)
+    return TimeBreakdown(max(compute_s, memory_s), compute_s, memory_s, 0.0, bound)
 
 
 def _plain_roof(spec: GpuSpec | Roof, model: str) -> Roof:

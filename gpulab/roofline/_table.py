@@ -1,15 +1,15 @@
-"""Predicted against measured, point by point, and how far off each model is on the whole."""
+"""Compare predicted with measured times, point by point, and sum up each model's error."""
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.roofline._ceilings import Ceilings
 from gpulab.roofline._predict import PredictedTime, predict
-from gpulab.sweeps import Point
+from gpulab.sweeps import HasPoints, Point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,17 +32,8 @@ _MODELS = ("plain", "refined")
 _P90 = 0.9
 
 
-class Pointed(Protocol):
-    """What has points: a sweep or a recording."""
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """What was found."""
-        ...
-
-
 def table(
-    points: Iterable[Point] | Pointed, *, ceilings: Ceilings | None = None
+    points: Iterable[Point] | HasPoints, *, ceilings: Ceilings | None = None
 ) -> "pd.DataFrame":
     """Return what both models say of points that were measured on a GPU.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.measurement import Finding
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.scaling._cpu_contention import ContentionWatch, contention_findings
 from gpulab.scaling._curve import Curve, amounts, curve_of
 from gpulab.scaling._curve_points import (
@@ -101,7 +101,9 @@ class Crossover:
     @property
     def origin(self) -> str:
         """Where the times of both sides come from, in one line."""
-        cpu, gpu = (place(curve.device_name, curve.source) for curve in (self.cpu, self.gpu))
+        cpu, gpu = (
+            device_label(curve.device_name, curve.source) for curve in (self.cpu, self.gpu)
+        )
         return f"CPU {cpu}; GPU {gpu}"
 
     @property

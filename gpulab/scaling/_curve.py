@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.scaling._latency_bandwidth_fit import Array, Fit, fit_line
 from gpulab.sweeps import Point, Task
 from gpulab.workloads import workload
@@ -71,7 +71,7 @@ class Curve:
     def name(self) -> str:
         """Side, device and source, as a plot's label: a virtual GPU never reads as a real one."""
         how = f", {self.how}" if self.how else ""
-        return f"{self.on.upper()}: {place(self.device_name, self.source)}{how}"
+        return f"{self.on.upper()}: {device_label(self.device_name, self.source)}{how}"
 
     def at(self, sizes: Iterable[int]) -> tuple[Array, Array]:
         """Return logarithms at some of its sizes: of the times, and how far down and up they go.
@@ -109,7 +109,7 @@ def curve_of(points: Sequence[Point]) -> Curve:
             f"no size of {what} could be timed: {first.error}; try other sizes"
         )
     # A recording and a sweep put together may hold two GPUs, and their mean is nobody's time.
-    devices = {place(point.device_name, point.source) for point in timed}
+    devices = {device_label(point.device_name, point.source) for point in timed}
     if len(devices) > 1:
         raise InvalidOptionError(
             f"the times of {what} are of several devices ({', '.join(sorted(devices))}); "

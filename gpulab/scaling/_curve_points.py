@@ -4,27 +4,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.progress import Bar
-from gpulab.sweeps import Point, Task
+from gpulab.sweeps import HasPoints, Point, Task
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import workload
 
 # A CPU needs minutes for what a GPU does in milliseconds: unless sizes are asked for, those above
 # the first slow one are left out.
 _SLOW_S = 0.25
-
-
-class HasPoints(Protocol):
-    """A recording, or a sweep."""
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """Points of any workload."""
-        ...
 
 
 PointSource = HasPoints | list[Point] | tuple[Point, ...] | str | Path | None

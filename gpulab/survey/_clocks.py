@@ -1,4 +1,4 @@
-"""Clock, power and temperature over a few seconds of load, and after it."""
+"""Measure clock, power and temperature over a few seconds of load, and after it."""
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from gpulab import clocks
-from gpulab.survey._sections import Row
+from gpulab.recordings import Row
 from gpulab.work import Work
 
 _PERIOD_S = 0.05

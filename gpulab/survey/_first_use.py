@@ -1,4 +1,4 @@
-"""What is paid once: context, libraries and memory, each looked at in a process of its own."""
+"""Measure the costs of first use (context, libraries, memory), each in a fresh process."""
 
 import json
 import subprocess
@@ -6,12 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from gpulab import device
 from gpulab.errors import RecordingError
-
-Row = dict[str, Any]
+from gpulab.recordings import Row
 
 # Each sequence is a fresh process; what comes first in it pays what later ones share.
 SEQUENCES = (

@@ -1,4 +1,4 @@
-"""The file that a survey writes: gone on with, added to line by line, and sealed at the end."""
+"""The file of a survey: each result is added as it comes, and a checksum closes the file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ LEFT_OUT = "left_out"  # the section that says what a recording lacks, and why
 
 
 @dataclass(slots=True)
-class Log:
-    """An open recording.
+class OpenRecording:
+    """A recording that a survey adds to.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Log:
         self.add_section(LEFT_OUT, rows)
 
 
-def found_in(path: Path) -> file.RecordingContents:
-    """Return what an earlier run has written; nothing if there is no file.
+def read_earlier(path: Path) -> file.RecordingContents:
+    """Return what an earlier run has written; it is empty if there is no file.
 
     Raises
     ------
@@ -68,24 +68,24 @@ def found_in(path: Path) -> file.RecordingContents:
 
 
 @contextmanager
-def opened(path: Path, provenance: Mapping[str, object]) -> Iterator[Log]:
-    """Open a recording to begin it or to go on with it; it is sealed however the block ends.
+def open_recording(path: Path, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
+    """Open a recording for a first or a later run; it is sealed however the block ends.
 
     Raises
     ------
     RecordingError
-        As :func:`found_in`.
+        As :func:`read_earlier`.
     InvalidOptionError
         If the file was begun on another machine, or its folder does not exist.
     """
-    before = found_in(path)
+    before = read_earlier(path)
     # Lines behind a checksum would be refused; while lines are added there is none.
     if before.sealed:
         file.write(path, file.unsealed(path.read_text("utf-8")))
     try:
         with journal(path) as lines:
             lines.begin(provenance)
-            yield Log(path, lines, dict(before.points), _left_out(before))
+            yield OpenRecording(path, lines, dict(before.points), _left_out(before))
     finally:
         if path.exists():
             _seal(path)

@@ -1,6 +1,6 @@
-"""Which points a survey takes, in the order of their worth, and how long each may take.
+"""Plan a survey: which points and sections it measures, in which order, and for how long.
 
-What a survey is going to do, how long that takes, and what it leaves out.
+What is most useful comes first, because a survey may have to end early.
 """
 
 import itertools
@@ -8,16 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from gpulab import device, gpus, roofline
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.provenance import place
-from gpulab.recordings import RecordingContents
+from gpulab.provenance import device_label
+from gpulab.recordings import RecordingContents, Row
 from gpulab.survey import _clocks, _first_use, _streams, _transfers
-from gpulab.survey._journal import LEFT_OUT, found_in
+from gpulab.survey._journal import LEFT_OUT, read_earlier
 from gpulab.sweeps import Effort, Point, Task
 from gpulab.units import format_time
 from gpulab.workloads import WORKLOADS, Workload
@@ -43,6 +42,9 @@ _CPU_FLOPS, _CPU_BYTES = 2e11, 1e10
 _DRAWN_BYTES = 1e9  # of inputs, in a second of the CPU; a GPU needs no time for them
 _MOST_BEYOND = 20
 TOO_LONG = "one call takes too long"
+EFFORT = Effort(precision=0.02, max_time_s=0.2)
+_PER_MINUTE_S = 60
+_QUICK_SHARE = 4  # of the seconds that a section takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class PlannedTask:
     estimate_s: float
 
 
-def jobs(
+def plan_tasks(
     gpu_name: str, sections: Iterable[str], *, max_time_s: float, quick: bool
 ) -> list[PlannedTask]:
     """Return the tasks of some sections, those first that a survey would miss the most.
@@ -91,22 +93,22 @@ def jobs(
             # A later group may ask for more sizes, of which an earlier one had some.
             if task.key not in seen:
                 seen.add(task.key)
-                found.append(_job(task, group, spec, max_time_s))
+                found.append(_planned(task, group, spec, max_time_s))
     return found
 
 
-def too_long(job: PlannedTask) -> str:
-    """Return why a point is left out beforehand, or nothing."""
-    if job.task.on == "gpu" and job.call_s > LONGEST_GPU_S:
+def reason_to_skip(planned: PlannedTask) -> str:
+    """Return why a task is left out of the plan; an empty text if it is not."""
+    if planned.task.on == "gpu" and planned.call_s > LONGEST_GPU_S:
         return TOO_LONG
-    if job.task.transfers != "none" and _bytes(job.task) > _MOST_COPIED_BYTES:
+    if planned.task.transfers != "none" and _bytes(planned.task) > _MOST_COPIED_BYTES:
         return "its data are more than is copied in a survey"
     return ""
 
 
-def told(jobs_: Sequence[PlannedTask]) -> str:
-    """Count jobs by what they are for."""
-    counted = Counter(job.group for job in jobs_)
+def count_groups(tasks: Sequence[PlannedTask]) -> str:
+    """Write how many of the tasks are for what."""
+    counted = Counter(task.group for task in tasks)
     return ", ".join(f"{n:,} of {group}" for group, n in counted.items())
 
 
@@ -179,7 +181,7 @@ def _spread(workload: Workload, n: int) -> tuple[int, ...]:
     sizes = workload.sizes
     n = min(n, len(sizes))
     # Both ends stay: the smallest shows the fixed cost, and the largest the slope.
-    return tuple(sizes[round(place * (len(sizes) - 1) / (n - 1))] for place in range(n))
+    return tuple(sizes[round(step * (len(sizes) - 1) / (n - 1))] for step in range(n))
 
 
 def _from_below(workload: Workload, n: int) -> tuple[int, ...]:
@@ -189,7 +191,7 @@ def _from_below(workload: Workload, n: int) -> tuple[int, ...]:
     return (*smaller, *_spread(workload, n))
 
 
-def _job(task: Task, group: str, spec: gpus.GpuSpec | None, max_time_s: float) -> PlannedTask:
+def _planned(task: Task, group: str, spec: gpus.GpuSpec | None, max_time_s: float) -> PlannedTask:
     call_s = _cpu_call_s(task) if task.on == "cpu" else _gpu_call_s(task, spec)
     overhead_s = _GPU_OVERHEAD_S
     if task.on == "cpu":
@@ -225,16 +227,9 @@ def _bytes(task: Task) -> int:
     return WORKLOADS[task.workload].bytes(task.size, task.dtype)
 
 
-EFFORT = Effort(precision=0.02, max_time_s=0.2)
-_PER_MINUTE_S = 60
-_QUICK_SHARE = 4  # of the seconds that a part takes
-
-Row = dict[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class SurveySection:
-    """A section of a recording that is no list of points.
+    """A section of a recording, with rows of its own kind in place of points.
 
     Attributes
     ----------
@@ -256,15 +251,15 @@ def _ceilings(*, quick: bool) -> list[Row]:
     return roofline.measure_ceilings(max_time_s=0.05 if quick else 0.2).to_rows()
 
 
-_PARTS = (
+_ROW_SECTIONS = (
     SurveySection("first_use", "what is paid once, in fresh processes", _first_use.rows, 16),
     SurveySection("ceilings", "bandwidth, arithmetic, cache and floor", _ceilings, 5),
     SurveySection("transfers", "copies by size, direction and memory", _transfers.rows, 12),
     SurveySection("streams", "what overlaps", _streams.rows, 5),
     SurveySection("clocks", "clock, power and heat over time", _clocks.rows, 11),
 )
-_POINTS = ("catalogue", "crossover", "cpu")
-SECTIONS = (*(part.name for part in _PARTS), *_POINTS)
+_POINT_SECTIONS = ("catalogue", "crossover", "cpu")
+SECTIONS = (*(part.name for part in _ROW_SECTIONS), *_POINT_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +272,7 @@ class SurveyPlan:
         The GPU, and whether it is a virtual one.
     limit_s
         When to stop.
-    parts, jobs
+    sections, tasks
         What is to be measured.
     left_out
         Keys of the tasks that are not, and why.
@@ -287,16 +282,16 @@ class SurveyPlan:
 
     machine: str
     limit_s: float
-    parts: tuple[SurveySection, ...]
-    jobs: tuple[PlannedTask, ...]
+    sections: tuple[SurveySection, ...]
+    tasks: tuple[PlannedTask, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     n_done: int = 0
 
     @property
     def estimate_s(self) -> float:
         """Seconds that all of it takes, as far as data sheets tell."""
-        return sum(part.estimate_s for part in self.parts) + sum(
-            job.estimate_s for job in self.jobs
+        return sum(part.estimate_s for part in self.sections) + sum(
+            planned.estimate_s for planned in self.tasks
         )
 
     def __str__(self) -> str:
@@ -309,23 +304,24 @@ class SurveyPlan:
         )
         if self.n_done:
             yield f"  {self.n_done:,} points and sections are in the file already"
-        for part in self.parts:
+        for part in self.sections:
             yield f"  {part.name}: {part.summary}, {format_time(part.estimate_s, 2)}"
-        if self.jobs:
-            points_s = sum(job.estimate_s for job in self.jobs)
-            yield f"  {len(self.jobs):,} points, {format_time(points_s, 2)}: {told(self.jobs)}"
+        if self.tasks:
+            points_s = sum(planned.estimate_s for planned in self.tasks)
+            groups = count_groups(self.tasks)
+            yield f"  {len(self.tasks):,} points, {format_time(points_s, 2)}: {groups}"
         if self.left_out:
             yield f"  left out, as they would take too long: {len(self.left_out):,} points"
         if late := self._late():
-            yield f"  the time will probably end before these: {told(late)}"
+            yield f"  the time will probably end before these: {count_groups(late)}"
 
     def _late(self) -> Sequence[PlannedTask]:
-        """Return the jobs at the end for which there will be no time."""
-        left_s = self.limit_s - sum(part.estimate_s for part in self.parts)
-        for index, job in enumerate(self.jobs):
-            left_s -= job.estimate_s
+        """Return the tasks at the end for which there will be no time."""
+        left_s = self.limit_s - sum(part.estimate_s for part in self.sections)
+        for index, planned in enumerate(self.tasks):
+            left_s -= planned.estimate_s
             if left_s < 0:
-                return self.jobs[index:]
+                return self.tasks[index:]
         return ()
 
 
@@ -354,22 +350,26 @@ def plan(
     for name in wanted:
         if name not in SECTIONS:
             raise UnknownNameError("section", name, SECTIONS)
-    before = None if out is None else found_in(Path(out))
+    before = None if out is None else read_earlier(Path(out))
     done = set() if before is None else _done(before)
     gpu = device.current()
     share = _QUICK_SHARE if quick else 1
-    parts = [
+    chosen = [
         replace(part, estimate_s=part.estimate_s / share)
-        for part in _PARTS
+        for part in _ROW_SECTIONS
         if part.name in wanted and part.name not in done
     ]
-    todo = jobs(gpu.name, wanted, max_time_s=EFFORT.max_time_s, quick=quick)
-    reasons = {job.task.key: too_long(job) for job in todo}
+    todo = plan_tasks(gpu.name, wanted, max_time_s=EFFORT.max_time_s, quick=quick)
+    reasons = {planned.task.key: reason_to_skip(planned) for planned in todo}
     return SurveyPlan(
-        machine=place(gpu.name, gpu.source),
+        machine=device_label(gpu.name, gpu.source),
         limit_s=minutes * _PER_MINUTE_S,
-        parts=tuple(parts),
-        jobs=tuple(job for job in todo if not reasons[job.task.key] and job.task.key not in done),
+        sections=tuple(chosen),
+        tasks=tuple(
+            planned
+            for planned in todo
+            if not reasons[planned.task.key] and planned.task.key not in done
+        ),
         left_out={key: reason for key, reason in reasons.items() if reason},
         n_done=len(done),
     )

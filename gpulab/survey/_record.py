@@ -1,4 +1,4 @@
-"""Record a machine: every workload of the catalogue, and what a recording needs beside them."""
+"""Measure a whole machine, as far as the time allows, and write it to a recording."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from gpulab import device, recordings
 from gpulab.errors import GpulabError
 from gpulab.progress import Bar
 from gpulab.recordings import Recording
-from gpulab.survey._journal import Log, opened
+from gpulab.survey._journal import OpenRecording, open_recording
 from gpulab.survey._plan import (
     EFFORT,
     LONGEST_CPU_S,
@@ -77,7 +77,7 @@ def record(
         Bar.write(str(to_do))
     # Not the clock of the samples, because that one is the virtual GPU's where there is one.
     end_s = time.monotonic() + to_do.limit_s
-    with device.active(), opened(path, provenance()) as log:
+    with device.active(), open_recording(path, provenance()) as log:
         log.left_out.update(to_do.left_out)
         _Survey(log, end_s, quick=quick).run(to_do, progress=progress)
         log.add_left_out()
@@ -100,7 +100,7 @@ class _GpuFailedError(GpulabError):
 class _Survey:
     """One run over a plan."""
 
-    def __init__(self, log: Log, end_s: float, *, quick: bool) -> None:
+    def __init__(self, log: OpenRecording, end_s: float, *, quick: bool) -> None:
         self.log = log
         self.end_s = end_s
         self.quick = quick
@@ -109,10 +109,13 @@ class _Survey:
         """Take all steps for which there is time."""
         pending = deque(
             [
-                *(_SurveyStep(p.name, p.estimate_s, partial(self._part, p)) for p in to_do.parts),
                 *(
-                    _SurveyStep(j.task.key, j.estimate_s, partial(self._job, j))
-                    for j in to_do.jobs
+                    _SurveyStep(s.name, s.estimate_s, partial(self._section, s))
+                    for s in to_do.sections
+                ),
+                *(
+                    _SurveyStep(t.task.key, t.estimate_s, partial(self._task, t))
+                    for t in to_do.tasks
                 ),
             ]
         )
@@ -135,38 +138,38 @@ class _Survey:
             return "the time was over"
         return step.take()
 
-    def _part(self, part: SurveySection) -> str:
+    def _section(self, section: SurveySection) -> str:
         try:
-            self.log.add_section(part.name, list(part.rows(quick=self.quick)))
+            self.log.add_section(section.name, list(section.rows(quick=self.quick)))
         # What one machine forbids, such as its clocks, must not cost the rest.
         except (GpulabError, RuntimeError, OSError) as error:
             _check_gpu()
             return _first_line(error)
         return ""
 
-    def _job(self, job: PlannedTask) -> str:
-        if job.task.on == "cpu" and self._expected_s(job) > LONGEST_CPU_S:
+    def _task(self, planned: PlannedTask) -> str:
+        if planned.task.on == "cpu" and self._expected_s(planned) > LONGEST_CPU_S:
             return TOO_LONG
         # It does not raise: a size that does not fit must not cost the sizes that do.
-        point = measure_point(job.task, EFFORT)
+        point = measure_point(planned.task, EFFORT)
         if not point.ok:
             _check_gpu()
         self.log.add(point)
         return ""
 
-    def _expected_s(self, job: PlannedTask) -> float:
+    def _expected_s(self, planned: PlannedTask) -> float:
         """Return what a call will take by what a smaller size took, if one was measured."""
         smaller = [
             point
             for point in self.log.points.values()
             if point.task.on == "cpu"
             and point.ok
-            and point.task.size < job.task.size
-            and replace(point.task, size=job.task.size) == job.task
+            and point.task.size < planned.task.size
+            and replace(point.task, size=planned.task.size) == planned.task
         ]
         if not smaller:
-            return job.call_s
-        return scaled_s(job.task, max(smaller, key=lambda point: point.task.size))
+            return planned.call_s
+        return scaled_s(planned.task, max(smaller, key=lambda point: point.task.size))
 
 
 def _check_gpu() -> None:

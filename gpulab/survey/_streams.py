@@ -1,11 +1,12 @@
-"""Small programs on streams: what overlaps, what does not, and what it saves."""
+"""Time small programs on streams, to see what overlaps and how much time that saves."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 
-from gpulab.survey._sections import Row, waited
+from gpulab.recordings import Row
+from gpulab.survey._brief_timing import waiting_times
 from gpulab.survey._transfers import copying, side_by_side
 from gpulab.work import Work
 
@@ -26,7 +27,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     share = _QUICK_SHARE if quick else 1
     for name, program in PROGRAMS.items():
         for variant, work in program(share):
-            yield {"program": name, "variant": variant, **waited(work)}
+            yield {"program": name, "variant": variant, **waiting_times(work)}
 
 
 def launches(_share: int) -> Iterator[tuple[str, Work]]:

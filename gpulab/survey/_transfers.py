@@ -1,11 +1,12 @@
-"""Copies between host and GPU: by size, direction and kind of host memory."""
+"""Time copies between host and GPU, by size, direction and kind of host memory."""
 
 import itertools
 from collections.abc import Iterator
 
 import torch
 
-from gpulab.survey._sections import Row, reading, waited
+from gpulab.recordings import Row
+from gpulab.survey._brief_timing import brief_measurement, waiting_times
 from gpulab.work import Work
 
 _SIZES = tuple(1024 * 4**power for power in range(10))  # 1 KiB to 256 MiB
@@ -25,11 +26,17 @@ def rows(*, quick: bool) -> Iterator[Row]:
     for size_bytes, memory in itertools.product(sizes, _MEMORIES):
         for direction in _DIRECTIONS:
             work = copying(size_bytes, direction, pinned=memory == "pinned")
-            device_s = reading(work, "calibrated").median_s if memory == "pinned" else None
-            yield {**_named(direction, memory, size_bytes), **waited(work), "device_s": device_s}
+            device_s = (
+                brief_measurement(work, "calibrated").median_s if memory == "pinned" else None
+            )
+            yield {
+                **_named(direction, memory, size_bytes),
+                **waiting_times(work),
+                "device_s": device_s,
+            }
     for size_bytes in sizes:
         work = copying_both_ways(size_bytes)
-        yield {**_named("both", "pinned", size_bytes), **waited(work), "device_s": None}
+        yield {**_named("both", "pinned", size_bytes), **waiting_times(work), "device_s": None}
 
 
 def copying(size_bytes: int, direction: str, *, pinned: bool) -> Work:

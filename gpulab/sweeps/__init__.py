@@ -4,7 +4,7 @@ from gpulab.sweeps._host import provenance
 from gpulab.sweeps._journal import SCHEMA, Journal, journal
 from gpulab.sweeps._measure_point import Effort, measure_point
 from gpulab.sweeps._sweep import Sweep, sweep, take, tasks_of
-from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
+from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, HasPoints, Point, Task, frame_of
 
 __all__ = [
     "CACHES",
@@ -12,6 +12,7 @@ __all__ = [
     "SIDES",
     "TRANSFERS",
     "Effort",
+    "HasPoints",
     "Journal",
     "Point",
     "Sweep",

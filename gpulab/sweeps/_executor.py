@@ -27,7 +27,7 @@ from gpulab import device
 from gpulab.device import Device, outside
 from gpulab.errors import GpulabError, InvalidOptionError, NoGpuError
 from gpulab.sweeps._host import provenance
-from gpulab.sweeps._measure_point import Effort, measure_point
+from gpulab.sweeps._measure_point import Effort, first_line, measure_point
 from gpulab.sweeps._tasks import Point, Task
 
 
@@ -173,11 +173,7 @@ class InProcessRunner:
 
 
 def _broken_executor(error: BrokenExecutor) -> str:
-    return f"its executor, which broke: {_first_line(error)}"
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
+    return f"its executor, which broke: {first_line(error)}"
 
 
 def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
@@ -230,7 +226,7 @@ class ExecutorRunner:
             return self._executor.submit(provenance_in_worker, self._assignment).result()
         except BrokenExecutor as error:
             raise InvalidOptionError(
-                f"the executor is broken ({_first_line(error)}); make a new one"
+                f"the executor is broken ({first_line(error)}); make a new one"
             ) from error
 
     def run(self, tasks: Sequence[Task], observer: RunObserver) -> str:
@@ -283,7 +279,7 @@ class ExecutorRunner:
         except GpulabError:
             raise  # every other task would meet it as well
         except Exception as error:  # noqa: BLE001  # an executor's own errors have no class in common
-            reason = f"its worker failed: {type(error).__name__}: {_first_line(error)}"
+            reason = f"its worker failed: {type(error).__name__}: {first_line(error)}"
             point = Point(task, error=reason)
         observer.point_measured(point)
 

@@ -200,8 +200,13 @@ def _clean_up() -> None:
         return
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message; an empty text if it has none."""
+    return next(iter(str(error).splitlines()), "")
+
+
 def _explain(error: Exception, task: Task, work: Workload) -> str:
-    line = next(iter(str(error).splitlines()), "")
+    line = first_line(error)
     if isinstance(error, DoesNotFitError):
         return line
     # PyTorch has no class of its own for two of these errors: only its text tells them apart.

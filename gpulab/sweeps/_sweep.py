@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from gpulab.errors import UnknownNameError
 from gpulab.progress import Bar
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.sweeps._executor import (
     ExecutorRunner,
     InProcessRunner,
@@ -66,7 +66,7 @@ class Sweep:
 
     def __str__(self) -> str:
         n_tasks = len(self.points) + len(self.missing)
-        devices = [place(point.device_name, point.source) for point in self.points]
+        devices = [device_label(point.device_name, point.source) for point in self.points]
         lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {point.error}" for point in self.failures()]
         if self.stopped_by:

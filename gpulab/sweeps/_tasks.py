@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.provenance import check_source
@@ -12,7 +12,7 @@ from gpulab.serialization import Saved
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SIDES", "TRANSFERS", "Point", "Task", "frame_of"]
+__all__ = ["SIDES", "TRANSFERS", "HasPoints", "Point", "Task", "frame_of"]
 
 
 SIDES = ("gpu", "cpu")
@@ -195,6 +195,15 @@ class Point(Saved):
     def ok(self) -> bool:
         """Whether there is a time."""
         return not self.error
+
+
+class HasPoints(Protocol):
+    """A sweep, or a recording."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Its points."""
+        ...
 
 
 def frame_of(points: Iterable[Point]) -> "pd.DataFrame":

@@ -9,7 +9,7 @@ from gpulab._html import table
 from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.serialization import Saved
 from gpulab.timing._measure import measure
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_unknown
@@ -132,7 +132,7 @@ class Ladder(Saved):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
         ]
-        return "\n".join([*rows, f"({place(self.device_name, self.source)})"])
+        return "\n".join([*rows, f"({device_label(self.device_name, self.source)})"])
 
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpulab.provenance import check_source, place
+from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.tracing._chrome_trace import trace
 from gpulab.tracing._flows import queue_depth
@@ -68,7 +68,7 @@ class Timeline(Saved):
     @property
     def place(self) -> str:
         """The device with the source, e.g. ``"virtual NVIDIA H200"``."""
-        return place(self.device_name, self.source)
+        return device_label(self.device_name, self.source)
 
     @property
     def queue_depth(self) -> tuple[CounterSeries, ...]:

@@ -1,4 +1,4 @@
-"""The catalogue of named operations with their inputs, arithmetic, traffic and a check."""
+"""A catalogue of PyTorch operations to time, each with its inputs, FLOPs, bytes and a check."""
 
 from gpulab.workloads._catalogue import WORKLOADS, Agreement, Workload, names, workload
 from gpulab.workloads._problem import Whole

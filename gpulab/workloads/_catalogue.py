@@ -1,4 +1,4 @@
-"""The catalogue: named operations with their inputs, arithmetic, traffic and a check.
+"""A catalogue of PyTorch operations to time, each with its inputs, FLOPs, bytes and a check.
 
 Each operation has one size ``n`` and a few types. Its docstring derives its FLOPs and the bytes
 that it must move at least, and ``workload(name).derivation`` shows it.

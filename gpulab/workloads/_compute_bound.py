@@ -1,4 +1,4 @@
-"""Matrix products, convolutions and attention: the work that tensor cores do."""
+"""Workloads that are bound by arithmetic: matmuls, convolutions and attention."""
 
 from functools import partial
 

@@ -1,8 +1,7 @@
-"""Work that treats every element alike: arithmetic, copies, dropout and an optimizer's step.
+"""Workloads that are bound by memory: element-wise, indexed, and along rows or a whole vector.
 
-Work that goes where indices point: look-ups, gathers and scattered additions.
-
-Work along rows, or over a whole vector: reductions, norms, scans, sorts and transforms.
+Element-wise are arithmetic, copies, dropout and an optimizer's step; indexed are look-ups, gathers
+and scattered additions; the rest are reductions, norms, scans, sorts and transforms.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""One operation at one size: its inputs, its call, and what it needs at the very least."""
+"""One workload at one size: its inputs, its call, and the least FLOPs and bytes that it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

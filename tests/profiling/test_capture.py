@@ -18,7 +18,7 @@ from gpulab.profiling import (
     capture,
     leaves_no_trace,
     short_name,
-    usable,
+    why_unusable,
 )
 from gpulab.timing import take_samples
 from gpulab.timing._profiler import per_call, read_calls
@@ -544,20 +544,20 @@ def test_a_driver_without_records_says_why(
 ) -> None:
     """What the profiler writes to stderr, once in a process, decides between the cures."""
     fake.is_blind = True
-    with _cupti.heard(_kineto._complaints):
+    with _cupti.collect_complaints(_kineto._complaints):
         os.write(2, f"{said}\n".encode())
     for _ in range(2):
         with pytest.raises(kind) as error:
             capture(fake.launch)
         assert str(error.value) == message
-    assert usable() == message
+    assert why_unusable() == message
     assert not fake.is_open
 
 
 def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is tried with a build that cannot."""
     monkeypatch.setattr(torch.profiler, "supported_activities", set)
-    assert usable() == (
+    assert why_unusable() == (
         f"torch {torch.__version__} was built without CUPTI, which keeps the records; "
         'measure without records: method="calibrated"'
     )
@@ -566,16 +566,16 @@ def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.Monkey
 
 def test_records_are_usable_where_they_are(fake: FakeGpu) -> None:
     """No reason against it, on a fake of the profiler and on the virtual GPU."""
-    assert usable() is None
+    assert why_unusable() is None
     assert fake.sleeps
     with gpulab.virtual_gpu("H200"):
-        assert usable() is None
+        assert why_unusable() is None
 
 
 def test_the_profilers_talk_is_kept_from_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     """Its two lines a session vanish, a complaint is kept, and the words of others go through."""
     lines: list[str] = []
-    with _cupti.heard(lines):
+    with _cupti.collect_complaints(lines):
         os.write(2, b"USDT:2026-01-31 10:00:00 1:1 Handler.cpp:52] profiler_start\n")
         os.write(2, b"WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed\n")
         os.write(2, b"[W131 10:00:00.1 profiler_kineto.cpp:942] no session\nmine\n")
@@ -592,7 +592,7 @@ def test_a_program_without_stderr_is_served(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(os, "dup", closed)
     lines: list[str] = []
-    with _cupti.heard(lines):
+    with _cupti.collect_complaints(lines):
         pass
     assert lines == []
 
@@ -642,7 +642,7 @@ def test_a_real_gpu_gives_the_same_answers() -> None:
     # With its events kept, as torch 2.11 warns otherwise.
     with torch.profiler.profile(acc_events=True), pytest.raises(ProfilerBusyError):
         capture(work)
-    assert usable() is None
+    assert why_unusable() is None
     assert leaves_no_trace()
 
 

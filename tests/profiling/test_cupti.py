@@ -89,14 +89,14 @@ def test_cupti_of_others_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pytorch_is_kept_from_doing_it_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only inside the block, also when that fails; and what a user has set is kept."""
     monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
-    with detaching.left_to_us():
+    with detaching.leave_teardown_to_us():
         assert os.environ["TEARDOWN_CUPTI"] == "0"
     assert "TEARDOWN_CUPTI" not in os.environ
-    with pytest.raises(ZeroDivisionError), detaching.left_to_us():
+    with pytest.raises(ZeroDivisionError), detaching.leave_teardown_to_us():
         raise ZeroDivisionError
     assert "TEARDOWN_CUPTI" not in os.environ
     monkeypatch.setenv("TEARDOWN_CUPTI", "1")
-    with detaching.left_to_us():
+    with detaching.leave_teardown_to_us():
         assert os.environ["TEARDOWN_CUPTI"] == "1"
     assert os.environ["TEARDOWN_CUPTI"] == "1"
 

@@ -11,7 +11,7 @@ import gpulab
 from gpulab import gpus, recordings, roofline
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
-from gpulab.roofline._kernel_model import _private, _traced
+from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
 from gpulab.sweeps import Point, Task
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
@@ -68,7 +68,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
     """Neither its time, nor its memory, nor its random numbers."""
-    _traced.cache_clear()
+    _trace_kernels.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
     roofline.predict("dropout", 4096)
@@ -130,9 +130,9 @@ def test_what_is_hidden_is_told_too() -> None:
 
 def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
     """What notes the kernels is taken off again, so that nothing is kept alive."""
-    _traced.cache_clear()
+    _trace_kernels.cache_clear()
     roofline.predict("add", 4096, "float32", "H200")
-    assert "launch" not in vars(_private("H200").machine)
+    assert "launch" not in vars(_private_gpu("H200").machine)
 
 
 @pytest.fixture

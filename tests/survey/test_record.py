@@ -21,11 +21,11 @@ from gpulab.errors import (
 )
 from gpulab.survey import (
     SurveySection,
+    _brief_timing,
     _clocks,
     _first_use,
     _plan,
     _record,
-    _sections,
     _streams,
     _transfers,
     plan,
@@ -67,9 +67,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
 
     parts = tuple(
         SurveySection(part.name, part.summary, rows_of(part.name), part.estimate_s)
-        for part in _plan._PARTS
+        for part in _plan._ROW_SECTIONS
     )
-    monkeypatch.setattr(_plan, "_PARTS", parts)
+    monkeypatch.setattr(_plan, "_ROW_SECTIONS", parts)
     monkeypatch.setattr(_record, "measure_point", take)
     return done
 
@@ -238,9 +238,9 @@ def test_a_section_that_cannot_be_had_is_left_out(
 
     parts = [
         SurveySection(part.name, "", rows, 1.0) if part.name == "clocks" else part
-        for part in _plan._PARTS
+        for part in _plan._ROW_SECTIONS
     ]
-    monkeypatch.setattr(_plan, "_PARTS", parts)
+    monkeypatch.setattr(_plan, "_ROW_SECTIONS", parts)
     found = record(out, sections=["clocks", "streams"], progress=False)
     assert taken == ["streams"]
     assert found.section("left_out").to_dict("records") == [
@@ -402,7 +402,10 @@ def test_programs_show_what_overlaps() -> None:
 
     def total_s(program: str, n: int) -> dict[str, float]:
         variants = itertools.islice(_streams.PROGRAMS[program](1), n)
-        return {name: _sections.reading(work, "synchronized").median_s for name, work in variants}
+        return {
+            name: _brief_timing.brief_measurement(work, "synchronized").median_s
+            for name, work in variants
+        }
 
     with device.active():
         copy, batches = total_s("copy and compute", 4), total_s("batches", 2)
@@ -418,7 +421,7 @@ def test_every_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         work()
         return {"total_s": 1.0}
 
-    monkeypatch.setattr(_streams, "waited", waited)
+    monkeypatch.setattr(_streams, "waiting_times", waited)
     with device.active():
         rows = list(_streams.rows(quick=True))
     assert len(rows) == len({(row["program"], row["variant"]) for row in rows}) == 19
@@ -429,7 +432,7 @@ def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
     """What one waits for is more than the time in which the call returns."""
     with device.active():
         ones = torch.ones(1 << 20, device="cuda")
-        row = _sections.waited(lambda: ones.add_(1))
+        row = _brief_timing.waiting_times(lambda: ones.add_(1))
     assert 0 < row["returns_s"] < row["low_s"] <= row["total_s"] <= row["high_s"]
     assert row["n_samples"] >= 10
 
@@ -499,9 +502,9 @@ def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch)
     class Interrupted:
         stopped_by = "interrupt"
 
-    monkeypatch.setattr(_sections, "measure", lambda *_given, **_options: Interrupted())
+    monkeypatch.setattr(_brief_timing, "measure", lambda *_given, **_options: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        _sections.reading(lambda: None, "naive")
+        _brief_timing.brief_measurement(lambda: None, "naive")
 
 
 def test_the_plan_is_printed_first(

@@ -9,7 +9,7 @@ import torch
 from gpulab import device
 from gpulab.exercises._gpu_work import spin, stopwatch_s
 from gpulab.happens_before import Hazard
-from gpulab.provenance import place
+from gpulab.provenance import device_label
 from gpulab.sanitizer import hazards
 from gpulab.tracing import Timeline, timeline
 from gpulab.units import format_time
@@ -127,7 +127,7 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
             copies_s,
             computes_s,
             bench.error,
-            place(in_use.name, in_use.source),
+            device_label(in_use.name, in_use.source),
         )
 
 

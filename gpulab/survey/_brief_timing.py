@@ -1,25 +1,21 @@
-"""How a survey reads work that is no point: few samples, in little time, as a row."""
-
-from typing import Any
+"""Time a piece of work briefly, with few samples, for a row of a survey's section."""
 
 from gpulab.measurement import Measurement
+from gpulab.recordings import Row
 from gpulab.timing import measure
 from gpulab.work import Work
-
-Row = dict[str, Any]
 
 PRECISION = 0.02
 MAX_TIME_S = 0.1
 
 
-def reading(work: Work, method: str, *, cache: str = "hot") -> Measurement:
-    """Measure work well enough for a survey.
+def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measurement:
+    """Return a measurement that is precise enough for a survey.
 
     Raises
     ------
     KeyboardInterrupt
-        Also where the measurement would keep the samples that it has: it is the survey that
-        was interrupted.
+        If the measurement was interrupted, because that ends the whole survey.
     """
     found = measure(
         work,
@@ -34,13 +30,13 @@ def reading(work: Work, method: str, *, cache: str = "hot") -> Measurement:
     return found
 
 
-def waited(work: Work) -> Row:
-    """Return what one waits for the work, from idle to idle, and how long its call keeps the host.
+def waiting_times(work: Work) -> Row:
+    """Return the time of the work from idle to idle, and for how long its call blocks the host.
 
     The keys are ``total_s`` with its 95 % interval ``low_s`` and ``high_s``, ``n_samples`` and
     ``returns_s``.
     """
-    total = reading(work, "synchronized")
+    total = brief_measurement(work, "synchronized")
     low_s, high_s = total.interval_s
     return {
         "total_s": total.median_s,
@@ -48,5 +44,5 @@ def waited(work: Work) -> Row:
         "high_s": high_s,
         "n_samples": total.n_samples,
         # Another measurement: the stopwatch of the first one is not read in between.
-        "returns_s": reading(work, "naive").median_s,
+        "returns_s": brief_measurement(work, "naive").median_s,
     }
