@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpulab.happens_before import NOWHERE, Checker, Site, Snapshot, StreamKey, Touch, user_site
 from gpulab.sanitizer._cuda_memory import Memories
 from gpulab.sanitizer._cuda_operators import ObservedCall, TorchOperator, read_call
-from gpulab.sanitizer._cuda_waits import DeviceArgument, told
+from gpulab.sanitizer._cuda_waits import DeviceArgument, waits_reported_to
 from gpulab.virtual import host_reads_and_writes, host_touch
 
 
@@ -42,7 +42,7 @@ class Hardware:
 def watched(checker: Checker, hardware: Hardware | None = None) -> Iterator[None]:
     """Tell ``checker`` what the block launches, waits for and frees; leave all as found."""
     watch = ProgramWatch(checker, hardware or Hardware())
-    with told(watch, watch.hardware.cuda), watch:
+    with waits_reported_to(watch, watch.hardware.cuda), watch:
         try:
             yield
         finally:
