@@ -20,7 +20,7 @@ from gpulab.happens_before import (
 )
 from gpulab.sanitizer._cuda_memory import Memories
 from gpulab.sanitizer._cuda_operators import ObservedCall, TorchOperator, read_call
-from gpulab.sanitizer._cuda_waits import DeviceArgument, told
+from gpulab.sanitizer._cuda_waits import DeviceArgument, waits_reported_to
 from gpulab.tensor_accesses import check_host_operation, host_access
 
 
@@ -50,7 +50,7 @@ class Hardware:
 def watched(checker: Checker, hardware: Hardware | None = None) -> Iterator[None]:
     """Tell ``checker`` what the block launches, waits for and frees; leave all as found."""
     watch = ProgramWatch(checker, hardware or Hardware())
-    with told(watch, watch.hardware.cuda), watch:
+    with waits_reported_to(watch, watch.hardware.cuda), watch:
         try:
             yield
         finally:

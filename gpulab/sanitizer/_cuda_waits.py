@@ -43,7 +43,7 @@ class Listener(Protocol):
 
 
 @contextmanager
-def told(listener: Listener, cuda: ModuleType) -> Iterator[None]:
+def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
     """Tell ``listener`` of every wait of the block; ``cuda`` is ``torch.cuda``."""
     undo = [_put(*replacement) for replacement in _replacements(listener, cuda)]
     try:

@@ -1,10 +1,11 @@
 """The timeline of a program: what host and device did, on one axis of time."""
 
 from gpulab.tracing._capture import timeline
+from gpulab.tracing._counters import CounterSeries, counter_series
 from gpulab.tracing._figure import draw_timeline, timeline_axes
-from gpulab.tracing._flows import Flow, links
-from gpulab.tracing._lanes import Lane, layout, series_of
-from gpulab.tracing._spans import SPAN_KINDS, CounterSeries, Span
+from gpulab.tracing._flows import Flow, flows
+from gpulab.tracing._lanes import Lane, layout
+from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.tracing._summary import Summary
 from gpulab.tracing._timeline import Timeline
 
@@ -16,10 +17,10 @@ __all__ = [
     "Span",
     "Summary",
     "Timeline",
+    "counter_series",
     "draw_timeline",
+    "flows",
     "layout",
-    "links",
-    "series_of",
     "timeline",
     "timeline_axes",
 ]

@@ -11,9 +11,9 @@ import torch
 from gpulab import device, profiling
 from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
 from gpulab.profiling import Records
-from gpulab.tracing._cuda_events import EventNote, Notes, marks, numbers_of
+from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
 from gpulab.tracing._from_activity import spans_of
-from gpulab.tracing._memory import Readings, noted, series_of
+from gpulab.tracing._memory import Readings, memory_series, watch_memory
 from gpulab.tracing._timeline import Timeline
 from gpulab.tracing._virtual_events import MachineWatch
 
@@ -31,7 +31,7 @@ class _Recorded(NamedTuple):
     """What was seen of one run."""
 
     records: Records
-    marks: list[EventNote]
+    notes: list[EventNote]
     readings: Readings
 
 
@@ -89,9 +89,9 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
         torch.cuda.synchronize()
         machine = None if in_use.virtual is None else in_use.virtual.machine
         seen = _recorded(work, machine)
-    spans, zero_ns = spans_of(seen.records, seen.marks, profiling.short_name)
+    spans, zero_ns = spans_of(seen.records, seen.notes, profiling.short_name)
     end_s = max((span.end_s for span in spans), default=0.0)
-    memory = series_of(seen.readings, zero_ns, end_s)
+    memory = memory_series(seen.readings, zero_ns, end_s)
     found = seen.records
     return Timeline(spans, found.source, found.device_name, memory, found.n_missing)
 
@@ -100,13 +100,14 @@ def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
     """Run the work under all that watches it."""
     if machine is not None:
         watch = MachineWatch(machine)
-        with noted(machine) as readings, watch.watching():
+        with watch_memory(machine) as readings, watch.watching():
             found = profiling.capture(work)
-        return _Recorded(found, watch.marks(found.calls), readings)
-    notes = Notes(time.time_ns)
-    with noted(None) as readings, notes.listening():
+        return _Recorded(found, watch.event_notes(found.calls), readings)
+    listener = EventListener(time.time_ns)
+    with watch_memory(None) as readings, listener.listening():
         found = profiling.capture(work)
-    return _Recorded(found, marks(notes.notes, found.calls, numbers_of(notes.streams)), readings)
+    notes = event_notes(listener.calls, found.calls, stream_numbers(listener.streams))
+    return _Recorded(found, notes, readings)
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpulab.tracing._flows import links
+from gpulab.tracing._counters import CounterSeries
+from gpulab.tracing._flows import flows
 from gpulab.tracing._lanes import LaneLayout, layout
-from gpulab.tracing._spans import CounterSeries, Span
+from gpulab.tracing._spans import Span
 
 TraceEvent = dict[str, object]
 
@@ -81,17 +82,17 @@ def _complete(span: Span, row: int) -> TraceEvent:
 
 
 def _flows(spans: Sequence[Span], placed: LaneLayout) -> Iterator[TraceEvent]:
-    for number, link in enumerate(links(spans), start=1):
-        source, target = spans[link.source], spans[link.target]
+    for number, flow in enumerate(flows(spans), start=1):
+        source, target = spans[flow.source], spans[flow.target]
         start_us = _slice(source)[0]
         first_us, last_us = _slice(target)
         meeting_us = max(start_us, first_us)
         if meeting_us >= last_us:
             continue  # the wait was over before it could be waited for: no arrow goes back
-        common = {"cat": link.kind, "name": link.kind, "id": number}
+        common = {"cat": flow.kind, "name": flow.kind, "id": number}
         ends = (
-            ({"ph": "s"}, source, start_us, link.source),
-            ({"ph": "f", "bp": "e"}, target, meeting_us, link.target),
+            ({"ph": "s"}, source, start_us, flow.source),
+            ({"ph": "f", "bp": "e"}, target, meeting_us, flow.target),
         )
         for phase, span, time_us, index in ends:
             yield {**phase, **common, **_thread(span, placed.rows[index]), "ts": time_us}

@@ -1,6 +1,7 @@
-"""Which number the driver's records give to a stream of torch.cuda: found by a kernel on each.
+"""Which events a program on a real GPU records and waits for, found among the driver's records.
 
-Which events a program on a real GPU records and waits for: noted as it calls torch.cuda.
+The calls of ``torch.cuda`` are noted as the program makes them; name and time tell which of the
+driver's calls each one is. A stream's number in the records is found by a kernel on that stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,13 +12,204 @@ import torch
 
 from gpulab import profiling
 from gpulab.profiling import HostCall
-from gpulab.sanitizer import told
+from gpulab.sanitizer import waits_reported_to
 from gpulab.torch_private import spin
 
-Key = tuple[int, int]
+StreamHandle = tuple[int, int]
+
+_NAMES = {
+    "event": ("cudaEventRecord", "cudaEventRecordWithFlags"),
+    "wait": ("cudaStreamWaitEvent",),
+    "host waits for event": ("cudaEventSynchronize",),
+    "host waits for stream": ("cudaStreamSynchronize",),
+}
+# A call is noted when it is back in Python, and its time is read from another clock than CUPTI's.
+# On an H200's host the two agreed within 2 µs; a call that is further away is another one.
+_CLOCKS_NS = 5_000
+# While the profiler watched, up to 16 µs had passed by then.
+_BACK_IN_PYTHON_NS = 100_000
 
 
-def numbers_of(streams: Mapping[Key, torch.cuda.Stream]) -> dict[Key, Key]:
+@dataclass(frozen=True, slots=True)
+class EventCall:
+    """One call of torch.cuda about an event, or one wait of the host.
+
+    Attributes
+    ----------
+    what
+        ``"event"``, ``"wait"`` (of a stream), ``"host waits for event"`` or
+        ``"host waits for stream"``.
+    after_ns
+        The host's time when it had returned, on the axis of the records.
+    stream
+        Device and handle of the stream; None for a wait for an event by the host.
+    event
+        The call that recorded what is waited for; None if there was none.
+    """
+
+    what: str
+    after_ns: int
+    stream: StreamHandle | None = None
+    event: "EventCall | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventNote:
+    """An event or a wait of the program, with the host's call in the records that made it.
+
+    Attributes
+    ----------
+    what
+        As in :class:`EventCall`.
+    correlation
+        Of the host's call.
+    stream
+        Device and number of the stream, as the records count; None if it is not known.
+    awaited
+        Correlation of the record of the event that is waited for, or None.
+    at_ns
+        When the device reached the event, or went on after the wait; None if that is not known.
+    """
+
+    what: str
+    correlation: int
+    stream: StreamHandle | None = None
+    awaited: int | None = None
+    at_ns: int | None = None
+
+
+class EventListener:
+    """Listens to a program's calls about events, and to its waits.
+
+    Attributes
+    ----------
+    calls
+        In the order of the program.
+    streams
+        The streams that occur in them, by device and handle.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.calls: list[EventCall] = []
+        self.streams: dict[StreamHandle, torch.cuda.Stream] = {}
+        self._clock = clock
+        self._recorded: dict[torch.cuda.Event, EventCall] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """EventCall what the block does; several blocks add up."""
+        with waits_reported_to(self, torch.cuda):
+            yield
+
+    def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
+        """EventCall that ``event`` stands behind the work of ``stream``."""
+        self._recorded[event] = self._add("event", stream)
+
+    def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
+        """EventCall that later work of ``stream`` waits for ``event``."""
+        if event in self._recorded:
+            self._add("wait", stream, self._recorded[event])
+
+    def event_is_done(self, event: torch.cuda.Event) -> None:
+        """EventCall that the host may have waited for ``event``."""
+        self._add("host waits for event", None, self._recorded.get(event))
+
+    def stream_is_done(self, stream: torch.cuda.Stream) -> None:
+        """EventCall that the host may have waited for ``stream``."""
+        self._add("host waits for stream", stream)
+
+    def device_is_done(self, device: torch.device | str | int | None) -> None:
+        """Leave it: a wait for the device tells all by itself."""
+
+    def host_reads(self, tensor: torch.Tensor, name: str) -> None:
+        """Leave it: reading memory is no call of CUDA."""
+
+    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
+        """Leave it: nothing waits here."""
+
+    def backward(self) -> AbstractContextManager[None]:
+        """Let autograd do what it does."""
+        return nullcontext()
+
+    def _add(
+        self, what: str, stream: torch.cuda.Stream | None, event: EventCall | None = None
+    ) -> EventCall:
+        key = None
+        if stream is not None:
+            key = stream.device_index, stream.cuda_stream
+            self.streams[key] = stream
+        call = EventCall(what, self._clock(), key, event)
+        self.calls.append(call)
+        return call
+
+
+def event_notes(
+    event_calls: Iterable[EventCall],
+    calls: Iterable[HostCall],
+    numbers: Mapping[StreamHandle, StreamHandle],
+) -> list[EventNote]:
+    """Find each call about an event among those of the records; what is not there is left out.
+
+    Parameters
+    ----------
+    event_calls
+        In the order of the program.
+    calls
+        What the host called by the records, by start.
+    numbers
+        Device and number of each stream, as the records count, by device and handle.
+    """
+    by_name = _calls_by_name(calls)
+    pairs: list[tuple[EventCall, HostCall]] = []
+    # From the last one back: the call right before one may belong to the one before it, but not
+    # if a later one has it already.
+    used: set[int] = set()
+    for event_call in reversed(list(event_calls)):
+        candidates = [call for name in _NAMES[event_call.what] for call in by_name.get(name, ())]
+        found = _nearest(event_call, candidates, used)
+        if found is not None:
+            used.add(found.correlation)
+            pairs.append((event_call, found))
+    correlations = {id(event_call): call.correlation for event_call, call in pairs}
+    return [
+        EventNote(
+            event_call.what,
+            call.correlation,
+            None if event_call.stream is None else numbers.get(event_call.stream),
+            None if event_call.event is None else correlations.get(id(event_call.event)),
+        )
+        for event_call, call in reversed(pairs)
+    ]
+
+
+def _calls_by_name(calls: Iterable[HostCall]) -> dict[str, list[HostCall]]:
+    by_name: dict[str, list[HostCall]] = {}
+    is_capturing = False
+    for call in calls:
+        # What is captured runs later, perhaps often, perhaps never.
+        is_capturing = "BeginCapture" in call.name or (
+            is_capturing and "EndCapture" not in call.name
+        )
+        if not is_capturing:
+            by_name.setdefault(call.name, []).append(call)
+    return by_name
+
+
+def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> HostCall | None:
+    """Return the last unused call that had ended when it was noted, and not long before."""
+    noted_ns = event_call.after_ns
+    near = [
+        call
+        for call in calls
+        if noted_ns - _BACK_IN_PYTHON_NS <= call.end_ns <= noted_ns + _CLOCKS_NS
+        and call.correlation not in used
+    ]
+    return max(near, key=lambda call: call.end_ns, default=None)
+
+
+def stream_numbers(
+    streams: Mapping[StreamHandle, torch.cuda.Stream],
+) -> dict[StreamHandle, StreamHandle]:
     """Return device and number of each stream as the records have them.
 
     A driver numbers streams by a count of its own and PyTorch knows them by their address, and
@@ -43,185 +235,3 @@ def numbers_of(streams: Mapping[Key, torch.cuda.Stream]) -> dict[Key, Key]:
         return {}
     found = ((record.device, record.stream) for record in done)
     return dict(zip(streams, found, strict=True))
-
-
-_NAMES = {
-    "event": ("cudaEventRecord", "cudaEventRecordWithFlags"),
-    "wait": ("cudaStreamWaitEvent",),
-    "host waits for event": ("cudaEventSynchronize",),
-    "host waits for stream": ("cudaStreamSynchronize",),
-}
-# A note is made as soon as the call is back in Python, and read from another clock than CUPTI's.
-# On an H200's host the two agreed within 2 µs; a call that is further away is another one.
-_CLOCKS_NS = 5_000
-# While the profiler watched, up to 16 µs had passed by then.
-_BACK_IN_PYTHON_NS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One call of torch.cuda about an event, or one wait of the host.
-
-    Attributes
-    ----------
-    what
-        ``"event"``, ``"wait"`` (of a stream), ``"host waits for event"`` or
-        ``"host waits for stream"``.
-    after_ns
-        The host's time when the call had returned, on the axis of the records.
-    stream
-        Device and handle of the stream; None for a wait for an event by the host.
-    event
-        The note of the record that is waited for; None if there was none.
-    """
-
-    what: str
-    after_ns: int
-    stream: tuple[int, int] | None = None
-    event: "Note | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class EventNote:
-    """A note that was found among the host's calls.
-
-    Attributes
-    ----------
-    what
-        As in :class:`Note`.
-    correlation
-        Of the host's call.
-    stream
-        Device and number of the stream, as the records count; None if it is not known.
-    awaited
-        Correlation of the record of the event that is waited for, or None.
-    at_ns
-        When the device reached the event, or went on after the wait; None if that is not known.
-    """
-
-    what: str
-    correlation: int
-    stream: tuple[int, int] | None = None
-    awaited: int | None = None
-    at_ns: int | None = None
-
-
-class Notes:
-    """Listens to a program's waits.
-
-    Attributes
-    ----------
-    notes
-        In the order of the program.
-    streams
-        The streams that occur in them, by device and handle.
-    """
-
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self.notes: list[Note] = []
-        self.streams: dict[tuple[int, int], torch.cuda.Stream] = {}
-        self._clock = clock
-        self._recorded: dict[torch.cuda.Event, Note] = {}
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Note what the block does; several blocks add up."""
-        with told(self, torch.cuda):
-            yield
-
-    def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
-        """Note that ``event`` stands behind the work of ``stream``."""
-        self._recorded[event] = self._add("event", stream)
-
-    def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """Note that later work of ``stream`` waits for ``event``."""
-        if event in self._recorded:
-            self._add("wait", stream, self._recorded[event])
-
-    def event_is_done(self, event: torch.cuda.Event) -> None:
-        """Note that the host may have waited for ``event``."""
-        self._add("host waits for event", None, self._recorded.get(event))
-
-    def stream_is_done(self, stream: torch.cuda.Stream) -> None:
-        """Note that the host may have waited for ``stream``."""
-        self._add("host waits for stream", stream)
-
-    def device_is_done(self, device: torch.device | str | int | None) -> None:
-        """Leave it: a wait for the device tells all by itself."""
-
-    def host_reads(self, tensor: torch.Tensor, name: str) -> None:
-        """Leave it: reading memory is no call of CUDA."""
-
-    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        """Leave it: nothing waits here."""
-
-    def backward(self) -> AbstractContextManager[None]:
-        """Let autograd do what it does."""
-        return nullcontext()
-
-    def _add(self, what: str, stream: torch.cuda.Stream | None, event: Note | None = None) -> Note:
-        key = None
-        if stream is not None:
-            key = stream.device_index, stream.cuda_stream
-            self.streams[key] = stream
-        note = Note(what, self._clock(), key, event)
-        self.notes.append(note)
-        return note
-
-
-def marks(
-    notes: Iterable[Note],
-    calls: Iterable[HostCall],
-    numbers: Mapping[tuple[int, int], tuple[int, int]],
-) -> list[EventNote]:
-    """Find each note's call among those of the host; notes without one are left out.
-
-    Parameters
-    ----------
-    notes
-        In the order of the program.
-    calls
-        What the host called, by start.
-    numbers
-        Device and number of each stream, as the records count, by device and handle.
-    """
-    by_name: dict[str, list[HostCall]] = {}
-    is_capturing = False
-    for call in calls:
-        # What is captured runs later, perhaps often, perhaps never.
-        is_capturing = "BeginCapture" in call.name or (
-            is_capturing and "EndCapture" not in call.name
-        )
-        if not is_capturing:
-            by_name.setdefault(call.name, []).append(call)
-    pairs: list[tuple[Note, HostCall]] = []
-    # From the last one back: the call right before a note may be that of the note before it, but
-    # not if a later note has it already.
-    used: set[int] = set()
-    for note in reversed(list(notes)):
-        candidates = [call for name in _NAMES[note.what] for call in by_name.get(name, ())]
-        found = _nearest(note, candidates, used)
-        if found is not None:
-            used.add(found.correlation)
-            pairs.append((note, found))
-    numbers_of_notes = {id(note): call.correlation for note, call in pairs}
-    return [
-        EventNote(
-            note.what,
-            call.correlation,
-            None if note.stream is None else numbers.get(note.stream),
-            None if note.event is None else numbers_of_notes.get(id(note.event)),
-        )
-        for note, call in reversed(pairs)
-    ]
-
-
-def _nearest(note: Note, calls: list[HostCall], used: set[int]) -> HostCall | None:
-    """Return the last unused call that had ended by the time of the note, and not long ago."""
-    first_ns, last_ns = note.after_ns - _BACK_IN_PYTHON_NS, note.after_ns + _CLOCKS_NS
-    near = [
-        call
-        for call in calls
-        if first_ns <= call.end_ns <= last_ns and call.correlation not in used
-    ]
-    return max(near, key=lambda call: call.end_ns, default=None)

@@ -6,9 +6,10 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import Figure, Look, finish, looks, render
+from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Bars, Drawing, drawing
-from gpulab.tracing._spans import SPAN_KINDS, CounterSeries
+from gpulab.tracing._spans import SPAN_KINDS
 from gpulab.tracing._summary import Summary
 from gpulab.units import format_bytes
 

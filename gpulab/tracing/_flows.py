@@ -1,10 +1,9 @@
-"""Who made whom run, and who waited for whom: found from the numbers that spans share."""
+"""The arrows of a timeline: from launch to kernel, and from what was waited for to the wait."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpulab.tracing._spans import CounterSeries, Span
+from gpulab.tracing._spans import Span
 
 
 class Flow(NamedTuple):
@@ -24,7 +23,7 @@ class Flow(NamedTuple):
     target: int
 
 
-def links(spans: Sequence[Span]) -> list[Flow]:
+def flows(spans: Sequence[Span]) -> list[Flow]:
     """Return the arrows of a timeline, launches first.
 
     A launch has one arrow to each thing that it made a device do; for a graph these are many. A
@@ -64,45 +63,3 @@ def last_ends(spans: Sequence[Span]) -> dict[int | None, int]:
         if other is None or spans[other].end_s < span.end_s:
             last[span.correlation] = place
     return last
-
-
-def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many launches each device had before it, or in work, at each time.
-
-    A launch counts from the moment when its call returned, or from the start of its work if
-    that came first, until all of its work was done. A graph is one launch. CUDA's own queue,
-    which blocks the host when it is full, counts otherwise: it holds events and waits, too.
-    """
-    callers = callers_of(spans)
-    pending: dict[tuple[int, int], tuple[float, float]] = {}
-    for span in spans:
-        if not span.is_work or span.correlation is None or span.correlation not in callers:
-            continue
-        returned_s = spans[callers[span.correlation]].end_s
-        key = (span.device or 0, span.correlation)
-        start_s, end_s = pending.get(key, (returned_s, span.end_s))
-        pending[key] = (min(start_s, span.start_s), max(end_s, span.end_s))
-    by_device = defaultdict(list)
-    for (device, _), interval in pending.items():
-        by_device[device].append(interval)
-    return tuple(
-        CounterSeries("queue depth", "launches", device, *at_once(intervals))
-        for device, intervals in sorted(by_device.items())
-    )
-
-
-def at_once(
-    intervals: Iterable[tuple[float, float]],
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the times at which a count of overlapping intervals changes, and the counts."""
-    change: dict[float, int] = defaultdict(int)
-    for start_s, end_s in intervals:
-        change[start_s] += 1
-        change[end_s] -= 1
-    times_s, counts, count = [], [], 0
-    for time_s in sorted(change):
-        if change[time_s]:
-            count += change[time_s]
-            times_s.append(time_s)
-            counts.append(float(count))
-    return tuple(times_s), tuple(counts)

@@ -29,19 +29,19 @@ StreamNumber = tuple[int, int]
 
 
 def spans_of(
-    records: Records, marks: Sequence[EventNote], shorten: Callable[[str], str]
+    records: Records, notes: Sequence[EventNote], shorten: Callable[[str], str]
 ) -> tuple[tuple[Span, ...], int]:
     """Return the spans of what was recorded, by start, and the time that is their zero, in ns.
 
     When a device reached an event, or began to wait for one, no record says. It is taken to be
     the end of what its stream had to do before, or the end of the call if that was later, unless
-    the mark knows better. What the host waited for is the last work that it could wait for.
+    the note knows better. What the host waited for is the last work that it could wait for.
 
     Parameters
     ----------
     records
         What the device did and what the host called.
-    marks
+    notes
         The events and waits among the calls, in the order of the program.
     shorten
         Makes a kernel's name fit for a label.
@@ -50,11 +50,11 @@ def spans_of(
     records = replace(records, calls=calls)
     times_ns = [each.start_ns for group in (records.records, calls) for each in group]
     zero_ns = min(times_ns, default=0)
-    maker = _Maker(records, marks, zero_ns)
+    maker = _Maker(records, notes, zero_ns)
     made = [
         *maker.host_spans(),
         *(replace(span, name=shorten(span.name)) for span in maker.work_spans()),
-        *maker.mark_spans(),
+        *maker.event_spans(),
     ]
     return tuple(sorted(made, key=lambda span: (span.start_s, span.end_s))), zero_ns
 
@@ -62,11 +62,11 @@ def spans_of(
 class _Maker:
     """Makes spans of one run's records."""
 
-    def __init__(self, records: Records, marks: Sequence[EventNote], zero_ns: int) -> None:
+    def __init__(self, records: Records, notes: Sequence[EventNote], zero_ns: int) -> None:
         self._records = records.records
         self._calls = {call.correlation: call for call in records.calls}
         self._zero_ns = zero_ns
-        self._marks = sorted(marks, key=lambda mark: mark.correlation)
+        self._notes = sorted(notes, key=lambda note: note.correlation)
         self._threads = _threads(records.calls)
         self._has_several = len({record.device for record in self._records}) > 1
         self._by_stream: dict[StreamNumber, list[ActivityRecord]] = defaultdict(list)
@@ -75,11 +75,11 @@ class _Maker:
         self._ends_ns: dict[int, int] = {}
         for record in self._records:
             self._note_end(record.correlation, record.end_ns)
-        self._reached = {mark.correlation: self._times_of(mark) for mark in self._marks}
+        self._reached = {note.correlation: self._times_of(note) for note in self._notes}
 
     def host_spans(self) -> Iterator[Span]:
         """Yield one span for each call of the host."""
-        waits = {mark.correlation: mark for mark in self._marks}
+        waits = {note.correlation: note for note in self._notes}
         for call in self._calls.values():
             yield Span(
                 _HOST_KINDS[call.kind],
@@ -108,43 +108,43 @@ class _Maker:
                 size_bytes=record.size_bytes,
             )
 
-    def mark_spans(self) -> Iterator[Span]:
+    def event_spans(self) -> Iterator[Span]:
         """Yield the events and waits of streams."""
-        for mark in self._marks:
-            if mark.stream is None or mark.what.startswith("host"):
+        for note in self._notes:
+            if note.stream is None or note.what.startswith("host"):
                 continue
-            device, stream = mark.stream
-            start_ns, end_ns = self._reached[mark.correlation]
+            device, stream = note.stream
+            start_ns, end_ns = self._reached[note.correlation]
             yield Span(
-                mark.what,
-                "event" if mark.what == "event" else "wait for event",
+                note.what,
+                "event" if note.what == "event" else "wait for event",
                 self._lane(device, stream),
                 self._s(start_ns),
                 self._s(end_ns),
                 stream=stream,
                 device=device,
-                correlation=mark.correlation,
-                waits_for=mark.awaited,
+                correlation=note.correlation,
+                waits_for=note.awaited,
             )
 
-    def _times_of(self, mark: EventNote) -> tuple[int, int]:
-        """Return when the device came to a mark and when it went on; they follow one another."""
-        call = self._calls[mark.correlation]
-        if mark.stream is None or mark.what.startswith("host"):
+    def _times_of(self, note: EventNote) -> tuple[int, int]:
+        """Return when the device came to an event and when it went on, one after another."""
+        call = self._calls[note.correlation]
+        if note.stream is None or note.what.startswith("host"):
             return call.end_ns, call.end_ns
-        start_ns = max(call.end_ns, self._end_before(mark.stream, mark.correlation))
-        if mark.what == "event":
-            start_ns = end_ns = start_ns if mark.at_ns is None else mark.at_ns
+        start_ns = max(call.end_ns, self._end_before(note.stream, note.correlation))
+        if note.what == "event":
+            start_ns = end_ns = start_ns if note.at_ns is None else note.at_ns
         else:
-            awaited_ns = self._ends_ns.get(mark.awaited or 0, 0)
-            end_ns = max(start_ns, awaited_ns if mark.at_ns is None else mark.at_ns)
-        self._note_end(mark.correlation, end_ns)
-        # Later marks of the stream come behind this one.
-        marker = ActivityRecord(
-            "mark", "", start_ns, end_ns, mark.stream[1], correlation=mark.correlation
+            awaited_ns = self._ends_ns.get(note.awaited or 0, 0)
+            end_ns = max(start_ns, awaited_ns if note.at_ns is None else note.at_ns)
+        self._note_end(note.correlation, end_ns)
+        # Later events of the stream come after this one.
+        entry = ActivityRecord(
+            "event", "", start_ns, end_ns, note.stream[1], correlation=note.correlation
         )
-        queue = self._by_stream[mark.stream]
-        queue.insert(_place(queue, mark.correlation), marker)
+        queue = self._by_stream[note.stream]
+        queue.insert(_place(queue, note.correlation), entry)
         return start_ns, end_ns
 
     def _end_before(self, stream: StreamNumber, correlation: int) -> int:
@@ -153,19 +153,19 @@ class _Maker:
         place = _place(queue, correlation)
         return queue[place - 1].end_ns if place else 0
 
-    def _awaited(self, call: HostCall, mark: EventNote | None) -> int | None:
+    def _awaited(self, call: HostCall, note: EventNote | None) -> int | None:
         """Return the correlation of what a call of the host waited for, if it had to wait."""
         if call.kind != "wait":
             return None
-        number = self._last_of(call, mark)
+        number = self._last_of(call, note)
         is_late = number is not None and self._ends_ns.get(number, 0) > call.start_ns
         return number if is_late else None
 
-    def _last_of(self, call: HostCall, mark: EventNote | None) -> int | None:
-        if mark is not None and mark.what == "host waits for event":
-            return mark.awaited
-        if mark is not None and mark.stream is not None:
-            queue = self._by_stream[mark.stream]
+    def _last_of(self, call: HostCall, note: EventNote | None) -> int | None:
+        if note is not None and note.what == "host waits for event":
+            return note.awaited
+        if note is not None and note.stream is not None:
+            queue = self._by_stream[note.stream]
             place = _place(queue, call.correlation)
             return queue[place - 1].correlation if place else None
         before = [

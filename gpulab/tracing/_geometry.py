@@ -1,4 +1,4 @@
-"""What of a timeline is drawn: all of it, or neighbours put together if they are too many."""
+"""What a picture of a timeline shows: each span, or neighbours as one if they are too many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpulab.tracing._flows import Flow, links
-from gpulab.tracing._lanes import Lane, layout, series_of
-from gpulab.tracing._spans import SPAN_KINDS, CounterSeries, Span
+from gpulab.tracing._counters import CounterSeries, counter_series
+from gpulab.tracing._flows import Flow, flows
+from gpulab.tracing._lanes import Lane, layout
+from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
     columns = _columns(spans, begin_s, np.array(placed.rows, dtype=np.int64))
     length_s = float(columns.end_s.max(initial=0.0))
     group, note = _groups(columns, length_s, max_bars)
-    bars = columns if group is None else _together(columns, group)
+    bars = columns if group is None else _merged(columns, group)
     order = np.lexsort((bars.start_s, bars.row))
     series = tuple(
-        _shifted(each, begin_s, max_bars) for each in series_of(spans, record.memory) if spans
+        _shifted(each, begin_s, max_bars) for each in counter_series(spans, record.memory) if spans
     )
-    arrows = _arrows(links(spans), group, bars, order)
-    return Drawing(_taken(bars, order), placed.lanes, arrows, series, length_s, note)
+    arrows = _arrows(flows(spans), group, bars, order)
+    return Drawing(_reordered(bars, order), placed.lanes, arrows, series, length_s, note)
 
 
 def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
@@ -148,7 +149,7 @@ def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None
     return group.astype(np.int64), note
 
 
-def _together(bars: Bars, group: Integers) -> Bars:
+def _merged(bars: Bars, group: Integers) -> Bars:
     """Put the bars of each group into one, which reaches from the first to the last of them."""
     n = int(group.max()) + 1
     first = np.full(n, len(bars), dtype=np.int64)
@@ -185,7 +186,7 @@ def _arrows(
     )
 
 
-def _taken(bars: Bars, order: Integers) -> Bars:
+def _reordered(bars: Bars, order: Integers) -> Bars:
     def take(column: Any) -> Any:  # noqa: ANN401  # an array of either kind, and back the same
         return column[order]
 

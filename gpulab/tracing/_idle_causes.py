@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from gpulab.tracing._flows import callers_of, last_ends, links
+from gpulab.tracing._flows import callers_of, flows, last_ends
 from gpulab.tracing._spans import Span
 
 CAUSES = (
@@ -150,9 +150,9 @@ class _Causes:
         )
         self._engines = _by((span for span in spans if span.is_work), "engine", "device")
         self._awaited = {
-            id(spans[link.target]): spans[link.source]
-            for link in links(spans)
-            if link.kind == "wait"
+            id(spans[flow.target]): spans[flow.source]
+            for flow in flows(spans)
+            if flow.kind == "wait"
         }
 
     def explain(self, start_s: float, work: Span) -> tuple[str, str]:

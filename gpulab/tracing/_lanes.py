@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpulab.tracing._flows import at_once, queue_depth
-from gpulab.tracing._spans import ENGINES, CounterSeries, Span
+from gpulab.tracing._spans import Span
 
 HOST_LANE = "host"
 _MAX_ROWS = 8  # of one lane; what overlaps more than that is drawn on top of one another
@@ -97,22 +96,3 @@ def _rank(span: Span) -> tuple[int, int, str]:
 
 def _device_of(span: Span) -> int | None:
     return None if span.is_on_host else span.device or 0
-
-
-def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many works each engine of each device had at once, where that is known."""
-    intervals: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for span in spans:
-        if span.engine is not None:
-            key = (span.device or 0, span.engine)
-            intervals.setdefault(key, []).append((span.start_s, span.end_s))
-    return tuple(
-        CounterSeries(engine, "at once", device, *at_once(intervals[device, engine]))
-        for device, engine in sorted(intervals, key=lambda key: (key[0], ENGINES.index(key[1])))
-    )
-
-
-def series_of(spans: Sequence[Span], memory: Sequence[CounterSeries]) -> tuple[CounterSeries, ...]:
-    """Return all that is drawn below the lanes: engines, queue and memory, device by device."""
-    found = [*engine_use(spans), *queue_depth(spans), *memory]
-    return tuple(sorted(found, key=lambda series: series.device))

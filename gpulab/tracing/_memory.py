@@ -11,7 +11,7 @@ from gpulab.torch_private import (
     memory_snapshot,
     record_memory_history,
 )
-from gpulab.tracing._spans import CounterSeries
+from gpulab.tracing._counters import CounterSeries
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine
@@ -27,7 +27,7 @@ Readings = list[list[tuple[int, int]]]
 
 
 @contextmanager
-def noted(machine: "Machine | None") -> Iterator[Readings]:
+def watch_memory(machine: "Machine | None") -> Iterator[Readings]:
     """Note all changes of the block; the readings are there when it has ended."""
     readings: Readings = []
     with _on_virtual(machine, readings) if machine else _on_cuda(readings):
@@ -38,11 +38,11 @@ def noted(machine: "Machine | None") -> Iterator[Readings]:
 def _on_virtual(machine: "Machine", readings: Readings) -> Iterator[None]:
     usages = [gpu.memory.usage for gpu in machine.gpus]
     for usage in usages:
-        noted_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
-        readings.append(noted_here)
+        readings_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
+        readings.append(readings_here)
         # Replaced on this one object, so that nothing is slower while nobody watches.
         for name in _COUNTED:
-            vars(usage)[name] = _followed(getattr(usage, name), machine, usage, noted_here)
+            vars(usage)[name] = _followed(getattr(usage, name), machine, usage, readings_here)
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ def _summed(in_use: int, trace: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return readings
 
 
-def series_of(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSeries, ...]:
+def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSeries, ...]:
     """Return what each device held from the start to the end of a timeline.
 
     Parameters
@@ -104,11 +104,11 @@ def series_of(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSe
         Where the timeline ends, in seconds; later changes are not part of it.
     """
     found = []
-    for device, noted_here in enumerate(readings):
-        times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in noted_here]
+    for device, readings_here in enumerate(readings):
+        times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in readings_here]
         points = {
             time_s: float(n_bytes)
-            for time_s, (_, n_bytes) in zip(times_s, noted_here, strict=True)
+            for time_s, (_, n_bytes) in zip(times_s, readings_here, strict=True)
             if time_s <= end_s
         }
         if any(points.values()):

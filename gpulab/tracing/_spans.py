@@ -1,4 +1,4 @@
-"""What a timeline is made of: spans, which have a start and an end, and series of readings."""
+"""Spans, of which a timeline is made: calls, kernels, copies, events and waits."""
 
 import math
 from dataclasses import dataclass
@@ -83,51 +83,3 @@ class Span:
     def is_on_host(self) -> bool:
         """Whether the host did it, or waited."""
         return self.stream is None
-
-
-@dataclass(frozen=True, slots=True)
-class CounterSeries:
-    """A quantity that changes in steps: each value holds until the next time.
-
-    Attributes
-    ----------
-    name
-        What it is, e.g. ``"memory"``.
-    unit
-        ``"B"`` for bytes, else the word that is counted, e.g. ``"launches"``.
-    device
-        Index of the GPU that it is about.
-    times_s
-        Seconds from the start of the timeline, in ascending order.
-    values
-        As many as times.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are not as many values as times, or the times go back.
-    """
-
-    name: str
-    unit: str
-    device: int
-    times_s: tuple[float, ...]
-    values: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.times_s) != len(self.values):
-            raise InvalidOptionError(
-                f"{len(self.times_s)} times and {len(self.values)} values; "
-                "a series has one value for each time"
-            )
-        for before_s, after_s in zip(self.times_s, self.times_s[1:], strict=False):
-            if not before_s <= after_s:
-                raise InvalidOptionError(
-                    f"times_s goes from {before_s} to {after_s}; give the readings in the order "
-                    "of their times"
-                )
-
-    @property
-    def largest(self) -> float:
-        """The greatest value; 0 without readings."""
-        return max(self.values, default=0.0)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpulab._html import clean
-from gpulab.tracing._flows import at_once
+from gpulab.tracing._counters import at_once
 from gpulab.tracing._idle_causes import Gap, Interval, gaps, merged
 from gpulab.tracing._spans import Span
 from gpulab.units import format_time
@@ -215,7 +215,7 @@ def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
 def _unions(works: Iterable[Span], name: str) -> dict[str, tuple[list[Interval], int]]:
     groups: dict[str, list[Interval]] = defaultdict(list)
     for work in works:
-        # Who records by hand says nothing of engines; a kernel can only have used one of them.
+        # Spans made by hand may name no engine; a kernel can only have used one of them.
         key = getattr(work, name) or ("compute" if work.kind == "kernel" else "copy")
         groups[key].append((work.start_s, work.end_s))
     return {key: (merged(group), len(group)) for key, group in sorted(groups.items())}

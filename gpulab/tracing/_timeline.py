@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.tracing._chrome_trace import trace
-from gpulab.tracing._flows import queue_depth
-from gpulab.tracing._spans import CounterSeries, Span
+from gpulab.tracing._counters import CounterSeries, queue_depth
+from gpulab.tracing._spans import Span
 from gpulab.tracing._summary import Summary, summarize
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """One mark in a stream, or one wait of the host, and when its call ended."""
+class _SeenEvent:
+    """One event or wait of a stream, or one wait of the host, and when its call ended."""
 
     what: str
     end_ns: int
@@ -23,7 +23,7 @@ class _Seen:
 
 
 class MachineWatch:
-    """Follows the marks of a virtual machine, and what its host waits for.
+    """Follows the events and waits of a virtual machine's streams, and the waits of its host.
 
     The methods are replaced on this one machine, so that nothing is slower while nobody watches;
     and watching takes no virtual time.
@@ -31,7 +31,7 @@ class MachineWatch:
 
     def __init__(self, machine: "Machine") -> None:
         self._machine = machine
-        self._seen: list[_Seen] = []
+        self._seen: list[_SeenEvent] = []
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -49,7 +49,7 @@ class MachineWatch:
             for owner, name, _ in mine:
                 del vars(owner)[name]
 
-    def marks(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
+    def event_notes(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
         """Return what was seen, with the numbers of the host's calls.
 
         What has no call was captured: it runs when its graph does.
@@ -80,7 +80,7 @@ class MachineWatch:
             task = original(stream, host_ns, waits_for)
             what = "wait" if waits_for else "event"
             awaited = waits_for[-1] if waits_for else None
-            self._seen.append(_Seen(what, self._machine.host.now_ns, awaited, task))
+            self._seen.append(_SeenEvent(what, self._machine.host.now_ns, awaited, task))
             return task
 
         return marked
@@ -88,6 +88,6 @@ class MachineWatch:
     def _wait(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def waited(task: "StreamTask | None") -> None:
             original(task)
-            self._seen.append(_Seen("host waits for event", self._machine.host.now_ns, task))
+            self._seen.append(_SeenEvent("host waits for event", self._machine.host.now_ns, task))
 
         return waited

@@ -73,7 +73,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
     bars = shown.bars
     numbers: dict[str, int] = {}
     names = [numbers.setdefault(name, len(numbers)) for name in bars.name]
-    arrows = [(_ARROWS[link.kind], link.source, link.target) for link in shown.arrows]
+    arrows = [(_ARROWS[arrow.kind], arrow.source, arrow.target) for arrow in shown.arrows]
     return {
         "place": record.place,
         "summary": str(summary),

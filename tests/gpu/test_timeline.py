@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.tracing import Timeline, links, timeline
+from gpulab.tracing import Timeline, flows, timeline
 
 pytestmark = pytest.mark.gpu
 LONG = 20_000_000  # cycles: some ten milliseconds
@@ -45,7 +45,7 @@ def test_events_and_waits_stand_in_their_streams(gpu: str) -> None:
     assert shown.source == {"real": "measured", "virtual": "virtual"}[gpu]
     assert lane_of(shown, "event") == lane_of(shown, "kernel")
     assert lane_of(shown, "wait") == lane_of(shown, "copy") != lane_of(shown, "kernel")
-    found = [(shown.spans[link.source], shown.spans[link.target]) for link in links(shown.spans)]
+    found = [(shown.spans[flow.source], shown.spans[flow.target]) for flow in flows(shown.spans)]
     assert any(event.kind == "event" and wait.lane == lane_of(shown, "copy")
                and event.end_s <= wait.end_s for event, wait in found)  # fmt: skip
     assert shown.summary().devices[0].overlap_s == 0

@@ -10,7 +10,7 @@ from gpulab import profiling
 from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
 from gpulab.profiling import ActivityRecord, HostCall, Records
 from gpulab.tracing import Span, Timeline, _capture, timeline
-from gpulab.tracing._cuda_events import Note
+from gpulab.tracing._cuda_events import EventCall
 from gpulab.virtual import VirtualGpu
 
 
@@ -247,7 +247,7 @@ def test_negative_warmup() -> None:
     assert str(error.value) == "n_warmup=-1; it must be at least 0"
 
 
-def test_marks_of_a_real_gpu_come_from_the_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_a_real_gpu_come_from_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a machine to ask, calls of torch.cuda are noted and found again by their time."""
     call = HostCall("other", "cudaEventRecord", 4_000, 5_000, 0, 2)
     launch = HostCall("launch", "cudaLaunchKernel", 1_000, 2_000, 0, 1)
@@ -255,22 +255,24 @@ def test_marks_of_a_real_gpu_come_from_the_notes(monkeypatch: pytest.MonkeyPatch
         "kernel", "void at::native::fill<4>(int)", 3_000, 9_000, 7, correlation=1
     )
     found = Records((kernel,), (launch, call), "measured", "NVIDIA H200", 1)
-    note = Note("event", 5_500, (0, 0))
+    made = EventCall("event", 5_500, (0, 0))
     monkeypatch.setattr(profiling, "capture", lambda _work: found)
-    monkeypatch.setattr(_capture, "numbers_of", lambda _streams: {(0, 0): (0, 7)})
-    seen = _recorded_on_a_real_gpu(monkeypatch, note)
-    assert [mark.stream for mark in seen.marks] == [(0, 7)]
+    monkeypatch.setattr(_capture, "stream_numbers", lambda _streams: {(0, 0): (0, 7)})
+    seen = _recorded_on_a_real_gpu(monkeypatch, made)
+    assert [note.stream for note in seen.notes] == [(0, 7)]
     assert seen.records is found
 
 
-def _recorded_on_a_real_gpu(monkeypatch: pytest.MonkeyPatch, note: Note) -> _capture._Recorded:
-    """Run nothing as if on a CUDA GPU, with this note."""
+def _recorded_on_a_real_gpu(
+    monkeypatch: pytest.MonkeyPatch, made: EventCall
+) -> _capture._Recorded:
+    """Run nothing as if on a CUDA GPU, with this call."""
 
-    class Heard(_capture.Notes):
+    class Heard(_capture.EventListener):
         def __init__(self, clock: object) -> None:
             super().__init__(clock)  # type: ignore[arg-type]  # passed on
-            self.notes.append(note)
+            self.calls.append(made)
 
-    monkeypatch.setattr(_capture, "Notes", Heard)
+    monkeypatch.setattr(_capture, "EventListener", Heard)
     monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: True, raising=False)
     return _capture._recorded(lambda: None, None)

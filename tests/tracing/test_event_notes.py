@@ -5,7 +5,7 @@ import torch
 
 import gpulab
 from gpulab.profiling import HostCall
-from gpulab.tracing._cuda_events import EventNote, Note, Notes, marks
+from gpulab.tracing._cuda_events import EventCall, EventListener, EventNote, event_notes
 
 SEVEN, SIDE = (0, 0), (0, 1234)
 NUMBERS = {SEVEN: (0, 7), SIDE: (0, 13)}
@@ -20,9 +20,9 @@ def test_notes_of_a_program() -> None:
     """Records, waits of streams and waits of the host are noted in their order, with the time."""
     times = iter(range(100))
     with gpulab.virtual_gpu("H200"):
-        notes = Notes(lambda: next(times))
+        listener = EventListener(lambda: next(times))
         side, event, unused = torch.cuda.Stream(), torch.cuda.Event(), torch.cuda.Event()
-        with notes.listening():
+        with listener.listening():
             event.record()
             side.wait_event(event)
             side.wait_event(unused)
@@ -32,35 +32,35 @@ def test_notes_of_a_program() -> None:
             unused.synchronize()
         event.record()
         main, other = (0, 0), (0, side.cuda_stream)
-    recorded = Note("event", 0, main)
-    assert notes.notes == [
+    recorded = EventCall("event", 0, main)
+    assert listener.calls == [
         recorded,
-        Note("wait", 1, other, recorded),
-        Note("host waits for event", 2, None, recorded),
-        Note("host waits for stream", 3, other),
-        Note("host waits for event", 4),
+        EventCall("wait", 1, other, recorded),
+        EventCall("host waits for event", 2, None, recorded),
+        EventCall("host waits for stream", 3, other),
+        EventCall("host waits for event", 4),
     ]
-    assert set(notes.streams) == {main, other}
+    assert set(listener.streams) == {main, other}
 
 
 def test_what_is_no_wait_is_not_noted() -> None:
     """Reading memory, keeping it and going backward make no note."""
-    notes = Notes(lambda: 0)
-    notes.host_reads(torch.ones(1), "numpy")
-    notes.is_kept(torch.ones(1), None)  # type: ignore[arg-type]  # not looked at
-    with notes.backward():
+    listener = EventListener(lambda: 0)
+    listener.host_reads(torch.ones(1), "numpy")
+    listener.is_kept(torch.ones(1), None)  # type: ignore[arg-type]  # not looked at
+    with listener.backward():
         pass
-    assert notes.notes == []
+    assert listener.calls == []
 
 
-def test_marks_are_found_by_name_and_time() -> None:
+def test_calls_are_found_by_name_and_time() -> None:
     """A note belongs to the last call of its kind that had ended by then."""
-    first = Note("event", 11_000, SEVEN)
-    notes = [
+    first = EventCall("event", 11_000, SEVEN)
+    calls_of_events = [
         first,
-        Note("wait", 21_000, SIDE, first),
-        Note("host waits for event", 31_000, None, first),
-        Note("host waits for stream", 41_000, (0, 99)),
+        EventCall("wait", 21_000, SIDE, first),
+        EventCall("host waits for event", 31_000, None, first),
+        EventCall("host waits for stream", 41_000, (0, 99)),
     ]
     calls = [
         call("cudaEventRecord", 5_000, 1),
@@ -70,7 +70,7 @@ def test_marks_are_found_by_name_and_time() -> None:
         call("cudaEventSynchronize", 30_000, 5),
         call("cudaStreamSynchronize", 40_000, 6),
     ]
-    assert marks(notes, calls, NUMBERS) == [
+    assert event_notes(calls_of_events, calls, NUMBERS) == [
         EventNote("event", 2, (0, 7)),
         EventNote("wait", 4, (0, 13), awaited=2),
         EventNote("host waits for event", 5, awaited=2),
@@ -81,24 +81,28 @@ def test_marks_are_found_by_name_and_time() -> None:
 @pytest.mark.parametrize(("end_ns", "is_found"), [(16_000, True), (16_001, False)])
 def test_clocks_may_differ_a_little(end_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
     """A call may seem to end 5 µs after its note, and not more."""
-    found = marks([Note("event", 11_000, SEVEN)], [call("cudaEventRecord", end_ns, 1)], NUMBERS)
+    found = event_notes(
+        [EventCall("event", 11_000, SEVEN)], [call("cudaEventRecord", end_ns, 1)], NUMBERS
+    )
     assert bool(found) is is_found
 
 
 @pytest.mark.parametrize(("after_ns", "is_found"), [(110_000, True), (110_001, False)])
 def test_old_calls_are_not_taken(after_ns: int, is_found: bool) -> None:  # noqa: FBT001 # from the table
     """A call that ended more than 100 µs before its note is another one."""
-    found = marks([Note("event", after_ns, SEVEN)], [call("cudaEventRecord", 10_000, 1)], NUMBERS)
+    found = event_notes(
+        [EventCall("event", after_ns, SEVEN)], [call("cudaEventRecord", 10_000, 1)], NUMBERS
+    )
     assert bool(found) is is_found
 
 
 def test_no_call_is_used_twice() -> None:
     """Two notes that are close take the two calls in turn, the later one first."""
-    notes = [Note("event", 11_000, SEVEN), Note("event", 12_000, SIDE)]
+    calls_of_events = [EventCall("event", 11_000, SEVEN), EventCall("event", 12_000, SIDE)]
     calls = [call("cudaEventRecord", 10_000, 1), call("cudaEventRecord", 20_000, 2)]
-    assert [mark.correlation for mark in marks(notes, calls, NUMBERS)] == [1]
+    assert [note.correlation for note in event_notes(calls_of_events, calls, NUMBERS)] == [1]
     calls = [call("cudaEventRecord", 10_000, 1), call("cudaEventRecord", 11_900, 2)]
-    assert marks(notes, calls, NUMBERS) == [
+    assert event_notes(calls_of_events, calls, NUMBERS) == [
         EventNote("event", 1, (0, 7)),
         EventNote("event", 2, (0, 13)),
     ]
@@ -112,5 +116,5 @@ def test_what_is_captured_is_not_found() -> None:
         call("cudaStreamEndCapture", 30_000, 3),
         call("cudaEventRecord", 50_000, 4),
     ]
-    notes = [Note("event", 11_000, SEVEN), Note("event", 51_000, SEVEN)]
-    assert [mark.correlation for mark in marks(notes, calls, NUMBERS)] == [4]
+    calls_of_events = [EventCall("event", 11_000, SEVEN), EventCall("event", 51_000, SEVEN)]
+    assert [note.correlation for note in event_notes(calls_of_events, calls, NUMBERS)] == [4]

@@ -1,8 +1,7 @@
-"""Where spans are drawn: lanes from top to bottom, rows where they overlap, series below."""
+"""Where spans are drawn: lanes from top to bottom, rows where they overlap."""
 
-from gpulab.tracing import CounterSeries, Lane, Span, layout, series_of
-from gpulab.tracing._lanes import engine_use
-from tests.support.spans import US, host, mark, work
+from gpulab.tracing import Lane, Span, layout
+from tests.support.spans import host, mark, work
 
 
 def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
@@ -52,29 +51,3 @@ def test_rows_of_a_lane_are_limited() -> None:
 def test_nothing_has_no_rows() -> None:
     """An empty timeline is no error."""
     assert (layout([]).lanes, layout([]).rows) == ((), ())
-
-
-def test_engines_count_what_runs_at_once() -> None:
-    """In the order of the engines; what has none is left out."""
-    spans = [work(0, 10, engine="copy out"), work(0, 10), work(5, 15, 1), host("host", 0, 20)]
-    compute, copy_out = engine_use(spans)
-    assert (compute.name, compute.times_s, compute.values) == (
-        "compute",
-        (0, 5 * US, 10 * US, 15 * US),
-        (1, 2, 1, 0),
-    )
-    assert copy_out.name == "copy out"
-
-
-def test_series_are_grouped_by_device() -> None:
-    """Engines, queue and memory of one device stand together."""
-    spans = [host("launch", 0, 1, 1), work(1, 2, 0, 1, device=1), work(1, 2)]
-    memory = [CounterSeries("memory", "B", device, (0.0,), (1.0,)) for device in (0, 1)]
-    found = [(series.device, series.name) for series in series_of(spans, memory)]
-    assert found == [
-        (0, "compute"),
-        (0, "memory"),
-        (1, "compute"),
-        (1, "queue depth"),
-        (1, "memory"),
-    ]

@@ -8,7 +8,7 @@ import torch
 
 import gpulab
 from gpulab.tracing import _memory
-from gpulab.tracing._memory import noted, series_of
+from gpulab.tracing._memory import memory_series, watch_memory
 from gpulab.virtual import VirtualGpu
 
 
@@ -23,7 +23,7 @@ def test_virtual_memory_is_followed(virtual: VirtualGpu) -> None:
     """Every allocation and release of every device, with the host's time."""
     kept = torch.empty(256, device="cuda")
     before_ns = virtual.machine.host.now_ns
-    with noted(virtual.machine) as readings:
+    with watch_memory(virtual.machine) as readings:
         other = torch.empty(1024, device="cuda:1")
         more = torch.empty(512, device="cuda")
         del more
@@ -36,7 +36,7 @@ def test_virtual_memory_is_followed(virtual: VirtualGpu) -> None:
 
 def test_nobody_watches_afterwards(virtual: VirtualGpu) -> None:
     """The allocator is as it was, also after an error."""
-    with pytest.raises(ValueError, match=r"^mine$"), noted(virtual.machine) as readings:
+    with pytest.raises(ValueError, match=r"^mine$"), watch_memory(virtual.machine) as readings:
         raise ValueError("mine")
     torch.empty(256, device="cuda")
     assert [len(each) for each in readings] == [1, 1]
@@ -70,7 +70,7 @@ class History:
 def test_real_memory_is_taken_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are whole; what was in use before counts; the history ends with the block."""
     history = History(monkeypatch, is_kept=False)
-    with noted(None) as readings:
+    with watch_memory(None) as readings:
         pass
     assert readings == [[(0, 2048), (2_000, 2560), (3_500, 2048)]]
     assert history.calls == [
@@ -82,7 +82,7 @@ def test_real_memory_is_taken_from_the_history(monkeypatch: pytest.MonkeyPatch) 
 def test_history_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then there are no readings."""
     history = History(monkeypatch, is_kept=True)
-    with noted(None) as readings:
+    with watch_memory(None) as readings:
         pass
     assert (readings, history.calls) == ([], [])
 
@@ -90,7 +90,7 @@ def test_history_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch)
 def test_history_ends_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error goes on."""
     history = History(monkeypatch, is_kept=False)
-    with pytest.raises(ValueError, match=r"^mine$"), noted(None):
+    with pytest.raises(ValueError, match=r"^mine$"), watch_memory(None):
         raise ValueError("mine")
     assert history.calls[-1] == {"enabled": None}
 
@@ -98,7 +98,7 @@ def test_history_ends_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_series_from_the_start_to_the_end() -> None:
     """What was before counts from the start on, what comes after the end does not."""
     readings = [[(0, 512), (1_000, 1024), (2_000, 2048), (9_000, 0)], [(0, 0), (1_500, 0)]]
-    (series,) = series_of(readings, zero_ns=1_000, end_s=5e-6)
+    (series,) = memory_series(readings, zero_ns=1_000, end_s=5e-6)
     assert (series.name, series.unit, series.device) == ("memory", "B", 0)
     assert series.times_s == pytest.approx((0.0, 1e-6))
     assert series.values == (1024, 2048)
@@ -117,6 +117,6 @@ def test_module_exports_what_is_used() -> None:
         patch.setattr(_memory, "_on_virtual", note)
         patch.setattr(_memory, "_on_cuda", note)
         for machine in (None, object()):
-            with noted(machine):  # type: ignore[arg-type]  # any machine will do
+            with watch_memory(machine):  # type: ignore[arg-type]  # any machine will do
                 pass
     assert chosen == [1, 2]

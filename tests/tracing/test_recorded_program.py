@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpulab.plots import draw_timeline
-from gpulab.tracing import Timeline, links
+from gpulab.tracing import Timeline, flows
 from gpulab.tracing._widget import content
 
 COPIES, KERNELS = 6, 12
@@ -22,7 +22,7 @@ def test_all_work_is_there(recorded: Timeline) -> None:
     """Every copy and every kernel has a launch that began before it."""
     works = [span for span in recorded.spans if span.is_work]
     assert len(works) == COPIES + KERNELS
-    arrows = [link for link in links(recorded.spans) if link.kind == "launch"]
+    arrows = [flow for flow in flows(recorded.spans) if flow.kind == "launch"]
     assert len(arrows) == COPIES + KERNELS
     for arrow in arrows:
         assert recorded.spans[arrow.source].start_s < recorded.spans[arrow.target].start_s
@@ -30,8 +30,8 @@ def test_all_work_is_there(recorded: Timeline) -> None:
 
 def test_waits_end_with_what_they_wait_for(recorded: Timeline) -> None:
     """Each of the twelve waits of a stream is for an event of the other one."""
-    arrows = [link for link in links(recorded.spans) if link.kind == "wait"]
-    waits = [(recorded.spans[link.source], recorded.spans[link.target]) for link in arrows]
+    arrows = [flow for flow in flows(recorded.spans) if flow.kind == "wait"]
+    waits = [(recorded.spans[flow.source], recorded.spans[flow.target]) for flow in arrows]
     in_streams = [(event, wait) for event, wait in waits if not wait.is_on_host]
     assert len(in_streams) == 2 * COPIES
     for event, wait in in_streams:

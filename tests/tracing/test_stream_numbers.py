@@ -6,7 +6,7 @@ import torch
 import gpulab
 from gpulab import profiling
 from gpulab.profiling import Records
-from gpulab.tracing._cuda_events import numbers_of
+from gpulab.tracing._cuda_events import stream_numbers
 
 
 def test_numbers_of_streams() -> None:
@@ -15,14 +15,14 @@ def test_numbers_of_streams() -> None:
         side = torch.cuda.Stream()
         streams = {(0, 111): torch.cuda.default_stream(), (0, 222): side}
         number = side.stream_id
-        assert numbers_of(streams) == {(0, 111): (0, 0), (0, 222): (0, number)}
+        assert stream_numbers(streams) == {(0, 111): (0, 0), (0, 222): (0, number)}
         assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
 def test_no_streams_need_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most programs have no events, and are not made to wait for this."""
     monkeypatch.setattr(profiling, "capture", lambda _work: pytest.fail("a session was opened"))
-    assert numbers_of({}) == {}
+    assert stream_numbers({}) == {}
 
 
 def test_lost_record_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,4 +30,4 @@ def test_lost_record_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = Records((), (), "measured", "NVIDIA H200")
     with gpulab.virtual_gpu("H200"):
         monkeypatch.setattr(profiling, "capture", lambda _work: nothing)
-        assert numbers_of({(0, 1): torch.cuda.default_stream()}) == {}
+        assert stream_numbers({(0, 1): torch.cuda.default_stream()}) == {}

@@ -20,11 +20,11 @@ def virtual() -> Iterator[VirtualGpu]:
 
 
 def watched(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[Records, list[EventNote]]:
-    """Return the records of some work and its marks."""
+    """Return the records of some work and its events."""
     watch = MachineWatch(virtual.machine)
     with watch.watching():
         found = _capture.capture(work)
-    return found, watch.marks(found.calls)
+    return found, watch.event_notes(found.calls)
 
 
 def test_event_and_wait(virtual: VirtualGpu) -> None:

@@ -1,0 +1,120 @@
+"""What is counted over the time of a timeline: engines in use, launches in the queue, memory."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpulab.errors import InvalidOptionError
+from gpulab.tracing._flows import callers_of
+from gpulab.tracing._spans import ENGINES, Span
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSeries:
+    """A quantity that changes in steps: each value holds until the next time.
+
+    Attributes
+    ----------
+    name
+        What it is, e.g. ``"memory"``.
+    unit
+        ``"B"`` for bytes, else the word that is counted, e.g. ``"launches"``.
+    device
+        Index of the GPU that it is about.
+    times_s
+        Seconds from the start of the timeline, in ascending order.
+    values
+        As many as times.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are not as many values as times, or the times go back.
+    """
+
+    name: str
+    unit: str
+    device: int
+    times_s: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.times_s) != len(self.values):
+            raise InvalidOptionError(
+                f"{len(self.times_s)} times and {len(self.values)} values; "
+                "a series has one value for each time"
+            )
+        for before_s, after_s in zip(self.times_s, self.times_s[1:], strict=False):
+            if not before_s <= after_s:
+                raise InvalidOptionError(
+                    f"times_s goes from {before_s} to {after_s}; give the readings in the order "
+                    "of their times"
+                )
+
+    @property
+    def largest(self) -> float:
+        """The greatest value; 0 without readings."""
+        return max(self.values, default=0.0)
+
+
+def counter_series(
+    spans: Sequence[Span], memory: Sequence[CounterSeries]
+) -> tuple[CounterSeries, ...]:
+    """Return all that is drawn below the lanes: engines, queue and memory, device by device."""
+    found = [*engine_use(spans), *queue_depth(spans), *memory]
+    return tuple(sorted(found, key=lambda series: series.device))
+
+
+def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
+    """Return how many works each engine of each device had at once, where that is known."""
+    intervals: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for span in spans:
+        if span.engine is not None:
+            key = (span.device or 0, span.engine)
+            intervals.setdefault(key, []).append((span.start_s, span.end_s))
+    return tuple(
+        CounterSeries(engine, "at once", device, *at_once(intervals[device, engine]))
+        for device, engine in sorted(intervals, key=lambda key: (key[0], ENGINES.index(key[1])))
+    )
+
+
+def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
+    """Return how many launches each device had before it, or in work, at each time.
+
+    A launch counts from the moment when its call returned, or from the start of its work if
+    that came first, until all of its work was done. A graph is one launch. CUDA's own queue,
+    which blocks the host when it is full, counts otherwise: it holds events and waits, too.
+    """
+    callers = callers_of(spans)
+    pending: dict[tuple[int, int], tuple[float, float]] = {}
+    for span in spans:
+        if not span.is_work or span.correlation is None or span.correlation not in callers:
+            continue
+        returned_s = spans[callers[span.correlation]].end_s
+        key = (span.device or 0, span.correlation)
+        start_s, end_s = pending.get(key, (returned_s, span.end_s))
+        pending[key] = (min(start_s, span.start_s), max(end_s, span.end_s))
+    by_device = defaultdict(list)
+    for (device, _), interval in pending.items():
+        by_device[device].append(interval)
+    return tuple(
+        CounterSeries("queue depth", "launches", device, *at_once(intervals))
+        for device, intervals in sorted(by_device.items())
+    )
+
+
+def at_once(
+    intervals: Iterable[tuple[float, float]],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the times at which a count of overlapping intervals changes, and the counts."""
+    change: dict[float, int] = defaultdict(int)
+    for start_s, end_s in intervals:
+        change[start_s] += 1
+        change[end_s] -= 1
+    times_s, counts, count = [], [], 0
+    for time_s in sorted(change):
+        if change[time_s]:
+            count += change[time_s]
+            times_s.append(time_s)
+            counts.append(float(count))
+    return tuple(times_s), tuple(counts)

@@ -1,0 +1,75 @@
+"""What is counted over time: engines in use, and launches in the queue."""
+
+from gpulab.tracing import CounterSeries, Span, counter_series
+from gpulab.tracing._counters import at_once, engine_use, queue_depth
+from tests.support.spans import US, host, work
+
+SPANS = [
+    host("launch", 0, 5, 1),
+    work(7, 9, 0, 1),
+    work(9, 12, 0, 1),  # a second node of the same graph
+]
+
+
+def test_engines_count_what_runs_at_once() -> None:
+    """In the order of the engines; what has none is left out."""
+    spans = [work(0, 10, engine="copy out"), work(0, 10), work(5, 15, 1), host("host", 0, 20)]
+    compute, copy_out = engine_use(spans)
+    assert (compute.name, compute.times_s, compute.values) == (
+        "compute",
+        (0, 5 * US, 10 * US, 15 * US),
+        (1, 2, 1, 0),
+    )
+    assert copy_out.name == "copy out"
+
+
+def test_series_are_grouped_by_device() -> None:
+    """Engines, queue and memory of one device stand together."""
+    spans = [host("launch", 0, 1, 1), work(1, 2, 0, 1, device=1), work(1, 2)]
+    memory = [CounterSeries("memory", "B", device, (0.0,), (1.0,)) for device in (0, 1)]
+    found = [(series.device, series.name) for series in counter_series(spans, memory)]
+    assert found == [
+        (0, "compute"),
+        (0, "memory"),
+        (1, "compute"),
+        (1, "queue depth"),
+        (1, "memory"),
+    ]
+
+
+def test_queue_holds_what_was_launched_and_is_not_done() -> None:
+    """It counts from the return of the call to the end of its last work; a graph counts once."""
+    (series,) = queue_depth([*SPANS, host("launch", 6, 8, 9), work(12, 13, 0, 9)])
+    assert (series.name, series.unit, series.device) == ("queue depth", "launches", 0)
+    assert series.times_s == (5 * US, 8 * US, 12 * US, 13 * US)
+    assert series.values == (1, 2, 1, 0)
+
+
+def test_nodes_of_a_graph_may_come_in_any_order() -> None:
+    """The last to end decides."""
+    (series,) = queue_depth([SPANS[0], SPANS[2], SPANS[1]])
+    assert series.times_s == (5 * US, 12 * US)
+
+
+def test_work_that_starts_before_its_call_returns_is_in_the_queue() -> None:
+    """On an idle device a kernel may even end before that."""
+    (series,) = queue_depth([host("launch", 0, 5, 1), work(3, 4, 0, 1)])
+    assert series.times_s == (3 * US, 4 * US)
+
+
+def test_each_device_has_a_queue() -> None:
+    """A work without a known call is in none."""
+    spans = [host("launch", 0, 1, 1), work(2, 3, 0, 1, device=1), work(5, 6)]
+    assert [series.device for series in queue_depth(spans)] == [1]
+
+
+def test_a_device_that_is_not_known_counts_as_the_first() -> None:
+    """A timeline that was made by hand may name none."""
+    unknown = Span("kernel", "k", "stream 0", 2 * US, 3 * US, 0, correlation=1)
+    (series,) = queue_depth([host("launch", 0, 1, 1), unknown])
+    assert series.device == 0
+
+
+def test_counting_what_overlaps() -> None:
+    """Where one ends as another begins nothing changes."""
+    assert at_once([(0.0, 1.0), (1.0, 2.0), (0.5, 1.5)]) == ((0.0, 0.5, 1.5, 2.0), (1, 2, 1, 0))
