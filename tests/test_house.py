@@ -192,6 +192,21 @@ def test_public_names_have_docstrings() -> None:
     assert not silent, "\n".join(silent)
 
 
+def test_every_class_name_means_one_thing() -> None:
+    """No two modules define the same public name of a class, or of a type differently."""
+    meanings: dict[str, set[str]] = {}
+    for path in package_files():
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                meanings.setdefault(node.name, set()).add(at(path, node.lineno, node.name))
+            elif isinstance(node, ast.Assign) and re.fullmatch(
+                "[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*", name := ast.unparse(node.targets[0])
+            ):
+                meanings.setdefault(name, set()).add(f"{name} = {ast.unparse(node.value)}")
+    wrong = [each for name, each in meanings.items() if len(each) > 1 and name[0] != "_"]
+    assert not wrong, "\n".join(str(sorted(each)) for each in wrong)
+
+
 def test_modules_have_an_idea() -> None:
     """The first line of every module is a sentence: the one idea of the module."""
     vague = []

@@ -125,15 +125,15 @@ class FreedMemory:
         for past in history:
             past.owner = block.stream
         self._put(block, history)
-        # Seldom, so that freeing stays as quick as it is where nothing is kept.
+        # Seldom, so that freeing stays quick.
         if len(self._by_address) >= self._n_swept_at:
             self._sweep(host)
 
     def claim(self, block: Allocation) -> list[RecordedAccess]:
-        """Return what is kept for the bytes of a block, whose new owner it concerns.
+        """Return the accesses to the bytes of a block that its new owner must come after.
 
         Another stream can have the address only after the device got it back, which waits for
-        all work; then nothing is left to be kept.
+        all work; then no access is left to come after.
         """
         key = (block.stream[0], block.address)
         if key in self._by_address and self._by_address[key][0] == block:

@@ -37,11 +37,11 @@ def user_site() -> Site:
 def site_text(site: Site) -> str:
     """Return a call site as an editor or a notebook shows it.
 
-    >>> place(("/somewhere/train.py", 12))
+    >>> site_text(("/somewhere/train.py", 12))
     'train.py:12'
-    >>> place(("<ipython-input-3-0123456789ab>", 4))
+    >>> site_text(("<ipython-input-3-0123456789ab>", 4))
     'cell line 4'
-    >>> place(NOWHERE)
+    >>> site_text(NOWHERE)
     'an unknown line'
     """
     name, line = site

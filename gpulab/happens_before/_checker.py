@@ -204,16 +204,16 @@ class Checker:
 
     def _compacted(self, history: list[RecordedAccess]) -> list[RecordedAccess]:
         """Drop what the host has seen done, and join accesses to neighbouring bytes."""
-        kept: list[RecordedAccess] = []
+        left: list[RecordedAccess] = []
         for past in history:
             if past.is_past(self._host):
                 continue
-            if kept and kept[-1].continues_in(past):
-                last = kept[-1].extent
-                kept[-1].extent = Extent(last.start, past.extent.stop - last.start)
+            if left and left[-1].continues_in(past):
+                last = left[-1].extent
+                left[-1].extent = Extent(last.start, past.extent.stop - last.start)
             else:
-                kept.append(past)
-        return kept[-MAX_RECORDED:]
+                left.append(past)
+        return left[-MAX_RECORDED:]
 
     def _report(self, earlier: RecordedAccess, later: RecordedAccess) -> None:
         key = (kind_of(earlier, later), earlier.site, later.site)

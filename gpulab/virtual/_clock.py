@@ -1,4 +1,4 @@
-"""Virtual host time behind ``time.perf_counter`` and its relatives, on one thread only."""
+"""Put the virtual host's time behind ``time.perf_counter`` and its relatives, on one thread."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Random generators of the virtual GPU: a seed and an offset, as CUDA keeps them for Philox.
+"""Random number generators on the virtual GPU: a seed and an offset, as CUDA keeps for Philox.
 
 The same seed gives the same numbers here again, and neither those of a CPU generator nor those of
 a real GPU.

@@ -1,4 +1,4 @@
-"""A short check of the virtual GPU on the torch that is installed, for ``gpulab doctor``."""
+"""Check briefly that the virtual GPU works with the installed PyTorch, for ``gpulab doctor``."""
 
 from collections.abc import Callable
 from typing import Any

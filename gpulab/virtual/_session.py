@@ -1,4 +1,4 @@
-"""The virtual GPU as a context that can be entered again and again, with its state kept."""
+"""``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
 
 import gc
 import importlib

@@ -1,6 +1,7 @@
-"""Which stream of a GPU is current, and which one was when an operator ran.
+"""Streams and events behind ``torch.cuda.Stream`` and ``Event``, and which stream is current.
 
-What stands behind ``torch.cuda.Stream`` and ``torch.cuda.Event``: marks in virtual streams.
+An event is a mark in a simulated stream. Backward needs the stream that was current when an
+operator ran, so changes of the current stream are kept with autograd's numbers.
 """
 
 from bisect import bisect_right
@@ -16,47 +17,12 @@ from gpulab.torch_private import next_sequence_number
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
 from gpulab.virtual.tensors import cuda_device
 
-# Beyond it the older half is forgotten; backward then runs what is older on the oldest known.
-_N_CHANGES_KEPT = 10_000
-
-# By GPU, from which of autograd's numbers on a stream was current. PyTorch numbers the nodes of
-# autograd as it makes them, and each operator that backward must know of makes one.
-_changes: WeakKeyDictionary[SimulatedGpu, list[tuple[int, SimulatedStream]]] = WeakKeyDictionary()
-
-
-def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
-    """Make ``stream`` the current one of its GPU."""
-    if stream is gpu.stream:
-        return
-    changes = _changes.setdefault(gpu, [(0, gpu.stream)])
-    number = next_sequence_number()
-    if changes[-1][0] == number:
-        changes.pop()  # nothing was made since, as in most blocks that only copy
-    if not changes or changes[-1][1] is not stream:
-        changes.append((number, stream))
-    if len(changes) > _N_CHANGES_KEPT:
-        del changes[: _N_CHANGES_KEPT // 2]
-    gpu.stream = stream
-
-
-def has_changed(gpu: SimulatedGpu) -> bool:
-    """Tell whether operators that backward may know of ran on more than one stream."""
-    return len(_changes.get(gpu, ())) > 1
-
-
-def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
-    """Return the stream that was current when autograd's node of this number was made."""
-    changes = _changes.get(gpu)
-    if changes is None:
-        return gpu.stream
-    place = bisect_right(changes, number, key=lambda change: change[0])
-    return changes[max(0, place - 1)][1]
-
-
 CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
 _EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
 _NS_PER_MS = 1e6
 _N_PRIORITIES = 3  # above the usual one, as torch 2.11 offers on an H200
+# Beyond it the older half is forgotten; backward then runs what is older on the oldest known.
+_N_CHANGES_KEPT = 10_000
 
 
 class StreamBase:
@@ -173,7 +139,7 @@ class EventBase:
         return None if self.task is None else cuda_device(self.task.stream.device.index)
 
     def record(self, stream: Any) -> None:
-        """Put the event behind the work in ``stream``."""
+        """Record the event after the work in ``stream``."""
         machine = active()
         if self.task is not None and self.task.stream.device is not stream.core.device:
             raise RuntimeError(
@@ -223,7 +189,7 @@ class EventBase:
             )
 
     def _seen_done(self) -> None:
-        """Whoever has seen that an event is done may use what came before it."""
+        """Tell the race detector that the host comes after all work before the event."""
         checker = active().hazards
         if checker is not None and self.snapshot is not None:
             checker.host_wait(self.snapshot)
@@ -241,6 +207,40 @@ class EventBase:
         if self.task.stream.device is not other.task.stream.device:  # each has a clock of its own
             raise active().cuda_error("CUDA error: invalid resource handle")
         return (_tick_ns(other.task) - _tick_ns(self.task)) / _NS_PER_MS
+
+
+# By GPU, from which of autograd's numbers on a stream was current. PyTorch numbers the nodes of
+# autograd as it makes them, and each operator that backward must know of makes one.
+_changes: WeakKeyDictionary[SimulatedGpu, list[tuple[int, SimulatedStream]]] = WeakKeyDictionary()
+
+
+def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
+    """Make ``stream`` the current one of its GPU."""
+    if stream is gpu.stream:
+        return
+    changes = _changes.setdefault(gpu, [(0, gpu.stream)])
+    number = next_sequence_number()
+    if changes[-1][0] == number:
+        changes.pop()  # nothing was made since, as in most blocks that only copy
+    if not changes or changes[-1][1] is not stream:
+        changes.append((number, stream))
+    if len(changes) > _N_CHANGES_KEPT:
+        del changes[: _N_CHANGES_KEPT // 2]
+    gpu.stream = stream
+
+
+def has_changed(gpu: SimulatedGpu) -> bool:
+    """Tell whether operators that backward may know of ran on more than one stream."""
+    return len(_changes.get(gpu, ())) > 1
+
+
+def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
+    """Return the stream that was current when autograd's node of this number was made."""
+    changes = _changes.get(gpu)
+    if changes is None:
+        return gpu.stream
+    n_before = bisect_right(changes, number, key=lambda change: change[0])
+    return changes[max(0, n_before - 1)][1]
 
 
 def index_of(device: Any, machine: Machine) -> int:

@@ -1,4 +1,4 @@
-"""What CUDA refuses and stand-ins without values would let pass, in PyTorch's words."""
+"""Refuse arguments that CUDA refuses and meta tensors would accept, in PyTorch's words."""
 
 from typing import Any
 
@@ -70,10 +70,10 @@ def check_call(func: Any, args: tuple[Any, ...]) -> None:
     if name == "convolution" and args[0].dtype != args[1].dtype:
         types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
         raise RuntimeError(f"{types} should be the same")
-    places = _FACTORS.get(name)
-    if places is None:
+    positions = _FACTORS.get(name)
+    if positions is None:
         return
-    first, second = (args[place] for place in places)
+    first, second = (args[position] for position in positions)
     if first.dtype != second.dtype:
         names = (_TYPE_NAMES.get(item.dtype, str(item.dtype)) for item in (first, second))
         raise RuntimeError(

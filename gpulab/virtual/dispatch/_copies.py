@@ -1,4 +1,4 @@
-"""Copies between host and device: which engine, how long, who waits, and when the values move."""
+"""Copy between host and GPUs: on which engine, how long, who waits, and when the values move."""
 
 import math
 from collections.abc import Sequence
@@ -95,13 +95,13 @@ def copy_in(
     target: VirtualTensor, source: torch.Tensor, *, pinned: bool, non_blocking: bool
 ) -> None:
     """Copy host memory into a virtual tensor."""
-    place = reference(target)
+    on_device = reference(target)
     # Pageable memory is read before the call returns, pinned memory only when the copy runs.
     held = source if pinned else source.detach().clone()
 
     def move(_seed: int) -> None:
-        if place.values.known:
-            place.view().copy_(held)
+        if on_device.values.known:
+            on_device.view().copy_(held)
 
     is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
@@ -114,7 +114,7 @@ def copy_in(
 
 def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool) -> None:
     """Copy a virtual tensor into host memory."""
-    place = reference(source)
+    on_device = reference(source)
     pinned = is_pinned(target)
     if not source.has_values:
         _stand_in(source)  # refuses now what could not be refused when the copy ends
@@ -122,8 +122,8 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     may_look = active().limits.max_elements > 0
 
     def move(_seed: int) -> None:
-        if place.values.known:
-            target.detach().copy_(place.view())
+        if on_device.values.known:
+            target.detach().copy_(on_device.view())
         elif may_look:
             target.detach().fill_(math.nan)
 
@@ -140,13 +140,13 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     As PyTorch does: the stream of the target's GPU waits for the copy, and the copy for it.
     """
     machine = active()
-    place, origin = reference(target), reference(source)
+    written, read = reference(target), reference(source)
     target.storage_block.values.known = source.has_values
     here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
 
     def move(_seed: int) -> None:
-        if place.values.known:
-            place.view().copy_(origin.view())
+        if written.values.known:
+            written.view().copy_(read.view())
 
     task = _copy_task(Kind.COPY_PEER, source, pinned=True, move=move)
     machine.host.spend(_PEER_LAUNCH_NS)
@@ -161,10 +161,10 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
 
 def read_item(source: VirtualTensor) -> Any:
     """Return the one value of a tensor, after waiting for it."""
-    place = reference(source)
+    on_device = reference(source)
     accesses = [device_access(source, is_write=False)] if _is_watched() else []
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
-    return place.view().item() if place.values.known else _stand_in(source)
+    return on_device.view().item() if on_device.values.known else _stand_in(source)
 
 
 def require_values(tensor: VirtualTensor) -> None:

@@ -1,6 +1,7 @@
-"""Packed sequences: their lengths stay on the host, also where the data are on the GPU.
+"""Operators whose results take their shape from values: masks, unique values, packed sequences.
 
-Operators whose result has a shape that depends on values: PyTorch itself waits in them.
+PyTorch waits for the device in most of them. Packing a sequence does not wait, because the lengths
+are on the host, and so is its second result.
 """
 
 from typing import Any

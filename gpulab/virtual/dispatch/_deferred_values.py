@@ -1,4 +1,4 @@
-"""Values computed late: a kernel's result appears when the simulated kernel ends, not before.
+"""Compute a kernel's values when the simulated kernel ends, not when it is launched.
 
 So a program that reads too early reads the old values, as it does on hardware.
 """
@@ -41,7 +41,7 @@ class Reference(NamedTuple):  # made for each tensor of each launch, and quicker
 
 
 def reference(tensor: VirtualTensor) -> Reference:
-    """Return the place of ``tensor``'s values."""
+    """Return where ``tensor``'s values are."""
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)
 
 

@@ -1,4 +1,4 @@
-"""Every operation of PyTorch passes here: virtual ones become tasks, host ones take host time."""
+"""Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, cast

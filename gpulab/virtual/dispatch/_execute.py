@@ -1,4 +1,4 @@
-"""Carries out one planned call: its results get memory, and its kernel is launched."""
+"""Execute the plan of an operator call: allocate its results and launch its kernels."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

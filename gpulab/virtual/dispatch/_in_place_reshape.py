@@ -1,4 +1,4 @@
-"""Operations that change what a tensor is instead of what it holds: resize_, as_strided."""
+"""Change the layout of a tensor: ``resize_``, ``t_`` and ``as_strided``."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An operator run on stand-ins of its tensors, to learn what it would do to shapes and memory."""
+"""Run an operator on meta tensors, to learn the shapes and the memory of its results."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -48,14 +48,14 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _execute_on(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: torch.device
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: torch.device
 ) -> MetaExecution:
     stand_ins: dict[int, torch.Tensor] = {}
-    new_args = tuple(_stand_in(arg, stand_ins, place) for arg in args)
-    new_kwargs = {name: _stand_in(arg, stand_ins, place) for name, arg in kwargs.items()}
+    new_args = tuple(_stand_in(arg, stand_ins, device) for arg in args)
+    new_kwargs = {name: _stand_in(arg, stand_ins, device) for name, arg in kwargs.items()}
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
-        new_kwargs["device"] = place
+        new_kwargs["device"] = device
     out = func(*new_args, **new_kwargs)
     return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
 
@@ -70,17 +70,17 @@ def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:
     return torch.empty_like(out, memory_format=channels_last)
 
 
-def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], place: torch.device) -> Any:
+def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device) -> Any:
     if isinstance(arg, VirtualTensor):
         if id(arg) not in stand_ins:
             key = arg.layout_key
-            if place is _CPU and key.n_elements > _MAX_CPU_ELEMENTS:
+            if device is _CPU and key.n_elements > _MAX_CPU_ELEMENTS:
                 raise NotImplementedError
-            made = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=place)
-            stand_ins[id(arg)] = made.zero_() if place is _CPU else made
+            stand_in = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=device)
+            stand_ins[id(arg)] = stand_in.zero_() if device is _CPU else stand_in
         return stand_ins[id(arg)]
     if isinstance(arg, (list, tuple)):
-        return [_stand_in(item, stand_ins, place) for item in arg]
+        return [_stand_in(item, stand_ins, device) for item in arg]
     return arg
 
 

@@ -1,4 +1,4 @@
-"""What is known of an operator of PyTorch whatever its arguments, looked up once per call."""
+"""Look up what is known of an operator of PyTorch, whatever its arguments."""
 
 from dataclasses import dataclass
 from typing import Any

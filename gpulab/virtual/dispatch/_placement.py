@@ -1,4 +1,4 @@
-"""Where a call runs: on which GPU, and whether all of its tensors are there."""
+"""Find the GPU that an operator runs on, and refuse tensors that are elsewhere."""
 
 from collections.abc import Iterator
 from typing import Any

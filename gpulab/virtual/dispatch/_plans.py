@@ -1,4 +1,4 @@
-"""What an operator does to shapes and memory, worked out once per kind of call and kept.
+"""Plan what an operator does to shapes and memory, once for each kind of call.
 
 A plan is found by the operator, the layouts of its tensors and its other arguments. Working one
 out runs the operator on meta tensors, which takes 0.1 to 0.6 ms; finding it again, a few µs.
@@ -150,7 +150,7 @@ def _make_plan(
     execution = execute_on_meta(func, args, kwargs)
     stand_ins, out = execution.stand_ins, execution.out
     is_several = isinstance(out, (list, tuple))
-    # Backwards, so that of a tensor that is given twice the first place counts.
+    # Backwards, so that a tensor that is given twice has the index of its first position.
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
     is_view = _returns_view(func)
     outs = list(out) if is_several else [out]

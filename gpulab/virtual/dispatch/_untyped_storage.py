@@ -1,4 +1,4 @@
-"""The memory of virtual tensors as PyTorch shows it: ``Tensor.untyped_storage()``."""
+"""Show the memory of virtual tensors as ``Tensor.untyped_storage()`` does."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, cuda_de
 class VirtualStorage(torch.UntypedStorage):
     """The memory of virtual tensors as PyTorch shows it: where it lies, how long, how to read it.
 
-    What changes it is refused: tensors do that.
+    Methods that change it are refused: change a tensor instead.
 
     Attributes
     ----------
@@ -79,8 +79,8 @@ class VirtualStorage(torch.UntypedStorage):
         """Copy its bytes to the host, as a list."""
         return self.cpu().tolist()
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.cpu()[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self.cpu()[index]
 
     def __repr__(self) -> str:
         note = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
@@ -88,15 +88,15 @@ class VirtualStorage(torch.UntypedStorage):
             return f"...\n{note}"
         return "\n ".join([" ", *map(str, self.tolist())])[2:] + f"\n{note}"
 
-    def view(self, tensor: VirtualTensor, place: TensorLayout, offset: int) -> None:
+    def view(self, tensor: VirtualTensor, key: TensorLayout, offset: int) -> None:
         """Make ``tensor`` a view of this memory, ``offset`` elements in."""
         if self._is_untyped:
             self._is_untyped = False
-            n_elements = self.nbytes() // place.dtype.itemsize
-            whole = layout((n_elements,), (1,), place.dtype)
+            n_elements = self.nbytes() // key.dtype.itemsize
+            whole = layout((n_elements,), (1,), key.dtype)
             values = self.block.values
             values.known = values.known and known_by_size(active(), whole)
-        tensor.become(wrap(place, self.block, offset, like=tensor))
+        tensor.become(wrap(key, self.block, offset, like=tensor))
 
     def _write_file(self, *args: Any) -> None:
         self.cpu()._write_file(*args)  # noqa: SLF001 # PyTorch's storage
@@ -176,7 +176,7 @@ def set_to(
 
 
 def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
+    return tuple(math.prod(sizes[index + 1 :]) for index in range(len(sizes)))
 
 
 # Here and not in the class, because they need copies, and copies need the class.

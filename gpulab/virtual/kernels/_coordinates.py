@@ -1,13 +1,8 @@
-"""What coordinates are made of: logarithms of sizes, and how these are aligned.
-
-Coordinates of calls that work along rows: softmax, norms, scans, sorts, sums and transforms.
-
-Coordinates of layers: images, tables, losses, convolutions, attention and lists of tensors.
-
-Where a call lies on the surface of measured efficiencies: its coordinates, by operator.
+"""Locate a call among those whose efficiency was measured: its coordinates, by operator.
 
 A coordinate is a number that is near that of calls whose kernels work alike (most are logarithms
-of sizes), or a word, which is the same or another.
+of sizes), or a word, which is the same or another. Elementwise calls, calls that work along rows
+and layers each have coordinates of their own.
 """
 
 from collections.abc import Callable
@@ -21,20 +16,29 @@ from gpulab.virtual.tensors import TensorLayout
 Coordinates = tuple[Coordinate, ...]
 CoordinateFunction = Callable[[OperatorCall], Coordinates]
 
-VECTOR = 4  # logarithm of the bytes of the widest load
+_VECTOR = 4  # logarithm of the bytes of the widest load
+_WARP_ROW = 1_024  # elements of a row that a warp keeps in registers
+_WARP_SORT, _BLOCK_SORT, _MANY_SEGMENTS = 32, 4_096, 128
+_LONGEST_PADDED = 13  # from 2**13 on rows are not filled up to a power of two
+_LARGEST_PRIME = 127  # factor of a length that is transformed directly, as recorded
+_FEW_CHANNELS_BYTES = 16
+_CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
+_QUERIES_PER_TILE = 128
+_TILE = 128  # of a product; a usual one, whichever the library takes
+_N_SMS = 132  # of the GPU that was measured: what its last wave of tiles leaves idle
 
 
-def log(n: float) -> float:
+def log2_size(n: float) -> float:
     """Return the logarithm of a size to the base 2; 0 of what is empty."""
     return log2(max(n, 1))
 
 
-def alignment(n_bytes: int, most: int = VECTOR) -> float:
+def log2_alignment(n_bytes: int, most: int = _VECTOR) -> float:
     """Return the logarithm of the largest power of two of bytes that divides a size."""
     return float(min((n_bytes & -n_bytes).bit_length() - 1, most)) if n_bytes else float(most)
 
 
-def word(item: TensorLayout) -> str:
+def _dtype_name(item: TensorLayout) -> str:
     """Return the name of a tensor's type."""
     return str(item.dtype).removeprefix("torch.")
 
@@ -43,72 +47,114 @@ def _largest(items: list[TensorLayout]) -> TensorLayout:
     return max(items, key=lambda item: item.n_elements)
 
 
-def source_of(call: OperatorCall) -> TensorLayout:
+def _largest_read(call: OperatorCall) -> TensorLayout:
     """Return the largest tensor that a call reads."""
     return _largest(call.reads or call.writes)
 
 
-def result_of(call: OperatorCall) -> TensorLayout:
+def _largest_written(call: OperatorCall) -> TensorLayout:
     """Return the largest tensor that a call writes."""
     return _largest(call.writes)
 
 
-_WARP_ROW = 1_024  # elements of a row that a warp keeps in registers
-_WARP_SORT, _BLOCK_SORT, _MANY_SEGMENTS = 32, 4_096, 128
-_LONGEST_PADDED = 13  # from 2**13 on rows are not filled up to a power of two
-_LARGEST_PRIME = 127  # factor of a length that is transformed directly, as recorded
+def _elements(call: OperatorCall) -> Coordinates:
+    """Elements, the bytes of each that are read and written, and the operator."""
+    out = _largest_written(call)
+    n = max(1, out.n_elements)
+    read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
+    written = sum(item.size_bytes for item in call.writes) / n
+    return (
+        log2_size(n),
+        read,
+        written,
+        call.name,
+        _dtype_name(out),
+        "in place" if call.is_in_place else "",
+    )
+
+
+def _broadcast(call: OperatorCall) -> Coordinates:
+    out = _largest_written(call)
+    row = out.sizes[-1] if out.sizes else 1
+    width = out.dtype.itemsize
+    return (
+        log2_size(out.n_elements),
+        log2_size(row),
+        log2_alignment(row * width),
+        float(width),
+        call.name,
+    )
+
+
+def _strided(call: OperatorCall) -> Coordinates:
+    """Elements, and how many lie side by side in what is read and in what is written."""
+    out, source = _largest_written(call), _largest_read(call)
+    inner = [n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1]
+    length = inner[0] if inner else 1
+    row = out.sizes[-1] if out.sizes else 1
+    width = out.dtype.itemsize
+    sides = (log2_alignment(length * width), log2_alignment(row * width))
+    return (log2_size(out.n_elements), log2_size(length) - log2_size(row), *sides, float(width))
+
+
+def _concatenation(call: OperatorCall) -> Coordinates:
+    out, parts = _largest_written(call), max(1, len(call.reads))
+    row = max(item.sizes[-1] if item.sizes else 1 for item in call.reads) if call.reads else 1
+    width = out.dtype.itemsize
+    sides = (log2_size(parts), log2_alignment(row * width, 5), float(width))
+    return (log2_size(out.n_elements), log2_size(row), *sides)
 
 
 def _rows(call: OperatorCall, length: int) -> Coordinates:
     """Rows and their length, twice over as they trade off, and how they are aligned."""
-    source = source_of(call)
+    source = _largest_read(call)
     rows = source.n_elements / max(1, length)
     width = source.dtype.itemsize
-    steps = (log(rows) - log(length), alignment(length * width, 5))
-    return (log(rows), log(length), *steps, float(width))
+    steps = (log2_size(rows) - log2_size(length), log2_alignment(length * width, 5))
+    return (log2_size(rows), log2_size(length), *steps, float(width))
 
 
 def _last(call: OperatorCall) -> int:
-    sizes = source_of(call).sizes
+    sizes = _largest_read(call).sizes
     return sizes[-1] if sizes else 1
 
 
 def _along(call: OperatorCall) -> Coordinates:
-    return (*_rows(call, _last(call)), call.name, word(source_of(call)))
+    return (*_rows(call, _last(call)), call.name, _dtype_name(_largest_read(call)))
 
 
 def _softmax(call: OperatorCall) -> Coordinates:
     length = _last(call)
     return (
         *_along(call),
-        log(ceil(length / _WARP_ROW)) if length > _WARP_ROW else _padding(length),
+        log2_size(ceil(length / _WARP_ROW)) if length > _WARP_ROW else _padding(length),
     )
 
 
 def _padding(n: int) -> float:
     """Return how much of the next power of two is used, as a small negative logarithm."""
-    return log(n) - ceil(log(n))
+    return log2_size(n) - ceil(log2_size(n))
 
 
 def _norm(call: OperatorCall) -> Coordinates:
     shape = call.args[1] if call.name in {"native_layer_norm", "_fused_rms_norm"} else call.args[2]
-    return (*_rows(call, prod(shape)), call.name, word(source_of(call)))
+    return (*_rows(call, prod(shape)), call.name, _dtype_name(_largest_read(call)))
 
 
 def _scan(call: OperatorCall) -> Coordinates:
     length = _last(call)
-    rows = source_of(call).n_elements // max(1, length)
+    rows = _largest_read(call).n_elements // max(1, length)
     return (
         *_rows(call, length),
         "one" if rows == 1 else "many",
-        float(ceil(log(rows)) - ceil(log(length))),
+        float(ceil(log2_size(rows)) - ceil(log2_size(length))),
     )
 
 
 def _sort(call: OperatorCall) -> Coordinates:
     length = _last(call)
-    rows = source_of(call).n_elements // max(1, length)
-    padded = float(min(ceil(log(length)), _LONGEST_PADDED))
+    rows = _largest_read(call).n_elements // max(1, length)
+    padded = float(min(ceil(log2_size(length)), _LONGEST_PADDED))
     return (*_rows(call, length), _sorter(rows, length), padded)
 
 
@@ -134,9 +180,9 @@ def _fourier(call: OperatorCall) -> Coordinates:
     whole = "whole" if call.name != "_fft_r2c" or not call.args[3] else "half"
     return (
         *_rows(call, length)[:3],
-        log(largest),
+        log2_size(largest),
         float(twos),
-        log(rest),
+        log2_size(rest),
         "chirp" if largest > _LARGEST_PRIME else "direct",
         whole,
     )
@@ -155,52 +201,26 @@ def _factors(n: int) -> tuple[int, int, int]:
 
 
 def _factorization(call: OperatorCall) -> Coordinates:
-    sizes = result_of(call).sizes
-    return (log(sizes[-1] if sizes else 1), log(prod(sizes[:-2])), call.name)
+    sizes = _largest_written(call).sizes
+    return (log2_size(sizes[-1] if sizes else 1), log2_size(prod(sizes[:-2])), call.name)
 
 
 def _reduction(call: OperatorCall) -> Coordinates:
     """How the reduction is launched, which is what its speed hangs on."""
-    source = source_of(call)
+    source = _largest_read(call)
     launch = reduction_launch(call, source)
     return (
-        log(launch.n_results),
-        log(launch.length),
-        log(launch.n_blocks),
-        log(launch.n_per_thread),
-        log(launch.n_sharing),
-        log(launch.width),
+        log2_size(launch.n_results),
+        log2_size(launch.length),
+        log2_size(launch.n_blocks),
+        log2_size(launch.n_per_thread),
+        log2_size(launch.n_sharing),
+        log2_size(launch.width),
         "along" if launch.is_along else "across",
         call.name,
-        word(source),
-        log(source.n_elements),
+        _dtype_name(source),
+        log2_size(source.n_elements),
     )
-
-
-_ROW_FAMILIES: dict[str, tuple[str, CoordinateFunction]] = {
-    "reduction": ("reduction", _reduction),
-    "first axis": ("reduction", _reduction),
-    "scan": ("scan", _scan),
-    "scan of one row": ("scan", _scan),
-    "row sort": ("sort", _sort),
-    "radix pass": ("sort", _sort),
-    "fourier": ("fourier", _fourier),
-    "factorization": ("factorization", _factorization),
-}
-_ROWWISE_NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
-    ("softmax", _softmax): ("_softmax", "_log_softmax"),
-    ("softmax backward", _softmax): ("_softmax_backward_data", "_log_softmax_backward_data"),
-    ("norm", _norm): ("native_layer_norm", "_fused_rms_norm"),
-    ("norm backward", _norm): ("native_layer_norm_backward",),
-    ("topk", _topk): ("topk",),
-}
-_ROWWISE = {name: found for found, names in _ROWWISE_NAMES.items() for name in names}
-
-_FEW_CHANNELS_BYTES = 16
-_CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
-_QUERIES_PER_TILE = 128
-_TILE = 128  # of a product; a usual one, whichever the library takes
-_N_SMS = 132  # of the GPU that was measured: what its last wave of tiles leaves idle
 
 
 def _channels(call: OperatorCall) -> Coordinates:
@@ -208,8 +228,13 @@ def _channels(call: OperatorCall) -> Coordinates:
     sizes = (*x.sizes, 1, 1)
     area = prod(x.sizes[2:])
     width = x.dtype.itemsize
-    sides = (log(sizes[0]), log(sizes[1]), log(area), alignment(area * width))
-    return (*sides, log(x.n_elements), word(x))
+    sides = (
+        log2_size(sizes[0]),
+        log2_size(sizes[1]),
+        log2_size(area),
+        log2_alignment(area * width),
+    )
+    return (*sides, log2_size(x.n_elements), _dtype_name(x))
 
 
 def _groups(call: OperatorCall) -> Coordinates:
@@ -217,59 +242,73 @@ def _groups(call: OperatorCall) -> Coordinates:
     n_groups = max(1, call.args[3]) * call.args[6]
     area = prod(x.sizes[2:])
     width = x.dtype.itemsize
-    sides = (log(n_groups), log(x.n_elements / n_groups), log(area), alignment(area * width))
-    return (*sides, log(x.n_elements), word(x))
+    sides = (
+        log2_size(n_groups),
+        log2_size(x.n_elements / n_groups),
+        log2_size(area),
+        log2_alignment(area * width),
+    )
+    return (*sides, log2_size(x.n_elements), _dtype_name(x))
 
 
 def _images(call: OperatorCall) -> Coordinates:
-    x, out = source_of(call), result_of(call)
+    x, out = _largest_read(call), _largest_written(call)
     side = x.sizes[-1] if x.sizes else 1
     width = x.dtype.itemsize
     return (
-        log(out.n_elements),
-        log(side),
-        log(prod(x.sizes[:2])),
-        alignment(side * width),
+        log2_size(out.n_elements),
+        log2_size(side),
+        log2_size(prod(x.sizes[:2])),
+        log2_alignment(side * width),
         call.name,
         float(width),
     )
 
 
 def _table(call: OperatorCall) -> Coordinates:
-    out = result_of(call)
+    out = _largest_written(call)
     row = out.sizes[-1] if out.sizes else 1
     rows = out.n_elements / max(1, row)
     width = out.dtype.itemsize
-    sides = (alignment(row * width), alignment(row * width * int(max(rows, 1))), float(width))
-    return (log(rows), log(row), log(out.n_elements), *sides)
+    sides = (
+        log2_alignment(row * width),
+        log2_alignment(row * width * int(max(rows, 1))),
+        float(width),
+    )
+    return (log2_size(rows), log2_size(row), log2_size(out.n_elements), *sides)
 
 
 def _scattered(call: OperatorCall) -> Coordinates:
-    source = source_of(call)
+    source = _largest_read(call)
     row = source.sizes[-1] if source.sizes else 1
-    return (log(source.n_elements / max(1, row)), log(row), word(result_of(call)), call.name)
+    return (
+        log2_size(source.n_elements / max(1, row)),
+        log2_size(row),
+        _dtype_name(_largest_written(call)),
+        call.name,
+    )
 
 
 def _gradient_of_table(call: OperatorCall) -> Coordinates:
     given, index = call.reads[0], call.reads[-1]
     row = given.sizes[-1] if given.sizes else 1
     return (
-        log(index.n_elements),
-        log(row),
-        alignment(row * given.dtype.itemsize),
-        word(given),
+        log2_size(index.n_elements),
+        log2_size(row),
+        log2_alignment(row * given.dtype.itemsize),
+        _dtype_name(given),
     )
 
 
 def _likelihood(call: OperatorCall) -> Coordinates:
-    scores = source_of(call) if call.name == "nll_loss_forward" else result_of(call)
+    scores = _largest_read(call) if call.name == "nll_loss_forward" else _largest_written(call)
     classes = scores.sizes[-1] if scores.sizes else 1
-    return (log(scores.n_elements / max(1, classes)), log(classes))
+    return (log2_size(scores.n_elements / max(1, classes)), log2_size(classes))
 
 
 def _convolution(call: OperatorCall) -> Coordinates:
     x, weight = call.reads[0], call.reads[1]
-    return _convolved(call, x, weight, result_of(call), call.args[3])
+    return _convolved(call, x, weight, _largest_written(call), call.args[3])
 
 
 def _convolution_backward(call: OperatorCall) -> Coordinates:
@@ -287,15 +326,15 @@ def _convolved(
     taps = prod(weight.sizes[2:])
     step = stride[0] if isinstance(stride, (list, tuple)) and stride else 1
     area = prod(out.sizes[2:])
-    sides = (alignment(n_in * width), alignment(n_out * width))
+    sides = (log2_alignment(n_in * width), log2_alignment(n_out * width))
     layout = "channels" if x.strides[1] == 1 else "planes"
-    fit = "aligned" if min(sides) == VECTOR else "not"
+    fit = "aligned" if min(sides) == _VECTOR else "not"
     return (
-        log(x.sizes[0]),
-        log(n_in),
-        log(n_out),
-        log(area),
-        log(taps),
+        log2_size(x.sizes[0]),
+        log2_size(n_in),
+        log2_size(n_out),
+        log2_size(area),
+        log2_size(taps),
         float(step),
         *sides,
         min(sides),
@@ -304,25 +343,37 @@ def _convolved(
         "1" if taps == 1 else "more",
         "few" if n_in * width <= _FEW_CHANNELS_BYTES else "many",
         f"{fit} {layout} {call.arithmetic}",
-        log(x.sizes[0] * area),
-        log(n_in * taps),
+        log2_size(x.sizes[0] * area),
+        log2_size(n_in * taps),
     )
 
 
-def matmul(call: OperatorCall) -> Coordinates:
+def _matmul(call: OperatorCall) -> Coordinates:
     """Return the sizes of a product of matrices, how rows are aligned, and how it fills waves."""
     a, b = call.reads[-2:]
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     batch = prod(a.sizes[:-2])
     width = a.dtype.itemsize
-    sides = (log(m), log(n), log(k), log(batch))
-    aligned = (alignment(k * width, 4), alignment(n * width, 4), alignment(m * width, 4))
+    sides = (log2_size(m), log2_size(n), log2_size(k), log2_size(batch))
+    aligned = (
+        log2_alignment(k * width, 4),
+        log2_alignment(n * width, 4),
+        log2_alignment(m * width, 4),
+    )
     is_transposed = "rows" if b.strides[-1] == 1 else "columns"
     n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
     waves = n_tiles / _N_SMS
-    idle = log(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
+    idle = log2_size(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
     words = (is_transposed, call.name)
-    return (*sides, *aligned, min(aligned[:2]), log(batch * m * n), *words, log(n_tiles), idle)
+    return (
+        *sides,
+        *aligned,
+        min(aligned[:2]),
+        log2_size(batch * m * n),
+        *words,
+        log2_size(n_tiles),
+        idle,
+    )
 
 
 def _attention(call: OperatorCall) -> Coordinates:
@@ -331,17 +382,17 @@ def _attention(call: OperatorCall) -> Coordinates:
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
     is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
     return (
-        log(batch),
-        log(length),
-        log(keys.sizes[-2]),
-        log(depth),
-        log(batch * ceil(length / _QUERIES_PER_TILE)),
+        log2_size(batch),
+        log2_size(length),
+        log2_size(keys.sizes[-2]),
+        log2_size(depth),
+        log2_size(batch * ceil(length / _QUERIES_PER_TILE)),
         "causal" if is_causal else "full",
         call.arithmetic,
     )
 
 
-def foreach(call: OperatorCall) -> Coordinates:
+def _foreach(call: OperatorCall) -> Coordinates:
     """Return how many tensors there are, how large, how many chunks, and the operator."""
     lists = [item for item in call.args if isinstance(item, (list, tuple)) and item]
     lists = [items for items in lists if hasattr(items[0], "numel")]
@@ -349,10 +400,21 @@ def foreach(call: OperatorCall) -> Coordinates:
     n = sum(item.numel() for item in first)
     mean = n / max(1, len(first))
     inner = ("in place" if call.is_in_place else "", call.name, float(len(lists)))
-    return (log(len(first)), log(mean), log(ceil(mean / _CHUNK) * len(first)), *inner)
+    return (
+        log2_size(len(first)),
+        log2_size(mean),
+        log2_size(ceil(mean / _CHUNK) * len(first)),
+        *inner,
+    )
 
 
+# Surfaces and their coordinates, by the names of operators.
 _NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
+    ("softmax", _softmax): ("_softmax", "_log_softmax"),
+    ("softmax backward", _softmax): ("_softmax_backward_data", "_log_softmax_backward_data"),
+    ("norm", _norm): ("native_layer_norm", "_fused_rms_norm"),
+    ("norm backward", _norm): ("native_layer_norm_backward",),
+    ("topk", _topk): ("topk",),
     ("batch norm", _channels): ("native_batch_norm",),
     ("batch norm backward", _channels): ("native_batch_norm_backward",),
     ("group norm", _groups): ("native_group_norm",),
@@ -370,22 +432,46 @@ _NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
     ("convolution backward", _convolution_backward): ("convolution_backward",),
     ("attention", _attention): ("_scaled_dot_product_flash_attention_for_cpu",),
     ("attention backward", _attention): ("_scaled_dot_product_flash_attention_for_cpu_backward",),
-    ("foreach", foreach): ("_fused_adam", "_fused_adamw"),
+    ("foreach", _foreach): ("_fused_adam", "_fused_adamw"),
 }
-_LAYERS = {name: found for found, names in _NAMES.items() for name in names}
-
+_BY_NAME = {name: found for found, names in _NAMES.items() for name in names}
+_MATMULS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
+_MATMUL_SURFACES = {
+    "float16": "half product",
+    "bfloat16": "half product",
+    "tf32": "tf32 product",
+    "float32": "single product",
+    "float64": "double product",
+}
+_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
+# And by the family of the last kernel, for all other operators.
+_BY_FAMILY: dict[str, tuple[str, CoordinateFunction]] = {
+    **dict.fromkeys(_POINTWISE, ("elementwise", _elements)),
+    **{name: (name, _elements) for name in ("uniform", "normal", "dropout")},
+    "broadcast": ("broadcast", _broadcast),
+    "strided": ("strided", _strided),
+    "concatenation": ("concatenation", _concatenation),
+    "reduction": ("reduction", _reduction),
+    "first axis": ("reduction", _reduction),
+    "scan": ("scan", _scan),
+    "scan of one row": ("scan", _scan),
+    "row sort": ("sort", _sort),
+    "radix pass": ("sort", _sort),
+    "fourier": ("fourier", _fourier),
+    "factorization": ("factorization", _factorization),
+}
 _DEPTHWISE = frozenset({"depthwise", "depthwise in halves"})
 
 
 def surface_point_of(call: OperatorCall, family: str) -> SurfacePoint | None:
-    """Return the place of a call among those measured, or None if nothing like it was.
+    """Return where a call lies on its efficiency surface; None if nothing like it was measured.
 
     Parameters
     ----------
     family
-        That of the call's last kernel, which decides where no name does.
+        Kernel family of the call's last kernel, which decides where the operator's name does not.
     """
-    found = _finder(call, family)
+    found = _function_for(call, family)
     if found is None or not call.writes:
         return None
     surface, coordinates = found
@@ -394,66 +480,11 @@ def surface_point_of(call: OperatorCall, family: str) -> SurfacePoint | None:
     return SurfacePoint(surface, coordinates(call))
 
 
-def _finder(call: OperatorCall, family: str) -> tuple[str, CoordinateFunction] | None:
+def _function_for(call: OperatorCall, family: str) -> tuple[str, CoordinateFunction] | None:
     if call.name in _BY_NAME:
         return _BY_NAME[call.name]
     if call.name.startswith("_foreach"):
-        return "foreach", foreach
+        return "foreach", _foreach
     if call.name in _MATMULS:
-        return _KIND_OF[call.arithmetic], matmul
+        return _MATMUL_SURFACES[call.arithmetic], _matmul
     return _BY_FAMILY.get(family)
-
-
-def _elements(call: OperatorCall) -> Coordinates:
-    """Elements, the bytes of each that are read and written, and the operator."""
-    out = result_of(call)
-    n = max(1, out.n_elements)
-    read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
-    written = sum(item.size_bytes for item in call.writes) / n
-    return (log(n), read, written, call.name, word(out), "in place" if call.is_in_place else "")
-
-
-def _broadcast(call: OperatorCall) -> Coordinates:
-    out = result_of(call)
-    row = out.sizes[-1] if out.sizes else 1
-    width = out.dtype.itemsize
-    return (log(out.n_elements), log(row), alignment(row * width), float(width), call.name)
-
-
-def _strided(call: OperatorCall) -> Coordinates:
-    """Elements, and how many lie side by side in what is read and in what is written."""
-    out, source = result_of(call), source_of(call)
-    inner = [n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1]
-    length = inner[0] if inner else 1
-    row = out.sizes[-1] if out.sizes else 1
-    width = out.dtype.itemsize
-    sides = (alignment(length * width), alignment(row * width))
-    return (log(out.n_elements), log(length) - log(row), *sides, float(width))
-
-
-def _concatenation(call: OperatorCall) -> Coordinates:
-    out, parts = result_of(call), max(1, len(call.reads))
-    row = max(item.sizes[-1] if item.sizes else 1 for item in call.reads) if call.reads else 1
-    width = out.dtype.itemsize
-    sides = (log(parts), alignment(row * width, 5), float(width))
-    return (log(out.n_elements), log(row), *sides)
-
-
-_MATMULS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
-_KIND_OF = {
-    "float16": "half product",
-    "bfloat16": "half product",
-    "tf32": "tf32 product",
-    "float32": "single product",
-    "float64": "double product",
-}
-_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
-_BY_FAMILY: dict[str, tuple[str, CoordinateFunction]] = {
-    **dict.fromkeys(_POINTWISE, ("elementwise", _elements)),
-    **{name: (name, _elements) for name in ("uniform", "normal", "dropout")},
-    "broadcast": ("broadcast", _broadcast),
-    "strided": ("strided", _strided),
-    "concatenation": ("concatenation", _concatenation),
-    **_ROW_FAMILIES,
-}
-_BY_NAME = _ROWWISE | _LAYERS

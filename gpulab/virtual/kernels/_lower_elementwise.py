@@ -1,4 +1,4 @@
-"""Which kernels CUDA runs for pointwise operators, reductions, sorts, transforms and indexing."""
+"""Lower pointwise operators, reductions, sorts, transforms and indexing to CUDA's kernels."""
 
 from math import ceil, prod
 

@@ -1,4 +1,4 @@
-"""Which kernels CUDA runs for softmax, norms, losses, pooling and optimizers."""
+"""Lower softmax, norms, losses, pooling and optimizers to the kernels that CUDA runs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ _STEPS_A_ROW = 65  # additions in the time that a number takes to come from memo
 _WARP_ROW = 1_024  # elements of a row that one warp keeps in registers
 _SHARED_ROW_BYTES = 48 * 1024  # of a row that fits in shared memory
 _CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
-_MOST_TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}  # of a foreach launch, by tensors at a place
+_MOST_TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}  # of a foreach launch, by lists of tensors
 _MOST_CHUNKS = 320
 
 

@@ -1,4 +1,4 @@
-"""Which kernels CUDA runs for products of matrices, convolutions and attention."""
+"""Lower matmuls, convolutions and attention to the kernels that CUDA runs."""
 
 from dataclasses import replace
 from math import ceil, prod
@@ -73,7 +73,7 @@ def _depthwise(call: OperatorCall) -> str:
 def _implicit(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, groups: int
 ) -> KernelWork:
-    """Multiply over the places of the filter; images in rows of channels are the matrix."""
+    """Multiply over the taps of the filter; images in rows of channels are the matrix."""
     n_taps = prod(weight.sizes[2:])
     lane = _ALIGNED_BYTES // x.dtype.itemsize  # channels are filled up to 16 bytes
     n_in = ceil(weight.sizes[1] / lane) * lane

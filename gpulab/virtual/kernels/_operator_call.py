@@ -1,4 +1,4 @@
-"""One call of an operator, as the cost model sees it, and the type of functions that lower it."""
+"""Describe one call of an operator: what a lowering to kernels is given."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

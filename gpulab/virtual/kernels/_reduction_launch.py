@@ -1,4 +1,4 @@
-"""How a reduction is launched: threads, blocks, and which of them share a result.
+"""Work out how CUDA launches a reduction: threads, blocks, and which of them share a result.
 
 Worked out from sizes as PyTorch does for CUDA, for a GPU with the multiprocessors of an H200.
 """

@@ -1,4 +1,4 @@
-"""``torch.Stream`` and ``torch.Event``, which are named after no device: CUDA's are virtual."""
+"""Put virtual streams behind ``torch.Stream``, ``torch.Event`` and ``torch.accelerator``."""
 
 from typing import Any
 

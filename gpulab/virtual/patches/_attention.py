@@ -1,4 +1,4 @@
-"""Attention in one kernel, as CUDA has it; PyTorch itself would take it apart for virtual tensors.
+"""Run ``scaled_dot_product_attention`` as one kernel, as CUDA does.
 
 PyTorch's own choice of the kernel looks for CUDA's tensors. Here the operator with which CPUs
 attend in one step stands for CUDA's: it has the same results, gradients and values, and the

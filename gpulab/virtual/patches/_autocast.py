@@ -1,4 +1,4 @@
-"""``torch.autocast("cuda")`` on virtual tensors: each operator in the type that CUDA gives it.
+"""Cast operators on virtual tensors as ``torch.autocast("cuda")`` does on a real GPU.
 
 PyTorch casts in kernels that it calls before those of autograd, and it skips tensors that are
 not on CUDA in C++. Virtual tensors carry a dispatch key of their own for it, one that no real
@@ -159,14 +159,16 @@ def _widest(args: Any) -> torch.dtype:
     return widest
 
 
-def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, keep: bool = True) -> Any:
-    """Return the maker of kernels that cast their tensors; ``keep`` says whether leaves' casts."""
+def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, use_cache: bool = True) -> Any:
+    """Return what makes kernels that cast their tensors; ``use_cache`` keeps casts of leaves."""
 
     def kernel_for(operator: Any) -> AutocastKernel:
         def kernel(*args: Any, **kwargs: Any) -> Any:
             with exclude_keys(autocast_keys):
                 dtype = type_for(args)
-                return operator(*[_cast(arg, dtype, keep=keep) for arg in args], **kwargs)
+                return operator(
+                    *[_cast(arg, dtype, use_cache=use_cache) for arg in args], **kwargs
+                )
 
         return kernel
 
@@ -218,7 +220,7 @@ def _refuse(_operator: object) -> AutocastKernel:
 
 _POLICIES: tuple[tuple[tuple[str, ...], Callable[[Any], AutocastKernel]], ...] = (
     (LOWER, _cast_arguments(_lower_type)),
-    (RECURRENT, _cast_arguments(_float16, keep=False)),
+    (RECURRENT, _cast_arguments(_float16, use_cache=False)),
     (FLOAT32, _cast_arguments(_float32)),
     (FLOAT32_RESULT, _ask_for_float32),
     (NORMS, _norm),
@@ -234,13 +236,13 @@ def _is_eligible(arg: Any) -> bool:
     return arg.dtype.is_floating_point and arg.dtype != torch.float64
 
 
-def _cast(arg: Any, dtype: torch.dtype, *, keep: bool) -> Any:
+def _cast(arg: Any, dtype: torch.dtype, *, use_cache: bool) -> Any:
     if isinstance(arg, (list, tuple)):
-        return [_cast(item, dtype, keep=keep) for item in arg]
+        return [_cast(item, dtype, use_cache=use_cache) for item in arg]
     if not _is_eligible(arg) or arg.dtype == dtype:
         return arg
-    if keep and _is_weight(arg) and torch.is_autocast_cache_enabled():
-        return _kept_cast(arg, dtype)
+    if use_cache and _is_weight(arg) and torch.is_autocast_cache_enabled():
+        return _cached_cast(arg, dtype)
     return aten.to.dtype(arg, dtype)
 
 
@@ -249,11 +251,11 @@ def _is_weight(tensor: torch.Tensor) -> bool:
     return is_leaf and tensor.dtype == torch.float32
 
 
-def _kept_cast(weight: VirtualTensor, dtype: torch.dtype) -> Any:
+def _cached_cast(weight: VirtualTensor, dtype: torch.dtype) -> Any:
     """Cast a weight once until autocast is left, as PyTorch does."""
-    kept = _casts.get(id(weight))
-    if kept is None:
+    cached = _casts.get(id(weight))
+    if cached is None:
         # Without gradients it may be asked for first, and with gradients later.
         with torch.enable_grad():
-            kept = _casts[id(weight)] = (weight, aten.to.dtype(weight, dtype))
-    return kept[1]
+            cached = _casts[id(weight)] = (weight, aten.to.dtype(weight, dtype))
+    return cached[1]

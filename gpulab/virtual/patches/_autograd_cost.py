@@ -1,4 +1,4 @@
-"""Host time of going back through a graph: what autograd itself takes, besides its operators."""
+"""Charge the host time that ``backward()`` itself takes, besides its operators."""
 
 from typing import Any
 

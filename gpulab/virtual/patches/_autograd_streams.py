@@ -1,4 +1,4 @@
-"""Backward on the streams of forward, as PyTorch's engine does it on a real GPU.
+"""Run backward on the streams of forward, as autograd's engine does on a real GPU.
 
 Each node of autograd runs on the stream that was current when its operator ran, behind what it
 gets its gradients from; in the end the stream that called backward waits for all of them.
@@ -103,16 +103,16 @@ class _Pass:
 
     def _leave(self, made: list[tuple[Any, VirtualTensor]]) -> None:
         """Note where the gradients that a node made are ready, and go where the next may run."""
-        places = {node: item.storage_block.gpu for node, item in made}
-        marks = {gpu: self._mark(gpu.stream) for gpu in set(places.values())}
-        for node, gpu in places.items():
+        gpu_of = {node: item.storage_block.gpu for node, item in made}
+        marks = {gpu: self._mark(gpu.stream) for gpu in set(gpu_of.values())}
+        for node, gpu in gpu_of.items():
             if not node.next_functions:
                 self._leaves.setdefault(node, gpu.stream)
-        self._gathered = [node for node in places if node in self._ready]
-        for node, gpu in places.items():
+        self._gathered = [node for node in gpu_of if node in self._ready]
+        for node, gpu in gpu_of.items():
             self._ready.setdefault(node, []).append(marks[gpu])
-        for node in sorted(self._gathered or places, key=sequence_number):
-            self._go_to(node, places[node])
+        for node in sorted(self._gathered or gpu_of, key=sequence_number):
+            self._go_to(node, gpu_of[node])
         self._last = {gpu: gpu.stream.last for gpu in self._home}
 
     def _go_to(self, node: Any, gpu: SimulatedGpu) -> None:

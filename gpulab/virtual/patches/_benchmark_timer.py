@@ -1,4 +1,4 @@
-"""The timer of ``torch.utils.benchmark``, which looks for a GPU when it is imported."""
+"""Let ``torch.utils.benchmark.Timer`` wait for the virtual GPU."""
 
 import time
 import timeit

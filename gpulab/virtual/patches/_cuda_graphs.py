@@ -1,4 +1,4 @@
-"""What stands behind ``torch.cuda.CUDAGraph``."""
+"""Put captured graphs of the simulator behind ``torch.cuda.CUDAGraph``."""
 
 import warnings
 import weakref

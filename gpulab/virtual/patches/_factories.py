@@ -1,4 +1,4 @@
-"""Factories that take Python's numbers: on the virtual GPU if it is named, or is the default."""
+"""Let ``torch.tensor`` and other factories make tensors on the virtual GPU."""
 
 import warnings
 from collections.abc import Callable
@@ -124,10 +124,10 @@ def _asarray(machine: Machine, original: Any) -> Callable[..., Any]:
                 options = {"dtype": dtype, "device": target, "copy": copy}
                 return original(obj, **options, requires_grad=requires_grad)  # type: ignore[no-any-return] # torch's own function
             obj = original(obj, dtype=dtype, device="cpu")
-        place = target or obj.device
-        if copy is False and obj.device != place:
-            raise ValueError(f"can't alias tensor from device '{obj.device}' to '{place.type}'.")
-        made: torch.Tensor = obj.detach().to(place, dtype or obj.dtype, copy=bool(copy))
+        goal = target or obj.device
+        if copy is False and obj.device != goal:
+            raise ValueError(f"can't alias tensor from device '{obj.device}' to '{goal.type}'.")
+        made: torch.Tensor = obj.detach().to(goal, dtype or obj.dtype, copy=bool(copy))
         return made.requires_grad_() if requires_grad else made
 
     return make

@@ -1,4 +1,4 @@
-"""Layers and optimizers that CUDA runs in one kernel, where PyTorch looks for CUDA's tensors.
+"""Run as one kernel what CUDA fuses: dropout, RMS norm, and foreach optimizers.
 
 Without this, virtual tensors would take the way that PyTorch keeps for devices which it does not
 know: several operators for a dropout or a norm, and optimizers that go from tensor to tensor.
@@ -35,8 +35,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
     def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002, FBT001 # torch's signature
         if isinstance(input, VirtualTensor) and train and 0 < p < 1 and input.numel():
-            kept: torch.Tensor = torch.native_dropout(input, p, train)[0]
-            return kept
+            dropped: torch.Tensor = torch.native_dropout(input, p, train)[0]
+            return dropped
         return plain_dropout(input, p, train)
 
     def rms_norm(
@@ -84,10 +84,12 @@ def _normed(call: tuple[Any, ...]) -> torch.Tensor:
 def _grouped(lists: Any) -> Any:
     """Group tensors by device and type; PyTorch's own way, in C++, sees meta tensors only."""
     groups: dict[Any, Any] = {}
-    for place, first in enumerate(lists[0]):
-        columns, places = groups.setdefault((first.device, first.dtype), ([[] for _ in lists], []))
+    for index, first in enumerate(lists[0]):
+        columns, indices = groups.setdefault(
+            (first.device, first.dtype), ([[] for _ in lists], [])
+        )
         for column, items in zip(columns, lists, strict=True):
             if items:
-                column.append(items[place])
-        places.append(place)
+                column.append(items[index])
+        indices.append(index)
     return groups

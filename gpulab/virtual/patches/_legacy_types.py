@@ -1,4 +1,4 @@
-"""The types of old programs: ``torch.cuda.FloatTensor`` and its relatives, and ``Tensor.type``."""
+"""Support ``torch.cuda.FloatTensor``, its relatives and ``Tensor.type``, for old programs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -175,8 +175,8 @@ def _new(tensor: VirtualTensor, *args: Any, device: Any = None) -> torch.Tensor:
 def _new_tensor(
     tensor: VirtualTensor, data: Any, *, dtype: Any = None, device: Any = None, **options: Any
 ) -> torch.Tensor:
-    place = tensor.device if device is None else device
-    return torch.tensor(data, dtype=dtype or tensor.dtype, device=place, **options)
+    goal = tensor.device if device is None else device
+    return torch.tensor(data, dtype=dtype or tensor.dtype, device=goal, **options)
 
 
 # Here and not in the class, because the types need the class.

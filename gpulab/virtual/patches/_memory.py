@@ -1,4 +1,4 @@
-"""What stands behind the memory functions of ``torch.cuda`` and ``torch.accelerator``."""
+"""Put the simulated allocator behind ``torch.cuda.memory_stats`` and related functions."""
 
 import sys
 from collections.abc import Callable
@@ -174,12 +174,12 @@ def _segment(memory: Allocator, segment: Segment) -> dict[str, Any]:
 
 
 def _block(block: MemoryBlock) -> dict[str, Any]:
-    kept = "inactive" if block.is_free else "active_pending_free"
+    unused = "inactive" if block.is_free else "active_pending_free"
     return {
         "address": block.address,
         "size": block.size_bytes,
         "requested_size": block.requested_bytes,
-        "state": "active_allocated" if block.is_allocated else kept,
+        "state": "active_allocated" if block.is_allocated else unused,
         "frames": [],
     }
 

@@ -1,4 +1,4 @@
-"""What programs say to profilers: marks and ranges, and when to start; none hears it here."""
+"""Accept NVTX ranges and profiler calls, which have no effect here."""
 
 from enum import IntEnum
 from itertools import count

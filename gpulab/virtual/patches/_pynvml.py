@@ -1,4 +1,4 @@
-"""What stands behind ``pynvml`` while the virtual GPU is entered.
+"""Put the simulated NVML behind the package ``pynvml``.
 
 The package nvidia-ml-py need not be installed. Where it is, its functions are replaced in place,
 so that a program that imported it before sees the virtual GPU too, and its own classes of errors
@@ -106,7 +106,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return what to put in the place of which names of ``pynvml`` and of ``torch.cuda``."""
     module = sys.modules.get("pynvml") or _stand_in
     is_real = module is not _stand_in
-    names = _refused(module) if is_real else _stand_in_names()
+    names = _replaced_functions(module) if is_real else _stand_in_names()
     error = vars(module)["NVMLError"] if is_real else _error
     names.update(nvml.functions(machine, error))
     visible = list(range(len(machine.gpus)))
@@ -151,7 +151,7 @@ def _stand_in_names() -> dict[str, Any]:
     return {**_CONSTANTS, **errors, **classes, **reasons}
 
 
-def _refused(module: ModuleType) -> dict[str, Any]:
+def _replaced_functions(module: ModuleType) -> dict[str, Any]:
     """Replace every function of the real package: one left over would ask the real driver."""
     return dict.fromkeys(_functions_of(module), _refuser(vars(module)["NVMLError"]))
 

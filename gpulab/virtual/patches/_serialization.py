@@ -1,4 +1,4 @@
-"""Saving and loading: files are those that a real GPU writes, and either reads the other's.
+"""Save and load virtual tensors in the files that a real GPU writes and reads.
 
 PyTorch saves a tensor as its storage and a view of it, and asks the storage where it lies, for its
 bytes and for a copy on another device. A virtual tensor's storage answers all three, so saving and

@@ -1,4 +1,4 @@
-"""Methods of torch.Tensor, and functions that make tensors, which must know of the virtual GPU."""
+"""Teach ``Tensor.to``, ``cuda``, ``pin_memory`` and related methods about the virtual GPU."""
 
 from collections.abc import Callable
 from functools import partial, wraps

@@ -1,4 +1,4 @@
-"""Device work belongs to the thread, and to the process, that entered the virtual GPU."""
+"""Keep device work on the thread, and in the process, that entered the virtual GPU."""
 
 import os
 import threading

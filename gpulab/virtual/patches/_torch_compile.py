@@ -1,4 +1,4 @@
-"""``torch.compile`` on the virtual GPU: all runs as it is written, and one warning says so."""
+"""Run what is passed to ``torch.compile`` uncompiled, with one warning."""
 
 import warnings
 from contextlib import ExitStack

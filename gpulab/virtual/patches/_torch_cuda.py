@@ -1,4 +1,4 @@
-"""What stands behind ``torch.cuda`` while the virtual GPU is entered, and how it is put there."""
+"""Put the virtual GPU behind ``torch.cuda``, and give every name back afterwards."""
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack

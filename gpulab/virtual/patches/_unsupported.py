@@ -1,4 +1,4 @@
-"""What the virtual GPU does not model, refused by name instead of done wrongly in silence."""
+"""Refuse by name what the virtual GPU does not model."""
 
 import sys
 from collections.abc import Callable
@@ -99,7 +99,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     return replaced
 
 
-def refuse(name: str, instead: str = "") -> NotModelledError:
+def unsupported_error(name: str, instead: str = "") -> NotModelledError:
     """Return the error for ``name``, with what the table says to use in its place."""
     return NotModelledError(
         f"the virtual GPU has no model of {name}; {instead or UNSUPPORTED[name]}"
@@ -115,11 +115,11 @@ def require_dense(tensor: torch.Tensor) -> None:
         If it is sparse, quantized or nested.
     """
     if tensor.is_nested:
-        raise refuse("nested tensors", UNSUPPORTED["torch.nested.nested_tensor"])
+        raise unsupported_error("nested tensors", UNSUPPORTED["torch.nested.nested_tensor"])
     if tensor.is_quantized:
-        raise refuse("quantized tensors", UNSUPPORTED["torch.quantize_per_tensor"])
+        raise unsupported_error("quantized tensors", UNSUPPORTED["torch.quantize_per_tensor"])
     if tensor.layout is not torch.strided:
-        raise refuse(f"sparse tensors ({tensor.layout})", _DENSE)
+        raise unsupported_error(f"sparse tensors ({tensor.layout})", _DENSE)
 
 
 def _find(name: str) -> tuple[Any, str, Any]:
@@ -144,7 +144,7 @@ def _guard(name: str, original: Any) -> Any:
 
 def _refusing(name: str) -> Callable[..., Any]:
     def refused(*_args: object, **_kwargs: object) -> Any:
-        raise refuse(name)
+        raise unsupported_error(name)
 
     return refused
 
@@ -153,7 +153,7 @@ def _refuse_if(name: str, original: Any, is_refused: Callable[..., bool]) -> Any
     @wraps(original)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         if is_refused(*args, **kwargs):
-            raise refuse(name)
+            raise unsupported_error(name)
         return original(*args, **kwargs)
 
     return guarded
@@ -175,12 +175,14 @@ def _is_on_device(*args: Any, device: Any = None, **_kwargs: object) -> bool:
 
 
 def _refuse_sending(_tensor: VirtualTensor) -> Any:
-    raise refuse("memory shared by processes", _PROCESSES)
+    raise unsupported_error("memory shared by processes", _PROCESSES)
 
 
 def _refuse_foreign(name: str) -> Callable[..., Any]:
     def refused(_self: VirtualTensor, *_args: object, **_kwargs: object) -> Any:
-        raise refuse(name, "other libraries can read a copy on the CPU, as tensor.cpu()")
+        raise unsupported_error(
+            name, "other libraries can read a copy on the CPU, as tensor.cpu()"
+        )
 
     return refused
 

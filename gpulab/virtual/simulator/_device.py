@@ -1,4 +1,4 @@
-"""The device side of the virtual GPU: streams, engines, the cache, and when each task runs."""
+"""Simulate one GPU: when each task of its streams runs, on which engine, and how long."""
 
 from collections import deque
 from functools import partial
@@ -43,7 +43,7 @@ class SimulatedDevice:
     Attributes
     ----------
     index
-        Its place among the devices of the machine.
+        Its number among the devices of the machine.
     engine
         The event queue, which devices of one machine share.
     regime

@@ -1,4 +1,4 @@
-"""An event queue in integer nanoseconds: the only notion of time below, and it knows no GPU."""
+"""Run actions at simulated times: the event queue of the simulation, in integer nanoseconds."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush

@@ -1,4 +1,4 @@
-"""CUDA graphs: work that is written down while it is captured, and launched as one afterwards."""
+"""Simulate CUDA graphs: capture work instead of running it, and launch all of it at once."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ class Graph:
         The work starts when ``stream`` reaches the launch, and the stream goes on when all of it
         is done.
         """
-        # All nodes take one place in the launch queue, and the host one call.
+        # All nodes take one entry of the launch queue, and the host makes one call.
         host_ns = _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
         root = host.launch(StreamTask(Kind.MARK, stream, name="graph"), host_ns)
         launched: dict[StreamTask, StreamTask] = {}

@@ -1,4 +1,4 @@
-"""The host side of the virtual GPU: its clock, the launch queue, waiting, and first-use costs."""
+"""Simulate the host: its clock, the launch queue, waiting for the device, first-use costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

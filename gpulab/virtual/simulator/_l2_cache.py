@@ -1,4 +1,4 @@
-"""What the L2 cache of the virtual GPU holds: bytes by address, the longest unused leave first."""
+"""Simulate the L2 cache: which bytes a kernel finds there, least recently used leave first."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ class L2Cache:
         else:
             hit_bytes += self._found({key: n for key, n in written.items() if key not in read})
         total_bytes = sum(read.values()) + sum(written.values())
-        self._keep(read | written, room, fits=fits)
+        self._update_resident(read | written, room, fits=fits)
         late_bytes = self._write_back(written, total_bytes - hit_bytes, waits=bool(read))
         return Traffic(hit_bytes, total_bytes - hit_bytes, late_bytes)
 
@@ -122,13 +122,13 @@ class L2Cache:
         written_bytes = sum(written.values())
         room_bytes = self._dirty_capacity_bytes
         most_bytes = max(room_bytes, written_bytes)
-        kept = {address: size * room_bytes // most_bytes for address, size in written.items()}
-        too_many_bytes = self._dirty_bytes + sum(kept.values()) - room_bytes
+        dirty = {address: size * room_bytes // most_bytes for address, size in written.items()}
+        too_many_bytes = self._dirty_bytes + sum(dirty.values()) - room_bytes
         swept_bytes = int(miss_bytes * _SWEPT_SHARE)
         pushed_bytes = min(self._dirty_bytes, max(too_many_bytes, swept_bytes))
         self._clean(pushed_bytes)
-        self._dirty |= kept
-        self._dirty_bytes += sum(kept.values())
+        self._dirty |= dirty
+        self._dirty_bytes += sum(dirty.values())
         # A kernel that only writes is not slowed: its own bytes wait in the cache meanwhile.
         hidden_bytes = int(min(pushed_bytes, written_bytes) * _HIDDEN_SHARE)
         return pushed_bytes - hidden_bytes if waits else 0
@@ -148,7 +148,9 @@ class L2Cache:
     def _found(self, sizes: dict[int, int]) -> int:
         return sum(min(self._resident.get(key, 0), size) for key, size in sizes.items())
 
-    def _keep(self, sizes: dict[int, int], room: dict[int, float], *, fits: bool) -> None:
+    def _update_resident(
+        self, sizes: dict[int, int], room: dict[int, float], *, fits: bool
+    ) -> None:
         """Make what the kernel touched the most recent, and drop the longest unused."""
         share = 1.0
         if not fits:

@@ -1,4 +1,4 @@
-"""The virtual machine: a host, its GPUs and their memory, and which machine is active now."""
+"""Join host, GPUs and memory to the simulated machine, and know which machine is entered now."""
 
 import warnings
 from collections.abc import Sequence
@@ -62,15 +62,15 @@ class SimulatedGpu:
         self.memory = Allocator(device.spec.memory_bytes, device_index=device.index, hooks=hooks)
         self.stream = self.device.streams[0]
         self._pool: list[SimulatedStream] = []
-        self._n_taken = 0
+        self._n_handed_out = 0
 
     def next_stream(self) -> SimulatedStream:
         """Return the next side stream of the pool."""
-        place = self._n_taken % _N_POOL_STREAMS
-        self._n_taken += 1
-        if place == len(self._pool):
+        slot = self._n_handed_out % _N_POOL_STREAMS
+        self._n_handed_out += 1
+        if slot == len(self._pool):
             self._pool.append(self.device.add_stream())
-        return self._pool[place]
+        return self._pool[slot]
 
 
 class Machine:

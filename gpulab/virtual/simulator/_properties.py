@@ -1,4 +1,4 @@
-"""What a virtual GPU says of itself: the properties that the CUDA driver reports."""
+"""The properties of a virtual GPU that ``torch.cuda.get_device_properties`` returns."""
 
 from dataclasses import dataclass
 

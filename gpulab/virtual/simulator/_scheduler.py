@@ -1,4 +1,4 @@
-"""Shares the multiprocessors among kernels that run at the same time."""
+"""Share the multiprocessors (SMs) of a GPU among kernels that run at the same time."""
 
 from collections import deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One unit of device work: a kernel, a copy or a mark in a stream."""
+"""Streams and their tasks: a kernel, a copy, or the mark of an event."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -69,7 +69,7 @@ class SimulatedStream:
     Attributes
     ----------
     number
-        Its place among the streams of its device; 0 is the default stream.
+        Its number among the streams of its device; 0 is the default stream.
     queue
         Tasks submitted and not done.
     last
@@ -150,7 +150,7 @@ class StreamTask:
     waiting
         Streams whose first task waits for this one.
     takes_room
-        Whether it counts in the launch queue; the nodes of a graph share one place.
+        Whether it counts in the launch queue; the nodes of a graph share one entry.
     """
 
     __slots__ = (

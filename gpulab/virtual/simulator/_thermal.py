@@ -1,4 +1,4 @@
-"""Clock, power and temperature: running work heats a GPU, and the power limit slows its clock.
+"""Simulate clock, power and temperature: work heats a GPU, and its power limit slows the clock.
 
 Fitted to one NVIDIA H200 (driver 580.159) under back-to-back products of half-precision matrices
 of 8192 x 8192; ``benchmarks/heat.py`` prints the recorded rows beside the modelled ones. A GPU

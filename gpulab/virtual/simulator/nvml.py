@@ -1,4 +1,4 @@
-"""What NVIDIA's management library answers for the GPUs of a machine, and what it lets one set.
+"""Answer for NVIDIA's management library (NVML): clocks, power, temperature, memory, limits.
 
 Asking takes host time. Names are NVML's without the prefix;
 ``gpulab.virtual.patches`` puts them where programs look for them.

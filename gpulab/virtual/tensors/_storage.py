@@ -1,4 +1,4 @@
-"""Shapes and bytes of virtual tensors: layouts, storages, and the values that small ones carry."""
+"""The layout and the device memory of virtual tensors, and the values that small ones carry."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""The tensor that lives on the virtual GPU: ``meta`` to PyTorch's C++ layer, ``cuda:0`` to Python.
+"""``VirtualTensor``: a ``meta`` tensor to PyTorch's C++ layer, a ``cuda:0`` tensor to Python.
 
 To C++ it is a meta tensor because autograd accepts those on every build of PyTorch; a tensor that
 claims to be on ``cuda`` there ends the process in ``backward()`` when CUDA is missing.

@@ -5,7 +5,7 @@ from math import log2
 import pytest
 import torch
 
-from gpulab.virtual.kernels._coordinates import alignment, log, surface_point_of
+from gpulab.virtual.kernels._coordinates import log2_alignment, log2_size, surface_point_of
 from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.kernels._reduction_launch import reduction_launch
 from gpulab.virtual.tensors._storage import TensorLayout, layout
@@ -24,9 +24,9 @@ def call(name: str, reads: list[TensorLayout], write: TensorLayout, *args: objec
 
 def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
     """24 bytes hold 8, 7 bytes one; 16 is the most that a load can use, and 0 fits all."""
-    assert [alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
-    assert log(8) == 3.0
-    assert log(0) == 0.0
+    assert [log2_alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
+    assert log2_size(8) == 3.0
+    assert log2_size(0) == 0.0
 
 
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:

@@ -8,9 +8,13 @@ from itertools import permutations
 import pytest
 
 from gpulab.errors import VirtualGpuError
-from gpulab.virtual.simulator.memory._allocator import Allocator, OutOfDeviceMemoryError
+from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
-from gpulab.virtual.simulator.memory._out_of_memory import OutOfMemoryFigures, oom_message
+from gpulab.virtual.simulator.memory._out_of_memory import (
+    OutOfDeviceMemoryError,
+    OutOfMemoryFigures,
+    oom_message,
+)
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 
 MB = 1 << 20

@@ -1,4 +1,4 @@
-"""How much longer calls take than the roofline says, by their sizes, as measured on one H200.
+"""Correct the roofline's durations by measured efficiencies, by the sizes of a call.
 
 A surface belongs to calls that run alike. It goes smoothly through the logarithms of what was
 measured at some thousand random sizes, each over what the roofline says (kriging, that is
@@ -97,12 +97,12 @@ class EfficiencySurface:
     most: FloatArray
 
     def logarithms(self, coordinates: tuple[Coordinate, ...]) -> FloatArray:
-        """Return the logarithms of the correction at a place, hot and cold.
+        """Return the logarithms of the correction at a point, hot and cold.
 
         Parameters
         ----------
         coordinates
-            All of the place's; beyond the measured range they count as its end.
+            All of the point's; beyond the measured range they count as its end.
         """
         given = [coordinates[i] for i in self.used]
         point = np.array(
@@ -120,11 +120,11 @@ class EfficiencySurface:
 
 
 def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]) -> FloatArray:
-    """Return how far apart a place and points are, coordinate by coordinate.
+    """Return how far apart one point and others are, coordinate by coordinate.
 
     Parameters
     ----------
-    place
+    point
         Coordinates, words as numbers.
     points
         Coordinates of the others, a row each.
@@ -136,7 +136,7 @@ def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]
 
 
 def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return a sum of Matérn kernels of order 3/2: 1 at the same place, 0 far away.
+    """Return a sum of Matérn kernels of order 3/2: 1 at the same point, 0 far away.
 
     Parameters
     ----------
@@ -152,15 +152,15 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
     return found
 
 
-@lru_cache(maxsize=_N_KEPT)  # the kernels of a call ask one after another for the same place
+@lru_cache(maxsize=_N_KEPT)  # the kernels of a call ask one after another for the same point
 def correction(point: SurfacePoint | None) -> Correction:
-    """Return the correction at a place; none where nothing was measured.
+    """Return the correction at a point; none where nothing was measured.
 
     It was measured on one model of GPU and is taken over to others as it is.
 
     Parameters
     ----------
-    place
+    point
         Where a call lies, or None.
     """
     if point is None:

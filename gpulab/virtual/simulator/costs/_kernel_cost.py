@@ -1,4 +1,4 @@
-"""What a piece of GPU work costs: its kernels' duration, and the host time to launch them.
+"""Compute the duration of a kernel from its work, its cache traffic and the GPU's data sheet.
 
 The constants were fitted to one NVIDIA H200, and so were the corrections by size; other GPUs take
 the same efficiencies on top of their data sheets, which is an extrapolation.
@@ -42,8 +42,8 @@ class KernelWork:
         Rows that its blocks of threads handle one by one, where it has such.
     n_steps
         Steps that must come one after another.
-    product
-        Sizes of the product of matrices that it computes, or None.
+    matmul
+        Sizes of the matmul that it computes, or None.
     reads, writes
         Whether it makes the accesses of the call that read, and those that write.
     scratch_bytes
@@ -57,8 +57,8 @@ class KernelWork:
         What it is called in records, if not like the operator.
     before
         Kernels of the same call that run first.
-    place
-        Where the call lies among those whose times were measured, or None.
+    surface_point
+        Where the call lies on the surface of measured efficiencies, or None.
     """
 
     family: str
@@ -110,7 +110,8 @@ class _CostTerms:
     cold: float
 
 
-# Prices by identity, as a record's hash takes longer than the sum; the objects are kept with them.
+# Cost terms by identity of work and GPU, as a hash of the records takes longer than the sum; the
+# objects are kept with them.
 _known_costs: dict[tuple[int, int], tuple[KernelWork, GpuSpec, _CostTerms]] = {}
 
 

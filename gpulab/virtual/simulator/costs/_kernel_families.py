@@ -1,4 +1,4 @@
-"""How the kinds of kernels behave on top of their FLOPs and bytes: one row of constants each.
+"""Constants of each family of kernels, such as reductions: launch cost, floor, bandwidth shares.
 
 Fitted to the driver's records of one NVIDIA H200 (driver 580.159, torch 2.11); the workloads
 are those marked "fit" in ``docs/fidelity.md``, which also says how well the others are met.

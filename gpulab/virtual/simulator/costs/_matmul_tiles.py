@@ -1,4 +1,4 @@
-"""Products of matrices: in which tiles a GPU computes them, and how long that takes.
+"""Choose the tiles in which a GPU computes a matmul, and compute how long that takes.
 
 Every multiprocessor computes one tile of the result after another. Which tile is best depends on
 the sizes, so the model tries a few, as the library's heuristics do, and takes the quickest.

@@ -1,8 +1,7 @@
-"""Device memory, cached as PyTorch does it: released blocks are kept and reused by stream."""
+"""Allocate device memory as PyTorch's caching allocator does: free blocks are reused by stream."""
 
 from collections.abc import Iterable
 
-from gpulab.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._blocks import (
     BLOCK_BYTES,
     Arena,
@@ -11,7 +10,10 @@ from gpulab.virtual.simulator.memory._blocks import (
     PrivatePool,
     Segment,
 )
-from gpulab.virtual.simulator.memory._out_of_memory import OutOfMemoryFigures, oom_message
+from gpulab.virtual.simulator.memory._out_of_memory import (
+    OutOfDeviceMemoryError,
+    OutOfMemoryFigures,
+)
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, segment_bytes
 from gpulab.virtual.simulator.memory._statistics import MemoryUsage
@@ -23,20 +25,6 @@ CONTEXT_BYTES = 554_500_096
 # Each device has a range of addresses of its own, as with unified virtual addressing.
 _FIRST_ADDRESS = 1 << 42
 _DEVICE_RANGE_BYTES = 1 << 44
-
-
-class OutOfDeviceMemoryError(VirtualGpuError):
-    """The virtual GPU has no memory left for a block; the text is PyTorch's.
-
-    Attributes
-    ----------
-    shortage
-        The figures that the text names.
-    """
-
-    def __init__(self, figures: OutOfMemoryFigures) -> None:
-        super().__init__(oom_message(figures))
-        self.figures = figures
 
 
 class Allocator:

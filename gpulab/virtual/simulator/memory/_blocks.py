@@ -1,4 +1,4 @@
-"""The pieces of device memory: segments from the device, and the blocks they are cut into."""
+"""Segments of device memory, the blocks they are cut into, and pools of free blocks."""
 
 from bisect import bisect_left
 from collections.abc import Hashable
@@ -139,7 +139,7 @@ class Segment:
 
 
 class MemoryBlock:
-    """A part of a segment; it keeps its place as long as it is allocated.
+    """A part of a segment; it does not move while it is allocated.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class MemoryBlock:
         return front
 
     def absorb(self, neighbour: "MemoryBlock") -> None:
-        """Take over the place of the block before or behind this one."""
+        """Join with the block before or after this one."""
         self.size_bytes += neighbour.size_bytes
         if neighbour is self.previous:
             self.address = neighbour.address

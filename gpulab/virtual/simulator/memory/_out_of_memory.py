@@ -1,6 +1,8 @@
-"""What PyTorch says when the device has no memory left."""
+"""The error that is raised when the device has no memory left, in PyTorch's words."""
 
 from dataclasses import dataclass
+
+from gpulab.errors import VirtualGpuError
 
 # From which size on PyTorch writes a unit, with two decimals.
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -37,6 +39,20 @@ class OutOfMemoryFigures:
     allocated_bytes: int
     reserved_bytes: int
     private_bytes: int
+
+
+class OutOfDeviceMemoryError(VirtualGpuError):
+    """The virtual GPU has no memory left for a block; the text is PyTorch's.
+
+    Attributes
+    ----------
+    figures
+        The figures that the text names.
+    """
+
+    def __init__(self, figures: OutOfMemoryFigures) -> None:
+        super().__init__(oom_message(figures))
+        self.figures = figures
 
 
 def oom_message(figures: OutOfMemoryFigures) -> str:

@@ -1,4 +1,4 @@
-"""Released blocks that work on other streams may still use, and until when."""
+"""Hold freed blocks back while work on other streams may still use them (``record_stream``)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class DeviceHooks:
 
 
 class PendingFrees:
-    """The blocks that :meth:`torch.Tensor.record_stream` keeps from being reused at once.
+    """The freed blocks that :meth:`torch.Tensor.record_stream` keeps from being reused at once.
 
     As in PyTorch, each stream has a queue of its own, and only the oldest mark of a queue is
     looked at; so a block may stay a little longer than it must, never shorter. Blocks released

@@ -1,6 +1,7 @@
-"""The memory that is held from the device: how much there is, and how much may be taken.
+"""Where a request for memory is served: from pools of free blocks, or with a new segment.
 
-Which free blocks a request may take: those of its stream, size and private pool.
+Free blocks are pooled by stream, size and private pool. Segments are what the allocator reserves
+from the device, within the device's memory and the limit that the program set.
 """
 
 from collections.abc import Callable

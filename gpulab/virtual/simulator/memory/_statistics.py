@@ -1,4 +1,4 @@
-"""What PyTorch's memory statistics count: now, at most, and ever."""
+"""Count what ``torch.cuda.memory_stats`` shows: current, peak, allocated and freed."""
 
 from typing import Any
 
