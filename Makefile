@@ -1,29 +1,39 @@
-# `make lab` opens the lessons, `make test` runs every check; both make .venv when it is needed.
+# `make lab` opens the lessons, `make check` runs what takes a minute, `make test` every check; all
+# make .venv when it is needed.
 # The README has the same steps as plain pip lines.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One worker for each core; a worker that has nothing left takes tests from another.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test
+.PHONY: help lab check test style
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
-	@echo "make test                   run every check of the project"
+	@echo "make check                  style, types and the fast tests: a minute on two cores"
+	@echo "make test                   run every check of the project: minutes on two cores"
+	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
 
 lab: $(STAMP)
 	@$(BIN)/gpulab lab $(ARGS)
 
-test: $(STAMP)
+check: style
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test: style
+	$(PYTEST) $(ARGS)
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/gpulab build-notebooks --check
-	$(BIN)/python -m pytest $(ARGS)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \

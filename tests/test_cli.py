@@ -21,6 +21,7 @@ from gpulab import device, lessons
 from gpulab.cli import main
 from gpulab.device import _report
 from gpulab.lessons import _folder
+from tests.support.ports import PORTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -140,7 +141,7 @@ def test_folder_is_a_file(tmp_path: Path) -> None:
 def test_port_in_use(tmp_path: Path) -> None:
     """A port in use is named with a free one, and no lesson has been copied."""
     folder = tmp_path / "lessons"
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+    with PORTS, closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         result = _run("lab", str(folder), "--port", str(port))
         free = lessons.usable_port()
@@ -180,16 +181,18 @@ def test_lab_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @contextmanager
 def _lab(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start the real command outside the clone, and give its process and address."""
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    with PORTS:
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "gpulab.cli", "lab", "--no-browser"],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        address = _address(process.stdout)
     with process:
         try:
-            yield process, _address(process.stdout)
+            yield process, address
         finally:
             process.terminate()
 
@@ -203,14 +206,14 @@ def _address(lines: IO[str] | None) -> str:
 
 def _status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         with error:
             return error.code
 
 
-@pytest.mark.timeout(120)  # a server that does not stop must not stop the tests
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_lab_serves_and_stops(stop: signal.Signals, tmp_path: Path) -> None:
     """The real server answers on loopback to its token only, and ends cleanly when stopped."""

@@ -17,6 +17,8 @@ from gpulab.device import _probe
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
 from gpulab.sweeps import sweep, tasks_of
 
+pytestmark = pytest.mark.slow
+
 TASKS = tasks_of(["add", "exp", "copy"], [2**12, 2**20], caches=["hot"])
 
 
@@ -38,7 +40,6 @@ def on_workers(executor: Executor, function: Any) -> list[Any]:  # noqa: ANN401 
     return list(client.run(function).values())
 
 
-@pytest.mark.timeout(120)
 def test_two_workers_find_what_is_found_here(executor: Executor) -> None:
     """Every point is there, in order, and equal to that of this process."""
     with gpulab.virtual_gpu("A100"):
@@ -60,7 +61,6 @@ def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
     assert {threads for _, threads in found} == {os.environ.get("OMP_NUM_THREADS")}
 
 
-@pytest.mark.timeout(120)
 def test_a_killed_worker_loses_nothing(executor: Executor) -> None:
     """The task of a worker that dies is given to the other one."""
     victim = on_workers(executor, os.getpid)[0]
@@ -175,7 +175,6 @@ def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
 def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that wakes the driver while it is imported cannot give it another GPU."""
@@ -186,7 +185,6 @@ def test_a_worker_sees_its_gpu_from_the_first_instruction(monkeypatch: pytest.Mo
     assert b"CUDA_VISIBLE_DEVICES=7" in environment.split(b"\0")
 
 
-@pytest.mark.timeout(120)
 def test_workers_that_do_not_come_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last line of their output is quoted, and nothing is left of them."""
     pytest.importorskip("distributed")

@@ -19,7 +19,6 @@ PUBLIC_MODULES = {"cluster", "explorers", "live", "recordings", "roofline"}
 TORCH_FREE = ("happens_before", "virtual/simulator")
 FORBIDDEN_IN_TORCH_FREE = {"torch", "time", "asyncio"}
 HEAVY = {"torch", "matplotlib", "ipywidgets", "IPython", "pandas", "numpy", "scipy"}
-MAX_IMPORT_MS = 50
 
 
 def name_of(path: Path) -> str:
@@ -185,6 +184,7 @@ def test_public_names_are_sorted() -> None:
     assert dir(gpulab) == gpulab.__all__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "imported",
     [[], sorted(MODULES), sorted(MODULES, reverse=True)],

@@ -1,26 +1,14 @@
 """Explorers as a reader uses them: in a real JupyterLab, with sliders, buttons and keys."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.jupyterlab import (
-    RUN_TIMEOUT_MS,
-    chromium,
-    lab,
-    needs_browser,
-    open_notebook,
-    put_notebook,
-    run_all,
-)
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-
-__all__ = ["lab"]
 
 pytestmark = needs_browser
 
@@ -37,26 +25,19 @@ roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
 
 
 @pytest.fixture(scope="module")
-def notebook_url(lab: str) -> str:  # the fixture
-    """Put a notebook with both explorers into the folder of JupyterLab, return its address."""
-    return put_notebook(lab, "explorers", CELLS)
+def shown(lab: Lab) -> Iterator["Locator"]:
+    """Run a notebook with both explorers, once for all tests of this file."""
+    put_notebook(lab.address, "explorers", CELLS)
+    with lab.notebook("explorers") as notebook:
+        run_all(lab.page)
+        notebook.locator(".gpulab-picture").nth(1).wait_for()
+        yield notebook
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator["Page"]:
-    """Open one page for all tests of this file, as running the notebook takes a while."""
-    with chromium() as opened:
-        opened.set_default_timeout(60_000)
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def shown(notebook_url: str, page: "Page") -> "Locator":
-    """Run the notebook and return it."""
-    notebook = open_notebook(page, notebook_url)
-    run_all(page)
-    notebook.locator(".gpulab-picture").nth(1).wait_for(timeout=RUN_TIMEOUT_MS)
-    return notebook
+@pytest.fixture
+def page(lab: Lab) -> "Page":
+    """Give the page that the notebook is in."""
+    return lab.page
 
 
 def explorer(shown: "Locator", number: int) -> "Locator":
@@ -64,13 +45,6 @@ def explorer(shown: "Locator", number: int) -> "Locator":
     return shown.locator(".jp-OutputArea-output", has=shown.page.locator(".gpulab-picture")).nth(
         number
     )
-
-
-def screenshot(page: "Page", name: str, tmp_path: Path) -> None:
-    """Save what is to be seen, for a person to look at."""
-    folder = Path(os.environ.get("GPULAB_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=folder / f"explorer_{name}.png")
 
 
 def press(output: "Locator", slider: str, key: str) -> None:
@@ -86,7 +60,7 @@ def words(output: "Locator") -> "Locator":
     return output.locator(".words p").first
 
 
-def test_crossover_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     """It asks to be measured, is measured and stopped, and its sliders move picture and words."""
     output = explorer(shown, 0)
     assert (
@@ -119,7 +93,7 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path
     assert output.locator("img").get_attribute("src") != first
     press(output, "Link", "ArrowRight")
     output.get_by_text("computed for PCIe 3 (15.8 GB/s)").first.wait_for()
-    screenshot(page, "crossover", tmp_path)
+    take_picture(page, "explorer_crossover")
 
 
 def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
@@ -146,7 +120,7 @@ def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
     assert output.locator(".tip").is_hidden()
 
 
-def test_roofline_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     """Predictions of a data sheet; what is measured here then has all roofs, hints and a table."""
     output = explorer(shown, 1)
     assert words(output).inner_text() == (
@@ -159,7 +133,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path)
     )
     output.locator(".empty", has_text="Nothing of float32").wait_for()
     output.get_by_role("button", name="Measure here").click()
-    output.get_by_text("3 points measured.").wait_for(timeout=RUN_TIMEOUT_MS)
+    output.get_by_text("3 points measured.").wait_for()
     labels = output.locator(".legend").inner_text()
     assert all(name in labels for name in ("data sheet", "live clocks", "measured"))
     box = output.locator(".stage").bounding_box()
@@ -168,7 +142,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path)
     assert ring is not None
     page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
     output.locator(".tip", has_text="predicted, refined: ").wait_for()
-    screenshot(page, "roofline", tmp_path)
+    take_picture(page, "explorer_roofline")
     output.locator("summary", has_text="Data as a table").click()
     output.locator(".table td", has_text="softmax").first.wait_for()
     with page.expect_download() as download:
@@ -179,7 +153,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path)
     )
 
 
-def test_explorers_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     """Text stays readable in a dark theme; the picture keeps its white paper."""
     page.get_by_text("Settings", exact=True).first.click()
     page.get_by_text("Theme", exact=True).first.hover()
@@ -187,7 +161,6 @@ def test_explorers_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) -
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
     output = explorer(shown, 0)
     output.scroll_into_view_if_needed()
-    page.wait_for_timeout(1_000)
-    screenshot(page, "dark", tmp_path)
+    take_picture(page, "explorer_dark")
     colour = words(output).evaluate("line => getComputedStyle(line).color")
     assert all(int(part) > 150 for part in colour.strip("rgba()").split(",")[:3])

@@ -1,25 +1,11 @@
 """The live picture in a real JupyterLab: it grows, and is stopped in two ways."""
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.support.jupyterlab import (
-    RUN_TIMEOUT_MS,
-    chromium,
-    lab,
-    needs_browser,
-    open_notebook,
-    put_notebook,
-)
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, take_picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-
-__all__ = ["lab"]
 
 pytestmark = needs_browser
 
@@ -37,51 +23,43 @@ trace""",
 left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.name]
 f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 ]
+NEW_FRAME = """([cell, seen]) => {
+    const source = cell.querySelector('figure[role=img] img')?.getAttribute('src');
+    return source && !seen.includes(source) && source;
+}"""
 
 
-@pytest.fixture(scope="module")
-def notebook_url(lab: str) -> str:  # the fixture
-    """Put a notebook with a long load into the folder of JupyterLab, and return its address."""
-    return put_notebook(lab, "live", CELLS)
-
-
-@pytest.fixture
-def page() -> Iterator["Page"]:
-    """Open a page for one test."""
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.mark.timeout(240)
-def test_a_live_picture_grows_and_is_stopped(
-    notebook_url: str, page: "Page", tmp_path: Path
-) -> None:
+def test_a_live_picture_grows_and_is_stopped(lab: Lab) -> None:
     """It is drawn again and again; the interrupt and the button each leave the part there is."""
-    pictures = Path(os.environ.get("GPULAB_SCREENSHOTS", tmp_path))
-    pictures.mkdir(parents=True, exist_ok=True)
-    notebook = open_notebook(page, notebook_url)
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=RUN_TIMEOUT_MS)
+    put_notebook(lab.address, "live", CELLS)
+    with lab.notebook("live") as notebook:
+        _watch(lab.page, notebook)
+
+
+def _watch(page: "Page", notebook: "Locator") -> None:
+    """Run the cells one by one, and stop the load in each of the two ways."""
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     first, second, third = (notebook.locator(".jp-CodeCell").nth(n) for n in range(3))
     _run(page, first)
     _wait(page, first)
     stops = {
-        "stopped by an interrupt": page.locator("[data-jp-item-name=interrupt]").first,
+        "stopped by an interrupt": page.locator("[data-jp-item-name=interrupt]:visible").first,
         "stopped by the Stop button": second.get_by_role("button", name="Stop"),
     }
     for number, (words, button) in enumerate(stops.items()):
         _run(page, second)
-        second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for(timeout=RUN_TIMEOUT_MS)
-        assert len(_frames(page, second)) == 3
-        page.screenshot(path=pictures / f"live_{number}_running.png")
+        second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for()
+        assert len(set(_frames(page, second))) == 3
+        take_picture(page, f"live_{number}_running")
         button.click()
         _wait(page, second)
-        page.wait_for_timeout(500)
-        page.screenshot(path=pictures / f"live_{number}_stopped.png")
         figure = second.locator("figure[role=img]")
+        label = f'[aria-label*="The GPU under load, {words} after"]'
+        second.locator(f"figure[role=img]{label}").wait_for()
+        take_picture(page, f"live_{number}_stopped")
         assert figure.count() == 1
-        assert f"The GPU under load, {words} after" in (figure.get_attribute("aria-label") or "")
         assert words in second.locator(".jp-OutputArea").inner_text()
-        assert second.get_by_role("button", name="Stop").count() == 0
+        second.get_by_role("button", name="Stop").wait_for(state="detached")
         assert second.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
     _run(page, third)
     _wait(page, third)
@@ -100,16 +78,13 @@ def _wait(page: "Page", cell: "Locator") -> None:
     page.wait_for_function(
         "element => /[0-9]/.test(element.textContent)",
         arg=prompt.element_handle(),
-        timeout=RUN_TIMEOUT_MS,
     )
 
 
-def _frames(page: "Page", cell: "Locator") -> set[str]:
+def _frames(page: "Page", cell: "Locator") -> list[str]:
     """Collect three different pictures of a running cell."""
-    seen: set[str] = set()
-    image = cell.locator("figure[role=img] img")
+    seen: list[str] = []
     while len(seen) < 3:
-        image.wait_for(timeout=RUN_TIMEOUT_MS)
-        seen.add(image.get_attribute("src") or "")
-        page.wait_for_timeout(100)
+        frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen])
+        seen.append(frame.json_value())
     return seen

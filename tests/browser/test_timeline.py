@@ -1,26 +1,15 @@
 """The timeline as a learner uses it: in a real JupyterLab, with mouse, wheel and keyboard."""
 
-import os
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.jupyterlab import (
-    RUN_TIMEOUT_MS,
-    chromium,
-    lab,
-    needs_browser,
-    open_notebook,
-    put_notebook,
-    run_all,
-)
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
-
-__all__ = ["lab"]
 
 pytestmark = needs_browser
 
@@ -54,25 +43,19 @@ Timeline(tuple(many), "virtual", "NVIDIA H200")""",
 
 
 @pytest.fixture(scope="module")
-def notebook_url(lab: str) -> str:  # the fixture
-    """Put a notebook with timelines into the folder of JupyterLab, and return its address."""
-    return put_notebook(lab, "timelines", CELLS)
+def shown(lab: Lab) -> Iterator["Locator"]:
+    """Run a notebook with timelines, once for all tests of this file."""
+    put_notebook(lab.address, "timelines", CELLS)
+    with lab.notebook("timelines") as notebook:
+        run_all(lab.page)
+        notebook.locator(".gpulab-timeline").nth(3).wait_for()
+        yield notebook
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator["Page"]:
-    """Open one page for all tests of this file, as running the notebook takes a while."""
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def shown(notebook_url: str, page: "Page") -> "Locator":
-    """Run the notebook and return it."""
-    notebook = open_notebook(page, notebook_url)
-    run_all(page)
-    notebook.locator(".gpulab-timeline").nth(3).wait_for(timeout=RUN_TIMEOUT_MS)
-    return notebook
+@pytest.fixture
+def page(lab: Lab) -> "Page":
+    """Give the page that the notebook is in."""
+    return lab.page
 
 
 def view_us(timeline: "Locator") -> tuple[float, float]:
@@ -81,16 +64,35 @@ def view_us(timeline: "Locator") -> tuple[float, float]:
     return float(data[0]), float(data[1])
 
 
-def picture(page: "Page", name: str, tmp_path: Path) -> None:
-    """Save what is to be seen, for a person to look at."""
-    folder = Path(os.environ.get("GPULAB_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=folder / f"timeline_{name}.png")
+# A glide changes the view with each frame; five frames without a change are its end.
+SETTLED = """() => new Promise(done => {
+    const roots = () => [...document.querySelectorAll('.gpulab-timeline')];
+    const views = () => JSON.stringify(roots().map(root => ({...root.dataset})));
+    let before = views(), n_calm = 0;
+    const look = () => {
+        const now = views();
+        n_calm = now === before ? n_calm + 1 : 0;
+        before = now;
+        n_calm < 5 ? requestAnimationFrame(look) : done();
+    };
+    requestAnimationFrame(look);
+})"""
 
 
 def settle(page: "Page") -> None:
     """Wait until a glide is over."""
-    page.wait_for_timeout(400)
+    page.evaluate(SETTLED)
+
+
+def turn_wheel(page: "Page", by: int) -> None:
+    """Turn the mouse wheel, and wait until the page has been told and has settled."""
+    page.evaluate(
+        "window.turned = new Promise(done => addEventListener('wheel', () => done(), "
+        "{once: true, capture: true})); 0"
+    )
+    page.mouse.wheel(0, by)
+    page.evaluate("window.turned")
+    settle(page)
 
 
 def centre(canvas: "Locator") -> tuple[float, float]:
@@ -100,25 +102,23 @@ def centre(canvas: "Locator") -> tuple[float, float]:
     return box["x"] + 500, box["y"] + 70
 
 
-def test_mouse_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_mouse_in_the_browser(shown: "Locator", page: "Page") -> None:
     """The wheel zooms once the picture was clicked, dragging pans, and the buttons do both."""
     first = shown.locator(".gpulab-timeline").first
     first.scroll_into_view_if_needed()
     canvas = first.locator("canvas.chart")
     settle(page)
     whole = view_us(first)
-    picture(page, "whole", tmp_path)
+    take_picture(page, "timeline_whole")
     page.mouse.move(*centre(canvas))
-    page.mouse.wheel(0, -200)
-    settle(page)
+    turn_wheel(page, -200)
     assert view_us(first) == whole  # the page scrolls
     canvas.scroll_into_view_if_needed()
     canvas.click(position={"x": 500, "y": 70})
-    page.mouse.wheel(0, -400)
-    settle(page)
+    turn_wheel(page, -400)
     near = view_us(first)
     assert whole[0] < near[0] < near[1] < whole[1]
-    picture(page, "zoomed", tmp_path)
+    take_picture(page, "timeline_zoomed")
     x, y = centre(canvas)
     page.mouse.move(x, y)
     page.mouse.down()
@@ -136,7 +136,7 @@ def test_mouse_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) ->
     assert view_us(first)[1] - view_us(first)[0] == pytest.approx((whole[1] - whole[0]) / 1.6)
 
 
-def test_keys_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_keys_in_the_browser(shown: "Locator", page: "Page") -> None:
     """Keys go from span to span, follow arrows, zoom and pan; what is selected is told."""
     first = shown.locator(".gpulab-timeline").first
     canvas, told = first.locator("canvas.chart"), first.locator(".told")
@@ -145,7 +145,7 @@ def test_keys_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> 
     page.keyboard.press("Escape")
     page.keyboard.press("0")
     settle(page)
-    assert told.inner_text().startswith("From 0 µs to 1")
+    told.filter(has_text=re.compile("^From 0 µs to 1")).wait_for()
     whole = view_us(first)
     page.keyboard.press("ArrowRight")
     assert told.inner_text().startswith("launch cudaLaunchKernel, on host, from ")
@@ -158,7 +158,7 @@ def test_keys_in_the_browser(shown: "Locator", page: "Page", tmp_path: Path) -> 
     settle(page)
     near = view_us(first)
     assert near[1] - near[0] < whole[1] - whole[0]
-    picture(page, "selected", tmp_path)
+    take_picture(page, "timeline_selected")
     page.keyboard.press("-")
     settle(page)
     assert view_us(first)[1] - view_us(first)[0] > near[1] - near[0]
@@ -187,11 +187,7 @@ def test_names_are_text_in_the_browser(shown: "Locator", page: "Page") -> None:
     assert page.title() != "1"
 
 
-def test_nothing_and_too_much_in_the_browser(
-    shown: "Locator",
-    page: "Page",
-    tmp_path: Path,
-) -> None:
+def test_nothing_and_too_much_in_the_browser(shown: "Locator", page: "Page") -> None:
     """A timeline without spans says so; one with too many says that it is thinned."""
     empty, many = (shown.locator(".gpulab-timeline").nth(n) for n in (2, 3))
     assert empty.locator("canvas").count() == 0
@@ -201,10 +197,10 @@ def test_nothing_and_too_much_in_the_browser(
     assert many.locator(".note").inner_text().startswith("50,000 spans, drawn as ")
     many.scroll_into_view_if_needed()
     settle(page)
-    picture(page, "many", tmp_path)
+    take_picture(page, "timeline_many")
 
 
-def test_timeline_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) -> None:
+def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
     """The picture follows the theme of JupyterLab as soon as it changes."""
     first = shown.locator(".gpulab-timeline").first
     paper = "root => root.querySelector('canvas.chart').getContext('2d').getImageData(2, 2, 1, 1)"
@@ -214,9 +210,8 @@ def test_timeline_in_the_dark(shown: "Locator", page: "Page", tmp_path: Path) ->
     page.get_by_text("JupyterLab Dark", exact=True).first.click()
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
     first.scroll_into_view_if_needed()
-    page.wait_for_timeout(1_000)
-    picture(page, "dark", tmp_path)
-    assert first.evaluate(f"{paper}.data[0]") < 60
+    page.wait_for_function(f"root => ({paper})(root).data[0] < 60", arg=first.element_handle())
+    take_picture(page, "timeline_dark")
 
 
 def test_busy_kernel_in_the_browser(shown: "Locator", page: "Page") -> None:

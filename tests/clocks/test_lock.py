@@ -21,7 +21,6 @@ from gpulab.errors import ClockLockError, InvalidOptionError
 from gpulab.virtual import VirtualGpu
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 20.0
 
 # Each writes to $LOG what it was asked to do.
 SMI = """#!/bin/sh
@@ -76,9 +75,8 @@ class Impostors:
         return self.log.read_text("utf-8").splitlines()
 
     def wait_for(self, n_lines: int) -> list[str]:
-        """Return what was asked, once there are so many lines or it takes too long."""
-        until = time.monotonic() + PATIENCE_S
-        while len(self.asked) < n_lines and time.monotonic() < until:
+        """Return what was asked, once there are so many lines."""
+        while len(self.asked) < n_lines:
             time.sleep(0.01)
         return self.asked
 
@@ -393,11 +391,11 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
         start_new_session=True,
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impostors")
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("target", ["os.kill(os.getpid()", "os.killpg(os.getpgid(0)"])
@@ -420,12 +418,14 @@ def test_watchdog_outlives_signals() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_crash_leaves_no_lock(impostors: Impostors) -> None:
     """Nor does a process that ends without any clean-up."""
     assert run("os._exit(5)").returncode == 5
     assert impostors.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 
 
+@pytest.mark.slow
 def test_watchdog_falls_back_on_nvml(impostors: Impostors) -> None:
     """Where there is no nvidia-smi, as in some containers, the watchdog asks NVML."""
     (impostors.log.parent / "bin" / "nvidia-smi").unlink()
@@ -433,6 +433,7 @@ def test_watchdog_falls_back_on_nvml(impostors: Impostors) -> None:
     assert impostors.wait_for(2) == ["lock 0 1410 1410", "reset 0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "status"), [("", 0), ("sys.exit(7)", 7), ("raise ValueError", 1)]
 )
@@ -443,6 +444,7 @@ def test_end_of_python_undoes_the_lock(impostors: Impostors, code: str, status: 
     assert impostors.asked == ["lock 0 1410 1410", "reset 0"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_forked_child_does_not_undo_the_lock(impostors: Impostors) -> None:
     """Its end, clean or not, is not the end of the lock."""

@@ -242,10 +242,10 @@ LOOK = "from gpulab import virtual as session\ninside = getattr(session.entered(
 LOOK += "\ninside = inside and inside.name"
 
 
-def _run_cells(*cells: str) -> list[list[object]]:
+def _run_cells(python: list[str], *cells: str) -> list[list[object]]:
     """Return for each cell: did it succeed, was the GPU left, and which one was inside."""
     done = subprocess.run(
-        [sys.executable, "-c", CELLS, json.dumps(cells)],
+        [*python, "-c", CELLS, json.dumps(cells)],
         capture_output=True,
         text=True,
         check=True,
@@ -255,31 +255,41 @@ def _run_cells(*cells: str) -> list[list[object]]:
     return json.loads(done.stderr.splitlines()[-1])
 
 
-def test_cells_run_inside_and_the_kernel_outside() -> None:
+@pytest.mark.slow
+def test_cells_run_inside_and_the_kernel_outside(warm_python: list[str]) -> None:
     """Each cell after the choice runs inside the virtual GPU; between cells it is left."""
     use = "import gpulab; gpulab.use('A100')\n" + LOOK
-    assert _run_cells(LOOK, use, LOOK) == [
+    assert _run_cells(warm_python, LOOK, use, LOOK) == [
         *[[True, True, None], [True, True, "A100"], [True, True, "A100"]],
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell", ["1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing"]
 )
-def test_cells_that_fail_leave_as_well(cell: str) -> None:
+def test_cells_that_fail_leave_as_well(cell: str, warm_python: list[str]) -> None:
     """An error, Ctrl-C, a syntax error or an exit in a cell leaves the GPU like any other end."""
-    seen = _run_cells("import gpulab; gpulab.use('H200')", cell, LOOK)
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", cell, LOOK)
     assert seen[1:] == [[False, True, None], [True, True, "H200"]]
 
 
-def test_choosing_again_replaces() -> None:
+@pytest.mark.slow
+def test_choosing_again_replaces(warm_python: list[str]) -> None:
     """A second choice takes the place of the first at once, and a refused one changes nothing."""
     again = "gpulab.use('A100')\n" + LOOK
-    seen = _run_cells("import gpulab; gpulab.use('T4')", again, LOOK, "gpulab.use('cuda')", LOOK)
+    seen = _run_cells(
+        warm_python, "import gpulab; gpulab.use('T4')", again, LOOK, "gpulab.use('cuda')", LOOK
+    )
     assert [row[2] for row in seen] == [None, "A100", "A100", None, "A100"]
 
 
-def test_a_cell_that_runs_a_cell() -> None:
+@pytest.mark.slow
+def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
     """Magics that run their body as a cell leave the outer one inside."""
     nested = "get_ipython().run_cell('2 + 2')\n" + LOOK
-    assert _run_cells("import gpulab; gpulab.use('T4')", nested)[1] == [True, True, "T4"]
+    assert _run_cells(warm_python, "import gpulab; gpulab.use('T4')", nested)[1] == [
+        True,
+        True,
+        "T4",
+    ]

@@ -54,7 +54,6 @@ def test_a_process_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("real")
-@pytest.mark.timeout(30)
 def test_whoever_stops_early_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process is ended with the generator, whatever it was about to do."""
     code = "import time; print('{\"what\": 0}', flush=True); time.sleep(600)"

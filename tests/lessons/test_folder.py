@@ -19,6 +19,7 @@ from gpulab.lessons import _build as build
 from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM
 from tests.support.lessons import ROOT, SOURCES, checked
+from tests.support.ports import PORTS
 
 # The learner's folder
 
@@ -187,9 +188,11 @@ def test_notebook_without_a_source(source: Path) -> None:
 
 def test_ports() -> None:
     """A port that was asked for is taken or refused; without one the first free one is found."""
-    first = _server.usable_port()
-    assert _server.usable_port(first) == first
-    with closing(socket.create_server((_server.LOOPBACK, first))):
+    with PORTS:
+        first = _server.usable_port()
+        assert _server.usable_port(first) == first
+        listening = socket.create_server((_server.LOOPBACK, first))
+    with closing(listening):
         assert _server.usable_port() > first
         with pytest.raises(PortInUseError, match=rf"^port {first} cannot be used \(Address "):
             _server.usable_port(first)

@@ -173,7 +173,7 @@ class _Slow(Screen):
         self.shown.append((record, n_done))
         self.threads.add(threading.current_thread().name)
         self.began.set()
-        self.go_on.wait(10)
+        self.go_on.wait()
 
     def close(self, record: object | None, note: str) -> None:
         self.shown.append((record, note, threading.current_thread().name))
@@ -184,12 +184,12 @@ def test_the_thread_draws_the_newest_and_ends() -> None:
     screen: Any = _Slow()
     painter = Painter(screen)
     painter.show("first", 1)
-    assert screen.began.wait(10)
+    screen.began.wait()
     screen.began.clear()
     for number in range(2, 6):
         painter.show("later", number)
     screen.go_on.set()
-    assert screen.began.wait(10)
+    screen.began.wait()
     painter.close("all", "done")
     here = threading.current_thread().name
     assert screen.shown == [("first", 1), ("later", 5), ("all", "done", here)]
@@ -267,5 +267,5 @@ def test_on_another_thread_nothing_is_listened_to() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(10)
+    thread.join()
     assert seen == [None]

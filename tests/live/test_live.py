@@ -260,9 +260,14 @@ def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch)
         drawn.append(threading.current_thread().name)
         return draw(record, **options)
 
+    def until_drawn() -> None:
+        sleep()
+        if drawn:
+            interrupt()
+
     monkeypatch.setattr(_live, "draw", noted)
     shown_in(monkeypatch, watched=True)
-    _live.load(sleep, duration_s=0.5)
+    _live.load(until_drawn, duration_s=3600)
     assert set(drawn[:-1]) == {THREAD}
     assert drawn[-1] == threading.current_thread().name
 

@@ -1,17 +1,10 @@
 """The timed cell is the user's own code: parsed as the shell would, compiled once, kept apart."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.ipython import Notebook, shows_our_frames
 
-
-@pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
-    """Return a real IPython in a process of its own."""
-    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
-        yield process
+pytestmark = pytest.mark.slow
 
 
 def test_braces_are_not_expanded(notebook: Notebook) -> None:

@@ -1,18 +1,12 @@
 """A timed cell leaves shell and torch as it found them, and fails in its user's words."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.support.ipython import LOAD, Notebook
 
-
-@pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
-    """Return a real IPython in a process of its own."""
-    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
-        yield process
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(

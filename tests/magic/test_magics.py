@@ -1,7 +1,6 @@
 """``%cudatime`` in a real IPython: registered politely, read rightly, printed plainly."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -11,6 +10,8 @@ from nbclient.exceptions import CellExecutionError
 
 from gpulab.magic._options import _OPTIONS
 from tests.support.ipython import LOAD, ROOT, Notebook, shows_our_frames
+
+pytestmark = pytest.mark.slow
 
 FOREIGN = (
     "from IPython.core.magic import Magics, line_magic, magics_class\n"
@@ -26,13 +27,6 @@ LINE = re.compile(
     r"\(median, 95 % interval of \d+; calibrated, cold cache, floor 2.60 µs subtracted; "
     r"virtual NVIDIA H200 at 1980 MHz\)"
 )
-
-
-@pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
-    """Return a real IPython in a process of its own."""
-    with Notebook(tmp_path_factory.mktemp("notebook")) as process:
-        yield process
 
 
 def test_loading_is_light_and_importing_registers_nothing(tmp_path: Path) -> None:
@@ -456,7 +450,7 @@ def test_failing_body_fails_the_notebook(tmp_path: Path, monkeypatch: pytest.Mon
     sources = [LOAD, "%cudatime 1", "%%cudatime x = 0\n1 / x", "print('not reached')"]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     book = nbformat.v4.new_notebook(cells=cells)
-    client = NotebookClient(book, timeout=120, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(book, timeout=None, resources={"metadata": {"path": str(folder)}})
     with pytest.raises(CellExecutionError) as error:
         client.execute()
     assert error.value.ename == "ZeroDivisionError"

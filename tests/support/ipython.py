@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ class Ran:
 class Notebook:
     """The client's side: one IPython for many sessions, without any CUDA GPU in sight."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Sequence[str] = (sys.executable,)) -> None:
         self.folder = folder
         environment = {
             **os.environ,
@@ -40,7 +41,7 @@ class Notebook:
             "PYTHONPATH": str(ROOT),
         }
         self.process = subprocess.Popen(
-            [sys.executable, __file__],
+            [*python, "-m", "tests.support.ipython"],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -53,7 +54,7 @@ class Notebook:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.communicate(timeout=60)
+        self.process.communicate()
 
     def run(self, *cells: str, encoding: str = "utf-8") -> list[Ran]:
         """Run cells in a session without names, GPU or extension, and return what each did."""

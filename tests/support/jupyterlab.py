@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from filelock import FileLock
 
 from gpulab.lessons import usable_port
+from tests.support.ports import PORTS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 RUN_TIMEOUT_MS = 600_000
-# A free port is free until somebody takes it: one server starts at a time.
-PORTS = FileLock(Path(tempfile.gettempdir()) / "gpulab-tests-ports.lock")
 # JupyterLab draws only the cells in view; the test wants to see them all
 ALL_CELLS = {"windowingMode": "none"}
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
@@ -50,6 +47,8 @@ ALL_HAVE_RUN = """() => {
     const shown = prompts.map(prompt => prompt.textContent);
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
+
+ERRORS = '.jp-NotebookPanel:visible [data-mime-type="application/vnd.jupyter.error"]'
 
 needs_browser = [
     pytest.mark.browser,
@@ -147,7 +146,12 @@ class Lab:
     def notebook(self, name: str) -> Iterator["Locator"]:
         """Open a notebook with a kernel of its own; in the end close it, on white paper again."""
         self.page.evaluate(OPEN, f"{name}.ipynb")
-        yield first_cell(self.page)
+        try:
+            yield first_cell(self.page)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         self.page.evaluate(CLOSE)
         if self.page.evaluate("document.body.dataset.jpThemeLight") == "false":
             self.page.evaluate(LIGHT)
@@ -168,13 +172,14 @@ def first_cell(page: "Page") -> "Locator":
 
 
 def run_all(page: "Page") -> None:
-    """Run every cell from the menu, and wait until all have a number."""
+    """Run every cell from the menu, wait until all have a number, and expect no error."""
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
     idle.wait_for()  # before the kernel is there, running does nothing
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.wait_for_function(ALL_HAVE_RUN, polling=100)
     idle.wait_for()
+    assert page.locator(ERRORS).all_inner_texts() == []
 
 
 def take_picture(page: "Page", name: str) -> None:

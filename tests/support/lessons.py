@@ -26,6 +26,8 @@ def source_of(lesson: str) -> Path:
 
 def checked(notebook: nbformat.NotebookNode, expected: str) -> nbformat.NotebookNode:
     """Return a lesson that fails if it uses the network, or if its exercises are otherwise."""
-    first, last = (nbformat.v4.new_code_cell(code) for code in (NO_NETWORK, EXERCISES_ARE[expected]))
+    first, last = (
+        nbformat.v4.new_code_cell(code) for code in (NO_NETWORK, EXERCISES_ARE[expected])
+    )
     notebook.cells = [first, *notebook.cells, last]
     return notebook

@@ -128,7 +128,7 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
     if kind == "-m":
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
-        exec(program, vars(main))  # noqa: S102 # this is what -c does
+        exec(program, vars(main))  # this is what -c does
 
 
 def warm_up() -> None:

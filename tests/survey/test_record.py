@@ -459,6 +459,7 @@ def test_readings_that_are_refused_are_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert {row["power_w"] for row in rows} == {None, 400.0}
 
 
+@pytest.mark.slow
 def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The context is made there, and the second time costs next to nothing."""
     monkeypatch.setattr(_first_use, "SEQUENCES", (("context", "allocation"),))
@@ -469,6 +470,7 @@ def test_first_use_is_read_in_a_fresh_process(monkeypatch: pytest.MonkeyPatch) -
     assert allocation["first_s"] > allocation["again_s"] > allocation["cached_s"]
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the last line that it wrote."""
     monkeypatch.setattr(_first_use, "SEQUENCES", (("nothing",),))
@@ -477,6 +479,7 @@ def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(error.value) == "a fresh process failed and said: KeyError: 'nothing'"
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for without end."""
     monkeypatch.setattr(_first_use, "_TIMEOUT_S", 0.01)

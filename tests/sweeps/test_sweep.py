@@ -486,11 +486,15 @@ def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) 
     del h200
     running: list[Task] = []
     crowds = []
+    pair = threading.Barrier(2)  # both tasks of the GPU are there before one of them goes on
 
     def slow(_assignment: object, task: Task, _effort: object) -> Point:
         running.append(task)
-        time.sleep(0.02)
+        if task.on == "gpu":
+            pair.wait()
         crowds.append((task.on, len(running)))
+        if task.on == "gpu":
+            pair.wait()
         running.remove(task)
         name = _host.cpu_name() if task.on == "cpu" else "NVIDIA H200"
         return Point(task, median_s=1.0, n_samples=1, device_name=name)
@@ -577,17 +581,19 @@ def test_ctrl_c_keeps_what_there_is(
 class Queue(Executor):
     """One thread behind a queue of any length, as a cluster has; Ctrl-C comes at one submit."""
 
-    def __init__(self, begun: threading.Event, pressed_at: int) -> None:
-        self.inner, self.begun = ThreadPoolExecutor(1), begun
+    def __init__(self, begun: threading.Event, go_on: threading.Event, pressed_at: int) -> None:
+        self.inner, self.begun, self.go_on = ThreadPoolExecutor(1), begun, go_on
         self.n_submitted, self.pressed_at = 0, pressed_at
 
     def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:  # noqa: ANN401  # as original
         """Hand it on, or press Ctrl-C."""
         self.n_submitted += 1
         if self.n_submitted == self.pressed_at:
-            assert self.begun.wait(10)
+            self.begun.wait()
             signal.raise_signal(signal.SIGINT)
-        return self.inner.submit(function, *arguments)
+        future = self.inner.submit(function, *arguments)
+        future.add_done_callback(lambda done: self.go_on.set() if done.cancelled() else None)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002  # as original
         """End the thread."""
@@ -604,13 +610,12 @@ def test_ctrl_c_leaves_the_executor_as_found(
     def held(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
         n_taken.append(task)
         begun.set()
-        go_on.wait(10)
+        go_on.wait()  # until what waits behind it has been taken back
         return original(task, effort)
 
     original = _executor.measure_point
     monkeypatch.setattr(_executor, "measure_point", held)
-    with Queue(begun, pressed_at=4) as executor:  # the first one asks for the provenance
-        threading.Timer(0.2, go_on.set).start()
+    with Queue(begun, go_on, pressed_at=4) as executor:  # the first asks for the provenance
         found = quiet(executor=executor)
         assert found.stopped_by == "an interrupt"
         assert [point.task for point in found.points] == n_taken == [TASKS[0]]
