@@ -44,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--cases", type=int, default=None, help="only so many of the cases")
     run.add_argument("--processes", type=int, default=20, help="so many fresh processes")
     run.add_argument("--nvbench", type=int, default=12, help="so many cases for NVBench")
+    run.add_argument(
+        "--tools", nargs="+", default=("",), help="only those whose names begin with one of these"
+    )
     run.set_defaults(command=_run)
     summary = commands.add_parser("summary", help="print the goals and what was measured")
     summary.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
@@ -54,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--image", type=Path, default=None, help="where the figure goes")
     report.set_defaults(command=_report)
     check = commands.add_parser("check", help="check the catalogue against float64")
+    check.add_argument("--virtual", action="store_true", help="on the virtual H200")
     check.set_defaults(command=_check)
     _add_own_processes(commands)
     return made
@@ -83,6 +87,7 @@ def _run(options: argparse.Namespace) -> None:
         n_cases=options.cases,
         n_processes=options.processes,
         n_nvbench=options.nvbench,
+        beginnings=tuple(options.tools),
     )
     print_goals(options.out)
 
@@ -99,12 +104,13 @@ def _report(options: argparse.Namespace) -> None:
     write(options.results, options.write, options.image)
 
 
-def _check(_options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace) -> None:
     from gpulab.workloads import WORKLOADS
 
-    for listed in WORKLOADS.values():
-        for dtype in listed.dtypes:
-            print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
+    with gpu_in_use(virtual=options.virtual):
+        for listed in WORKLOADS.values():
+            for dtype in listed.dtypes:
+                print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
 
 
 def _worker(_options: argparse.Namespace) -> None:

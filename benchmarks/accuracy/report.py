@@ -115,7 +115,7 @@ def goals(results: Record, own: Row) -> Iterator[tuple[str, str]]:
     yield "interval holds the referee's median in 90 to 99 %", coverage
     yield "an answer within 0.05 s for work under 1 ms", f"{own.short_wall_s:.3f} s"
     processes = results.get("processes", {})
-    for cache in ("cold", "hot") if "variation_percent" in processes else ():
+    for cache in ("cold", "hot") if processes.get("n_processes", 0) > 1 else ():
         own_spread, records = (
             list(processes["variation_percent"][way].values())
             for way in (cache, f"referee_{cache}")

@@ -34,22 +34,30 @@ def run(  # noqa: PLR0913 # each is an option of the command
     n_cases: int | None,
     n_processes: int,
     n_nvbench: int,
+    beginnings: tuple[str, ...],
 ) -> None:
-    """Judge every tool by every case and write what comes of it, after each case anew."""
+    """Judge every tool by every case and write what comes of it, after each case anew.
+
+    Only the tools whose names begin with one of ``beginnings`` take part.
+    """
     deadline = Deadline(limit_s)
-    known, own_process = tools(), (cupti_tool(), *nvbench.tools())
-    not_run = _not_run([*known.values(), *own_process])
+    known, own_process = (
+        [tool for tool in listed if tool.name.startswith(beginnings)]
+        for listed in (tools(), (cupti_tool(), *nvbench.tools()))
+    )
+    not_run = _not_run([*known, *own_process])
     if virtual:
         not_run |= {tool.name: "it needs a real GPU" for tool in own_process}
-    worker = None if cupti_tool().name in not_run else Worker()
+    apart = {tool.name for tool in own_process} - set(not_run)
+    worker = Worker() if cupti_tool().name in apart else None
     with gpu_in_use(virtual=virtual):
         results = Results(out, _opened(not_run))
-        results.content["tools"] = _described([*known.values(), *own_process])
+        results.content["tools"] = _described([*known, *own_process])
         later_s = _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
         in_time = Deadline(deadline.left_s - (0 if virtual else later_s))
         if worker is not None:
             worker.wait_until_ready()
-        run_cases(CASES[:n_cases], known.values(), results, in_time, worker)
+        run_cases(CASES[:n_cases], known, results, in_time, worker)
         if worker is not None:
             worker.close()
         results.content["provenance"]["clock_after_mhz"] = clock_mhz()
@@ -60,7 +68,7 @@ def run(  # noqa: PLR0913 # each is an option of the command
             lambda: processes.run(n_processes, virtual=virtual, limit_s=deadline.left_s)
         )
         results.save()
-    if n_nvbench and nvbench.COLD not in not_run:
+    if n_nvbench and nvbench.COLD in apart:
         _run_nvbench(n_nvbench, results, min(_NVBENCH_S * n_nvbench + 10, deadline.left_s))
     results.save()
     print(f"{out}: {out.stat().st_size / 1024:.0f} kB")

@@ -1,7 +1,7 @@
 """Who is judged: gpulab's methods and the tools of others, each asked in its own usual way."""
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -184,11 +184,10 @@ def _kernelmeter(work: Work) -> Answer:
     return Answer(taken.ms_median * _S_PER_MS)
 
 
-def tools() -> Mapping[str, Tool]:
-    """Return all tools that run in the referee's process, by name, in the order of asking.
+def tools() -> list[Tool]:
+    """Return all tools that run in the referee's process, in the order of asking.
 
     Those of one state of the cache follow one another, so that one referee's reading after a
     tool is the reading before the next.
     """
-    known = [*own_tools(), *other_tools()]
-    return {tool.name: tool for tool in sorted(known, key=lambda tool: tool.state)}
+    return sorted([*own_tools(), *other_tools()], key=lambda tool: tool.state)
