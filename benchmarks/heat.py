@@ -1,15 +1,18 @@
 """Print the recorded clock, power and temperature of an H200 under load beside the modelled ones.
 
-Run it with ``python benchmarks/heat.py PATH`` where PATH is a recording: a JSON file whose
-``clocks_under_load`` holds ``rows`` of seconds, MHz, W, °C and NVML's reasons, sampled while
-products of 8192 x 8192 half-precision matrices ran back to back, and ``ms_first``, ``ms_100``,
-``ms_last``, durations of such products. The figures are printed and never asserted.
+    python -m benchmarks.heat PATH
+
+PATH is a recording: a JSON file whose clocks_under_load contains rows of seconds, MHz, W, °C and
+NVML's reasons, sampled while products of 8192 x 8192 half-precision matrices ran back to back,
+and ms_first, ms_100, ms_last, durations of such products.
 """
 
+import argparse
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.common.command_line import parser_of
 from gpulab.gpus import gpu
 from gpulab.virtual.simulator import SimulatedRegime, Traffic, power_draw
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape, duration_ns
@@ -56,9 +59,17 @@ def reading(regime: SimulatedRegime, time_ns: int) -> str:
     )
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.heat", __doc__)
+    made.add_argument("recording", type=Path, help="JSON file")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    recorded = json.loads(Path(sys.argv[1]).read_text("utf-8"))["clocks_under_load"]
+    path = parser().parse_args(arguments).recording
+    recorded = json.loads(path.read_text("utf-8"))["clocks_under_load"]
     rows = recorded["rows"]
     times_ns = [round(row[0] * 1e9) for row in rows]
     modelled, durations_ns = run_products(SimulatedRegime(gpu("H200")), times_ns)
@@ -67,7 +78,7 @@ def main() -> None:
     print(f"{'s':>6}  {columns}  {columns}")
     for (time_s, mhz, power_w, temperature_c, reasons), line in zip(rows, modelled, strict=True):
         print(f"{time_s:>6.2f}  {mhz:>6} {power_w:>6.0f} {temperature_c:>4} {reasons:>3}  {line}")
-    durations_ms = [duration_ns / 1e6 for duration_ns in durations_ns]
+    durations_ms = [each_ns / 1e6 for each_ns in durations_ns]
     for name, recorded_ms, modelled_ms in (
         ("2nd product", recorded["ms_first"][1], durations_ms[1]),
         ("10th", recorded["ms_first"][9], durations_ms[9]),

@@ -1,22 +1,26 @@
 """Time one matmul by every method, on the GPU in use and on the virtual one, side by side.
 
-Run it with ``python benchmarks/ladder.py``. Where there is no CUDA GPU only the virtual figures
-are printed. The figures are printed and never asserted: speed is not a test.
+    python -m benchmarks.ladder
+
+Where there is no CUDA GPU only the virtual figures are printed.
 """
 
-from collections.abc import Callable
+import argparse
+from collections.abc import Sequence
 
 import torch
 
 import gpulab
+from benchmarks.common.command_line import parser_of
 from gpulab.timing import METHODS
 from gpulab.units import format_estimate
+from gpulab.work import Work
 
 SIZES = (64, 256, 1024, 4096)
 DTYPES = (torch.float32, torch.float16)
 
 
-def product(size: int, dtype: torch.dtype) -> Callable[[], torch.Tensor]:
+def matmul(size: int, dtype: torch.dtype) -> Work:
     """Return a product of two square matrices on the GPU, as work to be timed."""
     a = torch.randn(size, size, device="cuda", dtype=dtype)
     return lambda: a @ a
@@ -29,7 +33,7 @@ def ladder() -> dict[tuple[int, str, str], gpulab.Measurement]:
         for dtype in DTYPES:
             for method in METHODS:
                 key = (size, str(dtype).removeprefix("torch."), method)
-                readings[key] = gpulab.measure(product(size, dtype), method=method)
+                readings[key] = gpulab.measure(matmul(size, dtype), method=method)
     return readings
 
 
@@ -38,8 +42,14 @@ def estimate(reading: gpulab.Measurement) -> str:
     return format_estimate(reading.median_s, *reading.interval_s)
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    return parser_of("benchmarks.ladder", __doc__)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
+    parser().parse_args(arguments)
     with gpulab.virtual_gpu("H200") as virtual:
         columns = {f"virtual {virtual.spec.driver_name}": ladder()}
     if torch.cuda.is_available():

@@ -1,35 +1,56 @@
-"""Pack a recording into the package: ``python benchmarks/pack_recording.py RAW.jsonl NAME``.
+"""Pack a recording into the package.
 
-RAW is what ``gpulab record --out RAW.jsonl`` wrote; NAME is what ``gpulab.recordings.load`` will
-take, e.g. ``h200-sxm-2026-11``. Digits that no interval supports are left out.
+    python -m benchmarks.pack_recording RAW.jsonl NAME
+
+RAW.jsonl is what gpulab record --out RAW.jsonl wrote; NAME is what gpulab.recordings.load will
+take, such as h200-sxm-2026-11. Digits that no interval supports are left out.
 """
 
+import argparse
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from gpulab.recordings import _recording
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import ROOT
+from gpulab import recordings
 
-FOLDER = Path(_recording.__file__).parent / "data" / "recordings"
+FOLDER = ROOT / "gpulab" / "data" / "recordings"
 DIGITS = 6
 MOST_BYTES = 2_000_000  # of all recordings together, in the wheel
 
 
-def main(raw: str, name: str) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the packed file and say how large it is."""
+    options = parser().parse_args(arguments)
+    pack(options.raw, options.name, options.folder)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.pack_recording", __doc__)
+    made.add_argument("raw", type=Path, help="file of gpulab record")
+    made.add_argument("name", help="what to load it by")
+    made.add_argument("--folder", type=Path, default=FOLDER, help="where the packed file goes")
+    return made
+
+
+def pack(raw: Path, name: str, folder: Path) -> None:
+    """Write the packed file, and refuse one that would make the wheel too large."""
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         sys.exit(f"{name!r} is no name of a recording; it is like 'h200-sxm-2026-11'")
-    recording = _recording.load(Path(raw))
+    recording = recordings.load(raw)
     if recording.is_virtual:
         sys.exit(f"{raw} was recorded on a virtual GPU; only real ones are shipped")
-    FOLDER.mkdir(exist_ok=True)
-    packed = _recording.save(recording, FOLDER / f"{name}.jsonl.gz", digits=DIGITS)
-    total_bytes = sum(path.stat().st_size for path in FOLDER.iterdir())
-    print(_recording.load(packed))
+    folder.mkdir(exist_ok=True)
+    packed = recordings.save(recording, folder / f"{name}.jsonl.gz", digits=DIGITS)
+    total_bytes = sum(path.stat().st_size for path in folder.iterdir())
+    print(recordings.load(packed))
     print(f"{packed.stat().st_size:,} bytes; all recordings {total_bytes:,} of {MOST_BYTES:,}")
     if total_bytes > MOST_BYTES:
         sys.exit("that is too much for the wheel; take an older recording out")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

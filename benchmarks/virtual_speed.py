@@ -1,25 +1,29 @@
 """What the virtual GPU itself costs in real time: per operation, per context, per training step.
 
-Run it with ``python benchmarks/virtual_speed.py``; the figures are real microseconds and
-milliseconds of the machine that runs it, not virtual time.
+    python -m benchmarks.virtual_speed
+
+The figures are real microseconds and milliseconds of the machine that runs it, not virtual time.
 """
 
+import argparse
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 import gpulab
+from benchmarks.common.command_line import parser_of
+from gpulab.work import Work
 
 now_ns = time.monotonic_ns  # stays real: the virtual GPU leaves it to the system
 # Short rounds, and the least of many: on a shared machine most others are interrupted.
 N_CALLS, N_ROUNDS = 500, 60
 
 
-def real_us(work: Callable[[], object]) -> float:
+def real_us(work: Work) -> float:
     """Return the least real time of a call in microseconds, its share of the wait included."""
     readings = []
     for _ in range(N_ROUNDS):
@@ -127,8 +131,14 @@ def _training_step() -> Callable[[], None]:
     return step
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    return parser_of("benchmarks.virtual_speed", __doc__)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the figures beside their goals."""
+    parser().parse_args(arguments)
     rows = [
         ("small operation, no values", small_operation(values=False), "us", 30),
         ("small operation, values", small_operation(values=True), "us", 60),

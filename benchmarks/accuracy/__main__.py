@@ -1,10 +1,17 @@
-"""How near to the truth are gpulab and the tools of others? Ask the driver's own records.
+"""Compare gpulab and other people's tools with the driver's own records.
 
-``python benchmarks/accuracy.py run`` times some sixty cases with every tool that can be found, on
-the GPU in use, and reads the driver's records before and after each answer in the same state of
-the cache; it takes about six minutes and changes no setting of the GPU. ``--deadline 300`` ends
-in time. ``--virtual`` tries the script on the virtual GPU, which judges nothing.
-``python benchmarks/accuracy.py report --write README.md`` makes the table and the figure of it.
+    python -m benchmarks.accuracy run
+    python -m benchmarks.accuracy summary
+    python -m benchmarks.accuracy report --write README.md
+    python -m benchmarks.accuracy check
+
+run      times some sixty cases with every tool that can be found, on the GPU in use, and reads
+         the driver's records before and after each answer in the same state of the cache. It takes
+         about six minutes and changes no setting of the GPU. --deadline 300 ends in time;
+         --virtual tries it on the virtual GPU, which judges nothing.
+summary  prints the goals of gpulab.measure beside what a run measured.
+report   makes the tables and the figure from the results of a run.
+check    checks the catalogue of workloads against float64.
 """
 
 import argparse
@@ -12,37 +19,52 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.common.command_line import parser_of
 from benchmarks.common.environment import gpu_in_use
+from benchmarks.common.folders import RESULTS
 
-RESULTS = Path(__file__).parents[1] / "results" / "accuracy-h200.json"
+_RESULTS = RESULTS / "accuracy-h200.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     warnings.simplefilter("ignore")  # tools warn of what is meant here
     options.command(options)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.accuracy", __doc__)
+    commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="judge every tool by every case")
-    run.add_argument("--out", type=Path, default=RESULTS)
+    run.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
     run.add_argument("--virtual", action="store_true", help="on the virtual H200")
     run.add_argument("--deadline", type=float, default=600.0, help="seconds in all")
     run.add_argument("--cases", type=int, default=None, help="only so many of the cases")
     run.add_argument("--processes", type=int, default=20, help="so many fresh processes")
     run.add_argument("--nvbench", type=int, default=12, help="so many cases for NVBench")
+    run.add_argument(
+        "--tools", nargs="+", default=("",), help="only those whose names begin with one of these"
+    )
     run.set_defaults(command=_run)
-    report = commands.add_parser("report", help="make the table and the figure")
-    report.add_argument("--results", type=Path, default=RESULTS)
+    summary = commands.add_parser("summary", help="print the goals and what was measured")
+    summary.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
+    summary.set_defaults(command=_summary)
+    report = commands.add_parser("report", help="make the tables and the figure")
+    report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
     report.add_argument("--write", type=Path, default=None, help="page with the two markers")
     report.add_argument("--image", type=Path, default=None, help="where the figure goes")
     report.set_defaults(command=_report)
     check = commands.add_parser("check", help="check the catalogue against float64")
+    check.add_argument("--virtual", action="store_true", help="on the virtual H200")
     check.set_defaults(command=_check)
-    # The other processes that a run starts.
+    _add_own_processes(commands)
+    return made
+
+
+def _add_own_processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands by which a run starts other processes."""
     worker = commands.add_parser("worker")
     worker.set_defaults(command=_worker)
     process = commands.add_parser("process")
@@ -52,10 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     nvbench.add_argument("--cases", type=int, required=True)
     nvbench.add_argument("--out", type=Path, required=True)
     nvbench.set_defaults(command=_nvbench)
-    return parser
 
 
 def _run(options: argparse.Namespace) -> None:
+    from benchmarks.accuracy.report import print_goals
     from benchmarks.accuracy.session import run
 
     run(
@@ -65,7 +87,15 @@ def _run(options: argparse.Namespace) -> None:
         n_cases=options.cases,
         n_processes=options.processes,
         n_nvbench=options.nvbench,
+        beginnings=tuple(options.tools),
     )
+    print_goals(options.out)
+
+
+def _summary(options: argparse.Namespace) -> None:
+    from benchmarks.accuracy.report import print_goals
+
+    print_goals(options.results)
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -74,12 +104,13 @@ def _report(options: argparse.Namespace) -> None:
     write(options.results, options.write, options.image)
 
 
-def _check(_options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace) -> None:
     from gpulab.workloads import WORKLOADS
 
-    for listed in WORKLOADS.values():
-        for dtype in listed.dtypes:
-            print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
+    with gpu_in_use(virtual=options.virtual):
+        for listed in WORKLOADS.values():
+            for dtype in listed.dtypes:
+                print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
 
 
 def _worker(_options: argparse.Namespace) -> None:

@@ -9,9 +9,9 @@ from itertools import zip_longest
 
 import torch
 
+from gpulab.work import Work
 from gpulab.workloads import workload
 
-Work = Callable[[], object]
 Part = tuple[str, int, str]
 
 _N_UPLOADED = 1 << 20

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 
 from benchmarks.accuracy.cases import find
-from benchmarks.accuracy.run import described, judged
-from benchmarks.accuracy.tools import Answer, Tool
 from benchmarks.common.referee import HOT, Reading, Referee
+from benchmarks.common.tool import Answer, Tool, described, judged
 
 COLD, _HOT = "NVBench cold", "NVBench batch"
 NAMES = (

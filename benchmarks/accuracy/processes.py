@@ -6,10 +6,11 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.cases import SHORT_CASES
+from benchmarks.common.command_line import python_command
+from benchmarks.common.folders import ROOT
 
 _READY, _MARK = "@ready", "@medians "
 _N_WARM = 20
@@ -59,11 +60,11 @@ def variation(values: list[float]) -> float | None:
 
 
 def _batch(n_processes: int, *, virtual: bool) -> list[dict[str, dict[str, float]]]:
-    script = Path(__file__).with_name("accuracy.py")
-    command = [sys.executable, str(script), "process", *(["--virtual"] if virtual else [])]
+    options = ["--virtual"] if virtual else []
+    command = python_command("benchmarks.accuracy", "process", *options)
     started = [
         subprocess.Popen(  # noqa: S603 # it is this program
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for _ in range(n_processes)
     ]

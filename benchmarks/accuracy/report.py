@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.summary import Record, Row, range_us, rows
+from benchmarks.accuracy.summary import Record, Row, own_row, range_us, rows
+from benchmarks.common.folders import IMAGES
+from benchmarks.common.markdown import put_between_markers, source, table
+from benchmarks.common.tool import DEFAULT
 
-_IMAGE = Path(__file__).parents[2] / "docs" / "images" / "accuracy-h200.png"
+_IMAGE = IMAGES / "accuracy-h200.png"
 
 # Okabe and Ito's colours for readers of any colour vision; marks differ too, for print.
 _SHOWN = (
@@ -22,6 +25,10 @@ _SHOWN = (
     ("cupyx.profiler.benchmark", "cupyx.profiler.benchmark", "#000000", "x"),
 )
 _LEAST_PERCENT = 0.01
+_COLUMNS = (
+    *("answers", "median error", "median", "mean", "worst", "bias"),
+    *("interval holds", "an answer takes"),
+)
 
 
 def write(results_path: Path, page: Path | None, image: Path | None) -> None:
@@ -39,14 +46,15 @@ def write(results_path: Path, page: Path | None, image: Path | None) -> None:
     print(f"{page} and {image} were written")
 
 
-def put_between_markers(page: Path, name: str, text: str) -> None:
-    """Replace what stands between the two markers of a page."""
-    markers = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    before, begin, rest = page.read_text("utf-8").partition(markers[0])
-    _, end, after = rest.partition(markers[1])
-    if not begin or not end:
-        raise SystemExit(f"{page} lacks {' or '.join(markers)}; put them where the text goes")
-    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
+def print_goals(results_path: Path) -> None:
+    """Print each goal of ``gpulab.measure`` and what a run measured."""
+    results = json.loads(results_path.read_text("utf-8"))
+    own = own_row(rows(results))
+    if own is None:
+        raise SystemExit(f"{results_path} contains no answer of gpulab.measure")
+    print(f"gpulab.measure, {len(own.points)} workloads on {results['provenance']['gpu']}:")
+    for goal, measured in goals(results, own):
+        print(f"  {goal}: {measured}")
 
 
 def report(results: Record, image: str) -> Iterator[str]:
@@ -64,61 +72,61 @@ def report(results: Record, image: str) -> Iterator[str]:
     yield f"![{_alt(known)}]({image})"
     yield ""
     for title, hot in (("cold cache", False), ("warm cache", True)):
-        yield from _table(title, [row for row in known if row.is_hot is hot])
+        yield from _tools_table(title, [row for row in known if row.is_hot is hot])
         yield ""
-    yield from _goals(results, known)
-    yield ""
+    own = own_row(known)
+    if own is not None:
+        head = ["goal of `gpulab.measure`", "measured"]
+        yield from table(head, list(goals(results, own)), n_names=2)
+        yield ""
     yield from _notes(results, known)
     yield ""
-    yield f"{source(at)} `python benchmarks/accuracy.py report --write README.md` made this part."
+    yield f"{source(at)} `python -m benchmarks.accuracy report --write README.md` made this part."
 
 
-def _table(title: str, listed: Sequence[Row]) -> Iterator[str]:
+def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
     clean = not any(row.is_hot for row in listed)
-    extra = " beside a clean cold cache |" if clean else ""
-    yield (
-        f"| {title} | answers | median error | median | mean | worst | bias | interval holds "
-        f"| an answer takes |{extra}"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|" + ("---|" if clean else "")
-    for row in sorted(listed, key=lambda row: row.median_error):
-        coverage = "-" if row.coverage is None else f"{100 * row.coverage:.0f} %"
-        own, comma, rest = row.name.partition(",")
-        name = f"**`gpulab.{own}`{comma}{rest}**" if own == "measure" else row.name
-        yield (
-            f"| {name} | {len(row.points)} | {row.median_error_us:.2f} µs "
-            f"| {_percent(row.median_error)} | {_percent(row.mean_error)} "
-            f"| {_percent(row.worst.error, sign=True)} | {row.bias_us:+.2f} µs | {coverage} "
-            f"| {row.wall_s:.3f} s |" + (f" {_percent(row.clean_error)} |" if clean else "")
-        )
+    head = [title, *_COLUMNS, *(["beside a clean cold cache"] if clean else [])]
+    ordered = sorted(listed, key=lambda row: row.median_error)
+    return table(head, [_cells(row, clean=clean) for row in ordered])
 
 
-def _goals(results: Record, known: Sequence[Row]) -> Iterator[str]:
-    own = next((row for row in known if row.name == "measure"), None)
-    if own is None:
-        return
-    yield "| goal of `gpulab.measure` | measured |"
-    yield "|---|---|"
-    yield f"| median error at most 0.10 µs | {own.median_error_us:.3f} µs |"
-    yield f"| mean relative error at most 1.5 % | {_percent(own.mean_error)} |"
+def _cells(row: Row, *, clean: bool) -> list[str]:
+    own, comma, rest = row.name.partition(",")
+    return [
+        f"**`gpulab.{own}`{comma}{rest}**" if own == DEFAULT else row.name,
+        str(len(row.points)),
+        f"{row.median_error_us:.2f} µs",
+        _percent(row.median_error),
+        _percent(row.mean_error),
+        _percent(row.worst.error, sign=True),
+        f"{row.bias_us:+.2f} µs",
+        "-" if row.coverage is None else f"{100 * row.coverage:.0f} %",
+        f"{row.wall_s:.3f} s",
+        *([_percent(row.clean_error)] if clean else []),
+    ]
+
+
+def goals(results: Record, own: Row) -> Iterator[tuple[str, str]]:
+    """Yield each goal of ``gpulab.measure`` and what was measured."""
+    yield "median error at most 0.10 µs", f"{own.median_error_us:.3f} µs"
+    yield "mean relative error at most 1.5 %", _percent(own.mean_error)
     coverage = "none" if own.coverage is None else f"{100 * own.coverage:.0f} %"
-    yield f"| interval holds the referee's median in 90 to 99 % | {coverage} |"
-    yield f"| an answer within 0.05 s for work under 1 ms | {own.short_wall_s:.3f} s |"
+    yield "interval holds the referee's median in 90 to 99 %", coverage
+    yield "an answer within 0.05 s for work under 1 ms", f"{own.short_wall_s:.3f} s"
     processes = results.get("processes", {})
-    for cache in ("cold", "hot") if "variation_percent" in processes else ():
+    for cache in ("cold", "hot") if processes.get("n_processes", 0) > 1 else ():
         own_spread, records = (
             list(processes["variation_percent"][way].values())
             for way in (cache, f"referee_{cache}")
         )
-        yield (
-            f"| variation over {processes['n_processes']} processes at most 0.3 %, kernels of 10 "
-            f"to 16 µs, {cache} | {_range(own_spread)}; the driver's own records of them "
-            f"{_range(records)} |"
-        )
+        goal = f"variation over {processes['n_processes']} processes at most 0.3 %"
+        measured = f"{_range(own_spread)}; the driver's own records of them {_range(records)}"
+        yield f"{goal}, kernels of 10 to 16 µs, {cache}", measured
     magic = results.get("magic", {})
     if magic and "error" not in magic:
         added = max(body["added_us"] for body in magic.values())
-        yield f"| `%%cudatime` adds at most 1 µs to the host time of its body | {added:+.2f} µs |"
+        yield "`%%cudatime` adds at most 1 µs to the host time of its body", f"{added:+.2f} µs"
 
 
 def _range(percents: Sequence[float]) -> str:
@@ -135,7 +143,7 @@ def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
         "A tool that flushes is judged by records behind the same kind of flush; the last column "
         "judges it by records behind a flush that leaves no dirty lines."
     )
-    own = next((row for row in known if row.name == "measure"), None)
+    own = own_row(known)
     if own is not None:
         yield " ".join(_by_kernels(own))
     left_out = len(results["left_out"])
@@ -162,17 +170,6 @@ def _by_kernels(own: Row) -> Iterator[str]:
                 f"{_percent(part.mean_error)}"
                 + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
             )
-
-
-def source(at: Record) -> str:
-    """Return a sentence that says where, when and with what results were taken."""
-    kind = "Computed for the" if at["gpu"].startswith("virtual") else "Measured on"
-    versions = ", ".join(f"{name} {number}" for name, number in at["versions"].items())
-    driver = f"driver {at['driver']}, " if at["driver"] else ""
-    return (
-        f"{kind} {at['gpu']}, {driver}CUDA {at['cuda']}, {at['cpu']}, Python {at['python']}, "
-        f"{versions}, gpulab {at['gpulab']}, on {at['taken_at'][:10]}."
-    )
 
 
 def _alt(known: Sequence[Row]) -> str:

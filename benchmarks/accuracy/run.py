@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.accuracy.cases import Case, Work
-from benchmarks.accuracy.tools import Answer, Tool
+from benchmarks.accuracy.cases import Case
 from benchmarks.accuracy.worker import Worker
 from benchmarks.common.referee import HOT, READ, Reading, Referee
+from benchmarks.common.tool import Answer, Tool, described, judged
+from gpulab.work import Work
 
-_US_PER_S = 1e6
 _N_SLOW = 12  # so many cases are enough for tools of which an answer takes a second
 
 Record = dict[str, Any]
@@ -30,7 +31,7 @@ class Results:
     path
         Where.
     content
-        What: see :mod:`accuracy`.
+        What: see :mod:`benchmarks.accuracy.session`.
     """
 
     path: Path
@@ -169,39 +170,12 @@ def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> 
     return answers
 
 
-def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> Record:
-    """Return an answer beside what the referee read just before and after it."""
-    both = before.joined(after)
-    recorded_us = _middle(both.span_us if tool.counts_gaps else both.busy_us)
-    stretch_us = both.stretch_us if tool.counts_gaps else 0.0
-    interval = {
-        name: round(end_s * _US_PER_S, 4)
-        for name, end_s in (("low_us", answer.low_s), ("high_us", answer.high_s))
-        if end_s is not None
-    }
-    return {
-        "us": round(answer.time_s * _US_PER_S, 4),
-        **interval,
-        "referee_us": round(recorded_us - stretch_us, 4),
-        "recorded_us": recorded_us,
-        "drift": round(after.median_us / before.median_us - 1, 5),
-        **({"remark": answer.remark} if answer.remark else {}),
-    }
-
-
-def _middle(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    middle = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
-    return round(middle, 4)
-
-
 def _spread(reading: Reading) -> list[float]:
     """Return smallest, median and largest of the spans, and the median busy time."""
     spans = sorted(reading.span_us)
-    return [spans[0], _middle(spans), spans[-1], _middle(reading.busy_us)]
-
-
-def described(error: Exception) -> str:
-    """Return kind and first line of an error."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160]
+    return [
+        spans[0],
+        round(statistics.median(spans), 4),
+        spans[-1],
+        round(statistics.median(reading.busy_us), 4),
+    ]

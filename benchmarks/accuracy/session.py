@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,10 +12,13 @@ import torch
 import gpulab
 from benchmarks.accuracy import magic, nvbench, processes
 from benchmarks.accuracy.cases import CASES
-from benchmarks.accuracy.run import Deadline, Record, Results, described, run_cases
-from benchmarks.accuracy.tools import Tool, cupti_tool, tools
+from benchmarks.accuracy.run import Deadline, Record, Results, run_cases
+from benchmarks.accuracy.tools import cupti_tool, tools
 from benchmarks.accuracy.worker import Worker
+from benchmarks.common.command_line import python_command
 from benchmarks.common.environment import clock_mhz, gpu_in_use, provenance
+from benchmarks.common.folders import ROOT
+from benchmarks.common.tool import Tool, described
 
 SCHEMA = "gpulab.accuracy/1"
 
@@ -32,25 +34,33 @@ def run(  # noqa: PLR0913 # each is an option of the command
     n_cases: int | None,
     n_processes: int,
     n_nvbench: int,
+    beginnings: tuple[str, ...],
 ) -> None:
-    """Judge every tool by every case and write what comes of it, after each case anew."""
+    """Judge every tool by every case and write what comes of it, after each case anew.
+
+    Only the tools whose names begin with one of ``beginnings`` take part.
+    """
     deadline = Deadline(limit_s)
-    known, own_process = tools(), (cupti_tool(), *nvbench.tools())
-    not_run = _not_run([*known.values(), *own_process])
+    known, own_process = (
+        [tool for tool in listed if tool.name.startswith(beginnings)]
+        for listed in (tools(), (cupti_tool(), *nvbench.tools()))
+    )
+    not_run = _not_run([*known, *own_process])
     if virtual:
         not_run |= {tool.name: "it needs a real GPU" for tool in own_process}
-    worker = None if cupti_tool().name in not_run else Worker()
+    apart = {tool.name for tool in own_process} - set(not_run)
+    worker = Worker() if cupti_tool().name in apart else None
     with gpu_in_use(virtual=virtual):
-        results = Results(out, _opened(virtual=virtual, not_run=not_run))
-        results.content["tools"] = _described([*known.values(), *own_process])
+        results = Results(out, _opened(not_run))
+        results.content["tools"] = _described([*known, *own_process])
         later_s = _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
         in_time = Deadline(deadline.left_s - (0 if virtual else later_s))
         if worker is not None:
             worker.wait_until_ready()
-        run_cases(CASES[:n_cases], known.values(), results, in_time, worker)
+        run_cases(CASES[:n_cases], known, results, in_time, worker)
         if worker is not None:
             worker.close()
-        results.content["provenance"]["clock_after_mhz"] = clock_mhz(virtual=virtual)
+        results.content["provenance"]["clock_after_mhz"] = clock_mhz()
         results.content["magic"] = _guarded(magic.overhead)
         results.save()
     if n_processes and deadline.left_s > 0:
@@ -58,16 +68,16 @@ def run(  # noqa: PLR0913 # each is an option of the command
             lambda: processes.run(n_processes, virtual=virtual, limit_s=deadline.left_s)
         )
         results.save()
-    if n_nvbench and nvbench.COLD not in not_run:
+    if n_nvbench and nvbench.COLD in apart:
         _run_nvbench(n_nvbench, results, min(_NVBENCH_S * n_nvbench + 10, deadline.left_s))
     results.save()
     print(f"{out}: {out.stat().st_size / 1024:.0f} kB")
 
 
-def _opened(*, virtual: bool, not_run: dict[str, str]) -> Record:
+def _opened(not_run: dict[str, str]) -> Record:
     return {
         "schema": SCHEMA,
-        "provenance": provenance(virtual=virtual),
+        "provenance": provenance(),
         "first_answer_s": _first_answer_s(),
         "not_run": not_run,
         "left_out": [],
@@ -114,11 +124,12 @@ def _run_nvbench(n_cases: int, results: Results, limit_s: float) -> None:
         results.content["not_run"][nvbench.COLD] = "no time was left"
         return
     out = results.path.with_suffix(".nvbench.json")
-    script = str(Path(__file__).with_name("accuracy.py"))
-    command = [sys.executable, script, "nvbench", "--cases", str(n_cases), "--out", str(out)]
+    command = python_command(
+        "benchmarks.accuracy", "nvbench", "--cases", str(n_cases), "--out", str(out.resolve())
+    )
     try:
         done = subprocess.run(  # noqa: S603 # it is this program
-            command, timeout=limit_s, check=False, capture_output=True, text=True
+            command, cwd=ROOT, timeout=limit_s, check=False, capture_output=True, text=True
         )
         print(done.stdout[-3000:], done.stderr[-2000:])
     except subprocess.TimeoutExpired:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchmarks.common.tool import DEFAULT
+
 Record = dict[str, Any]
 
 _SHORT_US = 1000.0  # answers about work shorter than this have a goal for their wall time
@@ -166,6 +168,11 @@ def rows(results: Record) -> list[Row]:
     """Return a row for each tool that answered, in the order of the file."""
     made = [_row(name, tool, results["cases"]) for name, tool in results["tools"].items()]
     return [row for row in made if row.points]
+
+
+def own_row(listed: Iterable[Row]) -> Row | None:
+    """Return the row of ``gpulab.measure`` as it is called without options, if it answered."""
+    return next((row for row in listed if row.name == DEFAULT), None)
 
 
 def _row(name: str, tool: Record, cases: Iterable[Record]) -> Row:

@@ -1,100 +1,29 @@
 """Who is judged: gpulab's methods and the tools of others, each asked in its own usual way."""
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-import gpulab
 from benchmarks.common.referee import HOT, READ
+from benchmarks.common.tool import OWN, OWN_INTERVAL, Answer, Tool, default_tool, measured
 from gpulab.timing import METHODS
+from gpulab.work import Work
 
-Work = Callable[[], object]
-
-OWN = "gpulab"
-DEFAULT = "measure"
 _RUNG_S = 0.1  # the lower rungs need not reach the precision; their fault is another
 _N_CUPY = 100
 _S_PER_MS = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a tool says of some work.
-
-    Attributes
-    ----------
-    time_s
-        The one number that it prints or returns, in seconds.
-    low_s, high_s
-        The interval that it prints beside it, or None.
-    remark
-        What else it says: where the floor is from, and codes of findings.
-    """
-
-    time_s: float
-    low_s: float | None = None
-    high_s: float | None = None
-    remark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """Something that times work.
-
-    Attributes
-    ----------
-    name
-        What it is called in results.
-    owner
-        Whose it is.
-    state
-        State of the cache that it times in, as the referee names it.
-    ask
-        Times some work.
-    interval
-        What the printed interval is; empty where none is printed.
-    needs
-        Module without which it cannot run.
-    counts_gaps
-        Whether gaps between kernels are in its number; it is judged accordingly.
-    is_slow
-        Whether an answer takes so long that it is asked about the first cases only.
-    """
-
-    name: str
-    owner: str
-    state: str
-    ask: Callable[[Work], Answer]
-    interval: str = ""
-    needs: str = "torch"
-    counts_gaps: bool = True
-    is_slow: bool = False
-
-    @property
-    def obstacle(self) -> str:
-        """Why it cannot run here, or nothing."""
-        return "" if _is_there(self.needs) else f"{self.needs} is not installed"
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def own_tools() -> Iterator[Tool]:
     """Yield ``gpulab.measure`` as it is called without options, then the single rungs."""
     states = {"hot": HOT, "cold": READ}
-    kind = "95 % interval of the median"
-    yield Tool(DEFAULT, OWN, READ, _measured(), kind)
-    yield Tool("measure, hot", OWN, HOT, _measured(cache="hot"), kind)
+    kind = OWN_INTERVAL
+    yield default_tool()
+    yield Tool("measure, hot", OWN, HOT, measured(cache="hot"), kind)
     for cache, state in states.items():
-        ask = _measured(cache=cache, floor="device")
+        ask = measured(cache=cache, floor="device")
         yield Tool(f"measure, floor of the device, {cache}", OWN, state, ask, kind)
     for name, method in METHODS.items():
         if name == "calibrated":  # the default, above
@@ -105,20 +34,10 @@ def own_tools() -> Iterator[Tool]:
                 f"method {name}" + (f", {cache}" if len(caches) > 1 else ""),
                 OWN,
                 states[cache],
-                _measured(method=name, cache=cache, max_time_s=_RUNG_S),
+                measured(method=name, cache=cache, max_time_s=_RUNG_S),
                 kind,
                 counts_gaps=name != "profiler",
             )
-
-
-def _measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # options of measure
-    def ask(work: Work) -> Answer:
-        measurement = gpulab.measure(work, progress=False, **options)
-        codes = [finding.code for finding in measurement.findings]
-        said = " ".join([measurement.floor_method, *codes]).strip()
-        return Answer(measurement.median_s, *measurement.interval_s, said)
-
-    return ask
 
 
 def other_tools() -> tuple[Tool, ...]:
@@ -265,11 +184,10 @@ def _kernelmeter(work: Work) -> Answer:
     return Answer(taken.ms_median * _S_PER_MS)
 
 
-def tools() -> Mapping[str, Tool]:
-    """Return all tools that run in the referee's process, by name, in the order of asking.
+def tools() -> list[Tool]:
+    """Return all tools that run in the referee's process, in the order of asking.
 
     Those of one state of the cache follow one another, so that one referee's reading after a
     tool is the reading before the next.
     """
-    known = [*own_tools(), *other_tools()]
-    return {tool.name: tool for tool in sorted(known, key=lambda tool: tool.state)}
+    return sorted([*own_tools(), *other_tools()], key=lambda tool: tool.state)

@@ -12,10 +12,12 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from benchmarks.accuracy.cases import find
-from benchmarks.accuracy.tools import Answer, Tool, cupti_tool
+from benchmarks.accuracy.tools import cupti_tool
+from benchmarks.common.command_line import python_command
+from benchmarks.common.folders import ROOT
+from benchmarks.common.tool import Answer, Tool
 
 _READY, _MARK = "@ready", "@answer "
 _START_S, _ANSWER_S = 40.0, 8.0
@@ -37,9 +39,9 @@ class Worker:
     _lines: "queue.SimpleQueue[str | None]" = field(default_factory=queue.SimpleQueue)
 
     def __post_init__(self) -> None:
-        script = Path(__file__).with_name("accuracy.py")
         self._process = subprocess.Popen(  # noqa: S603 # it is this program
-            [sys.executable, str(script), "worker"],
+            python_command("benchmarks.accuracy", "worker"),
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

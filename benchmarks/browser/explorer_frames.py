@@ -4,19 +4,14 @@ A real JupyterLab in headless Chromium, which draws on the CPU. The clock is the
 starts with the key's event and stops after the frame in which the new picture was painted.
 Beside the explorers stands what one would write otherwise: ``interact`` with matplotlib's
 inline figures.
-
-    python benchmarks/explorer_frames.py [device pixels for each CSS pixel]
 """
 
 import os
-import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-sys.path.append(str(Path(__file__).parents[2] / "tests"))
-
+from benchmarks.browser.times import line
 from tests.support.jupyterlab import (
     RUN_TIMEOUT_MS,
     chromium,
@@ -34,8 +29,9 @@ PAUSE_MS = 120
 GOAL_MS = (60, 100)
 EXPLORER, INTERACT = ".gpulab-picture", ".widget-interact"
 SETUP = """\
+import gpulab
 from gpulab.explorers import crossover_explorer, roofline_explorer
-from gpulab.tasks import Point, Task
+from gpulab.sweeps import Point, Task
 from gpulab.workloads import WORKLOADS, workload
 
 def point(task, name):
@@ -64,8 +60,8 @@ CELLS = {
         """\
 import matplotlib.pyplot as plt
 from ipywidgets import interact
-from gpulab.crossover_figure import crossover as plot_crossover
-record = crossed._model.record(crossed.state, crossed.points)[0]
+from gpulab.plots import crossover as plot_crossover
+record = gpulab.crossover("matmul", source=points, n_threads=1)
 @interact(size=(64, 8192, 64))
 def draw(size=512):
     figure, ax = plt.subplots(figsize=(7.6, 4.4))
@@ -101,7 +97,7 @@ WATCH = """([root, selector]) => {
 }"""
 
 
-def run(page: "Page", url: str, shown: str) -> "Locator":
+def run_cell(page: "Page", url: str, shown: str) -> "Locator":
     """Run a notebook of the set-up and a cell, and return the cell's output."""
     notebook = open_notebook(page, url)
     run_all(page)
@@ -138,18 +134,8 @@ def drag(page: "Page", shown: str) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def line(name: str, times_ms: list[float]) -> str:
-    """Return median, p90 and greatest of some times."""
-    p90 = statistics.quantiles(times_ms, n=10, method="inclusive")[-1]
-    return (
-        f"{name:<18} median {statistics.median(times_ms):6.1f} ms, p90 {p90:6.1f} ms, "
-        f"greatest {max(times_ms):6.1f} ms, of {len(times_ms)}"
-    )
-
-
-def main() -> None:
-    """Print the times of each slider."""
-    sharpness = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+def run(sharpness: float) -> None:
+    """Print the times of each slider, with so many device pixels for each CSS pixel."""
     print(f"goal: median {GOAL_MS[0]} ms, p90 {GOAL_MS[1]} ms; sharpness {sharpness:g}")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with (
@@ -163,12 +149,8 @@ def main() -> None:
             page = browser.new_page(  # type: ignore[union-attr] # it was launched
                 viewport=first.viewport_size, device_scale_factor=sharpness
             )
-            output = run(page, url, shown)
+            output = run_cell(page, url, shown)
             print(line(what, press(page, output, shown, slider)))
             n_keys, n_painted = drag(page, shown)
             print(f"{'':<18} held down: {n_keys} keys, {n_painted} pictures")
             page.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -3,27 +3,24 @@
 A page holds the widget as a notebook would show it, without the notebook around it. The mouse
 zooms and pans; the page notes when each frame is drawn, and how long its drawing took. A
 headless browser without a GPU draws on the CPU, so this is a lower bound of what people see.
-
-    python benchmarks/timeline_frames.py [number of spans ...]
 """
 
 import base64
 import json
 import shutil
-import statistics
-import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import sync_playwright
 
+from benchmarks.browser.times import line
 from gpulab.tracing import Span, Timeline, _widget
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-N_SPANS = (1_000, 10_000, 20_000, 1_000_000)
 N_STEPS = 60
 WARMUP_MS = 500
 PAGE = """<!doctype html><meta charset="utf-8"><body><div id="root" style="width:1100px"></div>
@@ -110,18 +107,8 @@ def drive(page: "Page") -> tuple[list[float], list[float]]:
     return frames[1:], work
 
 
-def line(name: str, times_ms: list[float]) -> str:
-    """Return median, p90 and greatest of some times."""
-    p90 = statistics.quantiles(times_ms, n=10, method="inclusive")[-1]
-    return (
-        f"  {name:<8} median {statistics.median(times_ms):6.2f} ms, p90 {p90:6.2f} ms, "
-        f"greatest {max(times_ms):6.2f} ms, of {len(times_ms)}"
-    )
-
-
-def main() -> None:
-    """Print the frame times of each size."""
-    sizes = [int(text.replace("_", "")) for text in sys.argv[1:]] or N_SPANS
+def run(sizes: Sequence[int]) -> None:
+    """Print the frame times of timelines with so many spans."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -137,7 +124,3 @@ def main() -> None:
             print(line("drawing", work_ms))
             page.close()
         browser.close()
-
-
-if __name__ == "__main__":
-    main()

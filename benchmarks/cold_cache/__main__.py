@@ -1,153 +1,94 @@
-"""Which flush makes a GPU's cache cold and clean: take the times, the counters, and write them up.
+"""Which flush makes a GPU's cache cold and clean? Take times and counters, and write them up.
 
-    python benchmarks/cold_cache.py time FOLDER           durations of kernels, by CUPTI's records
-    ncu ... python benchmarks/cold_cache.py count FOLDER  bytes to and from memory (see the page)
-    python benchmarks/cold_cache.py gather FOLDER         both into benchmarks/results
-    python benchmarks/cold_cache.py table --write docs/cold-cache.md
+    python -m benchmarks.cold_cache time FOLDER
+    ncu ... python -m benchmarks.cold_cache count FOLDER
+    ncu ... python -m benchmarks.cold_cache halves FOLDER
+    python -m benchmarks.cold_cache gather FOLDER
+    python -m benchmarks.cold_cache table --write docs/cold-cache.md
 
-``time --virtual`` takes the times on the virtual GPU, to try the script without a GPU.
+time    takes the durations of kernels, by CUPTI's records; --virtual tries it without a GPU.
+count   runs the kernels whose bytes to and from memory ncu counts: see the page for its options.
+halves  runs those for what one half of the cache asks of the other.
+gather  joins times and counters in the file of results.
+table   prints the tables, or puts them and the figure into the page.
 """
 
 import argparse
-import json
-import platform
-import subprocess
-import time
-from collections import defaultdict
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import torch
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.environment import gpu_in_use
+from benchmarks.common.folders import RESULTS
 
-import gpulab
-from benchmarks.cold_cache.counters import HALVES, MEMORY, Counts, read_report, watch
-from benchmarks.cold_cache.flushes import WAYS, needed_bytes
-from benchmarks.cold_cache.times import flushes_of, samples_of, sizes_mib, times_of
-from benchmarks.cold_cache.works import WORKS
-
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results" / "cold-cache-h200.json"
-TIMES = "times.json"
-# Around half of the L2, where a "hot" kernel begins to miss.
-_FINE_MIB = (8, 20, 24, 28, 36, 40, 45, 52, 75, 90)
-_FINE_WORKS, _FINE_WAYS = ("sum", "fill", "linear, 1 row"), ("hot", "read 2x", "write 256 MiB")
-_HALVES_WORKS, _HALVES_WAYS = ("sum", "fill", "linear, 1 row", "add"), ("hot", "read 2x")
+_RESULTS = RESULTS / "cold-cache-h200.json"
 
 
-def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool) -> None:
-    """Take the durations of all kernels and write them to a file."""
-    ways = [way for way in WAYS if not (virtual and way.real_only)]
-    flushes = flushes_of(ways)
-    works = {}
-    for work in WORKS:
-        if names and work.name not in names:
-            continue
-        start_s = time.perf_counter()
-        try:
-            sizes = sizes_mib()
-            samples = [item for size in sizes for item in samples_of(work, size, ways, flushes)]
-            works[work.name] = times_of(samples, n_samples)
-        except RuntimeError as error:
-            works[work.name] = {"error": str(error)}
-        print(f"{work.name}: {time.perf_counter() - start_s:.1f} s", flush=True)
-        # Written after each, so that a visit that is cut short leaves what it has.
-        document = {"origin": _origin(n_samples), "works": works}
-        (folder / TIMES).write_text(json.dumps(document), encoding="utf-8")
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
 
 
-def take_counts(labels_path: Path, budget_s: float, n_rounds: int, names: list[str]) -> None:
-    """Run the samples that ncu is to watch."""
-    _, small, quarter, half, whole, double, _ = sizes_mib()
-    counted = [way for way in WAYS if way.counted and (not names or way.name in names)]
-    works = [work for work in WORKS if work.counted]
-    fine_works = [work for work in works if work.name in _FINE_WORKS]
-    fine = [way for way in counted if way.name in _FINE_WAYS]
-    # The most telling first, as the time may not reach for all.
-    plan = [(work, size, counted) for size in (half, quarter) for work in works]
-    plan += [(work, size, fine) for size in _FINE_MIB for work in fine_works]
-    plan += [(work, size, counted) for size in (whole, small, double) for work in works]
-    watch([item for item in plan if item[2]], flushes_of(counted), labels_path, budget_s, n_rounds)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.cold_cache", __doc__)
+    commands = made.add_subparsers(required=True)
+    times = commands.add_parser("time", help="take the durations of kernels")
+    times.add_argument("--virtual", action="store_true", help="on the virtual H200")
+    times.add_argument("--samples", type=int, default=15, help="of each kernel, size and way")
+    times.add_argument("--works", nargs="*", default=[], help="only these kernels")
+    times.set_defaults(command=_time)
+    count = commands.add_parser("count", help="run what ncu counts")
+    count.add_argument("--ways", nargs="*", default=[], help="only these ways")
+    count.add_argument("--name", default="main", help="of the report")
+    count.add_argument("--budget", type=float, default=60.0, help="seconds")
+    count.add_argument("--rounds", type=int, default=2, help="how often to run everything")
+    count.set_defaults(command=_count)
+    halves = commands.add_parser("halves", help="run what ncu counts between the halves")
+    halves.set_defaults(command=_halves)
+    gather = commands.add_parser("gather", help="join times and counters")
+    gather.add_argument("--reports", nargs="*", default=["main"], help="names of the reports")
+    gather.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
+    gather.set_defaults(command=_gather)
+    for command in (times, count, halves, gather):
+        command.add_argument("folder", type=Path, help="of times and counters")
+    table = commands.add_parser("table", help="make the tables and the figure")
+    table.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
+    table.add_argument("--write", type=Path, default=None, help="page with the markers")
+    table.set_defaults(command=_table)
+    return made
 
 
-def take_halves(labels_path: Path) -> None:
-    """Run hot and cold kernels, for counts of what one half of the cache asks of the other."""
-    ways = [way for way in WAYS if way.name in _HALVES_WAYS]
-    works = [work for work in WORKS if work.name in _HALVES_WORKS]
-    plan = [(work, size, ways) for work in works for size in (15, 30, *_FINE_MIB[3:8], 60)]
-    watch(plan, flushes_of(ways), labels_path, budget_s=60, n_rounds=1)
+def _time(options: argparse.Namespace) -> None:
+    from benchmarks.cold_cache.take import take_times
+
+    with gpu_in_use(virtual=options.virtual):
+        take_times(options.folder, options.samples, options.works, virtual=options.virtual)
 
 
-def _origin(n_samples: int) -> dict[str, Any]:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 # a fixed command
-    except OSError:
-        driver = "none"
-    return {
-        "gpu": torch.cuda.get_device_name(),
-        "l2_bytes": needed_bytes(1),
-        "driver": driver,
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "python": platform.python_version(),
-        "gpulab": gpulab.__version__,
-        "date": datetime.now(UTC).date().isoformat(),
-        "n_samples": n_samples,
-    }
+def _count(options: argparse.Namespace) -> None:
+    from benchmarks.cold_cache.take import take_counts
+
+    take_counts(options.folder, options.name, options.budget, options.rounds, options.ways)
 
 
-def _merged(reports: Iterable[Counts]) -> Counts:
-    whole: Counts = defaultdict(lambda: defaultdict(dict))
-    for report in reports:
-        for work, sizes in report.items():
-            for size, ways in sizes.items():
-                whole[work][size] |= ways
-    return whole
+def _halves(options: argparse.Namespace) -> None:
+    from benchmarks.cold_cache.take import take_halves
+
+    take_halves(options.folder)
 
 
-def gather(folder: Path, names: list[str]) -> None:
-    """Join times and counters in the file of results."""
-    document = json.loads((folder / TIMES).read_text(encoding="utf-8"))
-    document["bytes"] = _merged(read_report(folder, name, MEMORY) for name in names)
-    document["halves"] = read_report(folder, "halves", HALVES)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="utf-8")
-    print(f"{RESULTS}: {RESULTS.stat().st_size} bytes")
+def _gather(options: argparse.Namespace) -> None:
+    from benchmarks.cold_cache.take import gather
+
+    gather(options.folder, options.reports, options.out)
 
 
-def main() -> None:
-    """Do what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("time", "count", "halves", "gather", "table"))
-    parser.add_argument("folder", type=Path, nargs="?", default=Path())
-    parser.add_argument("--virtual", action="store_true")
-    parser.add_argument("--samples", type=int, default=15)
-    parser.add_argument("--works", nargs="*", default=[])
-    parser.add_argument("--ways", nargs="*", default=[])
-    parser.add_argument("--name", default="main", help="of the report of counters")
-    parser.add_argument("--reports", nargs="*", default=["main"], help="those to be gathered")
-    parser.add_argument("--budget", type=float, default=60.0, help="seconds for the counters")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--write", type=Path, help="the page whose tables are to be renewed")
-    given = parser.parse_args()
-    if given.what == "time" and given.virtual:
-        with gpulab.virtual_gpu("H200", first_use=False):
-            take_times(given.folder, given.samples, given.works, virtual=True)
-    elif given.what == "time":
-        take_times(given.folder, given.samples, given.works, virtual=False)
-    elif given.what == "count":
-        labels = given.folder / f"labels-{given.name}.json"
-        take_counts(labels, given.budget, given.rounds, given.ways)
-    elif given.what == "halves":
-        take_halves(given.folder / "labels-halves.json")
-    elif given.what == "gather":
-        gather(given.folder, given.reports)
-    else:
-        from benchmarks.cold_cache.page import renew
+def _table(options: argparse.Namespace) -> None:
+    from benchmarks.cold_cache.page import renew
 
-        renew(RESULTS, given.write)
+    renew(options.results, options.write)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ _RANGE = "sample"
 def watch(
     plan: Sequence[tuple[Work, int, Sequence[Way]]],
     flushes: dict[str, Prepare | None],
-    labels_path: Path,
+    path: Path,
     budget_s: float,
     n_rounds: int,
 ) -> None:
@@ -49,7 +49,7 @@ def watch(
                     break
                 _watched(sample, len(labels))
                 labels.append([work.name, size_mib, sample.way.name])
-    labels_path.write_text(json.dumps(labels), encoding="utf-8")
+    path.write_text(json.dumps(labels), encoding="utf-8")
     print(f"{len(labels)} samples in {time.perf_counter() - start_s:.1f} s")
 
 
@@ -66,9 +66,14 @@ def _watched(sample: Sample, index: int) -> None:
     torch.cuda.cudart().cudaProfilerStop()
 
 
+def labels_path(folder: Path, name: str) -> Path:
+    """Return the file of what ran while ncu made a report."""
+    return folder / f"labels-{name}.json"
+
+
 def read_report(folder: Path, name: str, metrics: Sequence[str]) -> Counts:
     """Return the counts by kernel, size and way: of each metric, the median of the rounds."""
-    labels = json.loads((folder / f"labels-{name}.json").read_text(encoding="utf-8"))
+    labels = json.loads(labels_path(folder, name).read_text(encoding="utf-8"))
     samples: dict[int, list[int]] = defaultdict(lambda: [0] * len(metrics))
     rows = _rows((folder / f"counters-{name}.csv").read_text(encoding="utf-8"))
     for position, row in enumerate(rows):

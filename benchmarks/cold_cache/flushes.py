@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.cold_cache.works import Case, Tensors
+from benchmarks.common import environment
 
 Prepare = Callable[[], object]
 
@@ -230,7 +231,7 @@ def prepared(way: Way, flush: Prepare | None, case: Case, clones: list[Tensors])
 
 def needed_bytes(n_caches: float) -> int:
     """Return a multiple of the size of the L2 of the GPU in use, in bytes."""
-    return int(n_caches * torch.cuda.get_device_properties(0).L2_cache_size)
+    return int(n_caches * environment.l2_bytes())
 
 
 def clones_of(case: Case, rotation: float) -> list[Tensors]:

@@ -1,13 +1,13 @@
 """The tables and the figure of docs/cold-cache.md, from the file of results."""
 
 import json
-import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cold_cache.figure import draw
+from benchmarks.common.markdown import put_between_markers, table
 
 Results = dict[str, Any]
 Lines = list[str]
@@ -28,20 +28,9 @@ def renew(results: Path, page: Path | None) -> None:
     if page is None:
         print("\n\n".join(tables.values()))
         return
-    text = page.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        pattern = rf"(<!-- table: {name} -->\n).*?(<!-- end -->)"
-        text, n_found = re.subn(pattern, rf"\g<1>\n{table}\n\n\g<2>", text, flags=re.DOTALL)
-        if n_found != 1:
-            raise ValueError(f"{page} has {n_found} places for the table {name!r}, not one")
-    page.write_text(text, encoding="utf-8")
+    for name, text in tables.items():
+        put_between_markers(page, name, text)
     draw(found, page.parent / "images" / _FIGURE)
-
-
-def table(head: Lines, rows: list[Lines]) -> Lines:
-    """Return a Markdown table: names on the left, numbers on the right."""
-    ruler = ["---", *["--:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, ruler, *rows)]
 
 
 def time_us(found: Results, work: str, size: str, way: str) -> float:

@@ -11,13 +11,12 @@ import torch
 
 from benchmarks.cold_cache.flushes import MIB, Prepare, Way, clones_of, needed_bytes, prepared
 from benchmarks.cold_cache.works import Case, Work
-from benchmarks.common.device_records import busy_us, profiled, short_name
+from benchmarks.common.device_records import busy_us, is_spin, profiled, short_name
 from gpulab.profiling import ActivityRecord
 
 SHARES = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of the L2, beside the small sizes
 SMALL_MIB = (1, 4)
 _LONG_SLEEP, _SHORT_SLEEP = 40_000, 1_000  # cycles: the long one lets the host get ahead
-_MARKS = ("spin_kernel", "sleep")
 _N_MARKS = 3
 _SEED = 20261121
 
@@ -113,7 +112,7 @@ def _summary(order: Sequence[Sample], records: Sequence[ActivityRecord]) -> dict
 def _between_marks(records: Sequence[ActivityRecord]) -> Iterator[list[ActivityRecord]]:
     group: list[ActivityRecord] | None = None
     for record in records:
-        if any(mark in record.name for mark in _MARKS):
+        if is_spin(record):
             if group is not None:
                 yield group
             group = []

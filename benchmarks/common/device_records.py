@@ -1,15 +1,15 @@
 """What a recording tells of a device's records: which are taken, and in which words and units."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch
 
 from gpulab.profiling import ActivityRecord, capture
-
-Work = Callable[[], object]
+from gpulab.work import Work
 
 KINDS = ("kernel", "memcpy", "memset")
 _NAME_LENGTH = 60
+_SPIN_NAMES = ("spin_kernel", "sleep")  # on a real device and on a virtual one
 _NS_PER_US = 1e3
 
 
@@ -27,6 +27,11 @@ def short_name(name: str) -> str:
     for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
         name = name.replace(noise, "")
     return name[:_NAME_LENGTH]
+
+
+def is_spin(record: ActivityRecord) -> bool:
+    """Tell whether a record is that of ``torch.cuda._sleep``, which separates what is read."""
+    return any(name in record.name for name in _SPIN_NAMES)
 
 
 def duration_us(record: ActivityRecord) -> float:

@@ -7,17 +7,16 @@ is called the stretch, and is taken off the spans.
 """
 
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
+from benchmarks.common.environment import l2_bytes
+from benchmarks.common.wall_time import wall_s
 from gpulab.timing import SaturatedSampler, flusher
 from gpulab.timing._profiler import read_calls
 from gpulab.timing.calibration._work_floor import SESSION_S
-
-Work = Callable[[], object]
+from gpulab.work import Work
 
 HOT, READ = "hot", "read"
 _MIB = 1 << 20
@@ -85,7 +84,7 @@ class Referee:
 
     def __post_init__(self) -> None:
         self.work()  # the first call finds libraries to load
-        self._call_s = min(_call_s(self.work) for _ in range(3))
+        self._call_s = min(wall_s(self.work) for _ in range(3))
 
     def read(self, state: str) -> Reading:
         """Return a reading in a state of the cache: one of ``STATES``."""
@@ -110,15 +109,6 @@ class Referee:
         )
 
 
-def _call_s(work: Work) -> float:
-    """Return the seconds from a call to an idle device."""
-    torch.cuda.synchronize()
-    start_s = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start_s
-
-
 _buffers: dict[int, torch.Tensor] = {}
 
 
@@ -130,7 +120,7 @@ def flush_of(state: str) -> Work:
         return flusher("read")
     size = WRITES[state]
     if size < _MIB:
-        size *= torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+        size *= l2_bytes()
     if size not in _buffers:
         _buffers[size] = torch.empty(size // 4, dtype=torch.int32, device="cuda")
     return _buffers[size].zero_

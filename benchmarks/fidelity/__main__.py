@@ -1,228 +1,189 @@
 """Record a CUDA GPU, and judge the virtual one by the recording.
 
-``python benchmarks/fidelity.py record --out h200.json`` reads about 310 workloads, 19 programs
-and the facts behind them on the GPU in use, in about four minutes; it changes no setting of the
-GPU. ``--role unseen`` reads the workloads of one role alone. ``python benchmarks/fidelity.py
-compare --recording h200.json h200-unseen.json`` runs the same on the virtual GPU and prints both
-beside each other; ``--write docs/fidelity.md`` makes a page of it. Figures are printed and never
-asserted: speed is not a test.
+    python -m benchmarks.fidelity record --out h200.json
+    python -m benchmarks.fidelity compare --recording h200.json --write docs/fidelity.md
+    python -m benchmarks.fidelity sample --out dense.json
+    python -m benchmarks.fidelity fit
+    python -m benchmarks.fidelity blind record --out FOLDER
+
+record   reads about 310 workloads, 19 programs and the facts behind them on the GPU in use, in
+         about four minutes; it changes no setting of the GPU. --role unseen reads the workloads
+         of one role alone.
+compare  runs the same on the virtual GPU and prints both beside each other; --write makes a page.
+sample   reads thousands of drawn workloads in random order until the time is over, many of them
+         in one session of the profiler.
+fit      fits the surfaces of efficiencies to recordings and writes them where gpulab reads them,
+         in about ten minutes; with --nested, which chooses the scales of the coordinates in each
+         fold, in forty.
+blind    records, predicts, and only then looks at what was recorded: see its own --help.
 """
 
 import argparse
-import json
-import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import torch
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import RECORDINGS
+from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
-from benchmarks.fidelity.bench import Bench, at_most, real_bench, virtual_bench
-from benchmarks.fidelity.catalogue import catalogue
-from benchmarks.fidelity.facts import DEVICE_FACTS, HOST_FACTS, Fact
-from benchmarks.fidelity.programs import Program, programs
-from benchmarks.fidelity.readings import (
-    Recording,
-    device_of_program,
-    device_of_workload,
-    host_of_program,
-    host_of_workload,
-    provenance,
-    sm_clock_mhz,
-)
-from benchmarks.fidelity.unseen import SEEDS
-from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN, Workload
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-SCHEMA = 1
-_ITEM_LIMIT_S = 30.0
-_KNOWN = ("family", "role", "dtype", "parameters")
-_PARTS = ("facts", "programs", "workloads")
-_NOTHING: Mapping[str, Any] = {}
-_REAL = time.perf_counter  # the clock on the wall, also while the virtual one is entered
-
-Bencher = Callable[[], Any]
-Read = Callable[[Bench], Recording | Iterator[tuple[str, Any]]]
+_FITTED_TO = ("h200-dense", "h200-focused", "h200", "h200-earlier", "h200-earlier-2")
+_COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2")
+_BLIND = """\
+record takes a seed from the system's source of randomness, reads the workloads that it draws on
+the GPU in use, and writes two files: the list of them, and their times, sealed. predict computes
+the times of the list on the virtual H200 and writes them down with the digest of the model that
+gave them. judge opens the times, but only for predictions of this list and of the model as it is;
+it writes the recording.
+"""
 
 
-@dataclass(slots=True)
-class Recorder:
-    """Takes a recording, item by item, and writes it after each.
-
-    Attributes
-    ----------
-    bench
-        Gives the bench for one item, as a context.
-    source
-        ``"measured"`` or ``"virtual"``.
-    only
-        Part of the names that are wanted; empty for all.
-    role
-        The workloads that are wanted, and then nothing else; empty for everything.
-    seeds
-        Those of the draws; the last one's workloads are unseen.
-    out
-        Where the recording is written, or None.
-    deadline_s
-        When to begin nothing more, on the clock on the wall.
-    """
-
-    bench: Bencher
-    source: str
-    only: str = ""
-    role: str = ""
-    seeds: tuple[int, ...] = SEEDS
-    out: Path | None = None
-    deadline_s: float = float("inf")
-    recording: Recording = field(default_factory=dict)
-
-    def record(self) -> Recording:
-        """Read everything twice: first all host times, then, with the profiler, all records."""
-        with self.bench():
-            self.recording.update(schema=SCHEMA, source=self.source, provenance=provenance())
-        self._facts(HOST_FACTS)
-        self._programs(host_of_program)
-        self._workloads(host_of_workload)
-        # What the profiler reads comes in order of worth, should the time run out.
-        self._workloads(device_of_workload)
-        self._programs(device_of_program)
-        self._facts(DEVICE_FACTS)
-        self.recording["sm_clock_after_mhz"] = sm_clock_mhz()
-        self._write()
-        return self.recording
-
-    def _facts(self, facts: tuple[Fact, ...]) -> None:
-        for fact in () if self.role else facts:
-            self._item("facts", fact.__name__, fact)
-
-    def _programs(self, read: Callable[[Program, Bench], Recording]) -> None:
-        for program in () if self.role else programs():
-            self._item("programs", program.name, partial(read, program))
-
-    def _workloads(self, read: Callable[[Workload, Bench], Recording]) -> None:
-        workloads = [w for w in catalogue(self.seeds) if self.role in {"", w.role}]
-        # So that neither heat nor a time limit falls on one family.
-        random.Random(0).shuffle(workloads)  # noqa: S311 # an order, not a secret
-        for workload in workloads:
-            known = {key: getattr(workload, key) for key in _KNOWN}
-            self._item("workloads", workload.name, partial(read, workload), known)
-
-    def _item(self, part: str, name: str, read: Read, known: Mapping[str, Any] = _NOTHING) -> None:
-        if self.only not in name:
-            return
-        entry = self.recording.setdefault(part, {}).setdefault(name, dict(known))
-        if _REAL() > self.deadline_s:
-            entry["failed"] = "no time was left"
-            return
-        start_s = _REAL()
-        try:
-            with at_most(_ITEM_LIMIT_S), self.bench() as bench:
-                found = read(bench)
-                for key, value in found.items() if isinstance(found, dict) else found:
-                    entry[key] = value
-        except Exception as error:  # noqa: BLE001 # whatever fails, the rest goes on
-            entry["failed"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        print(f"{_REAL() - start_s:6.2f} s  {name}  {entry.get('failed', '')}", flush=True)
-        self._write()
-
-    def _write(self) -> None:
-        if self.out is None:
-            return
-        fresh = self.out.with_suffix(".part")
-        fresh.write_text(as_json(self.recording), "utf-8")
-        fresh.replace(self.out)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
 
 
-def as_json(recording: Recording) -> str:
-    """Return a recording as JSON with a line for each item, so that changes can be read."""
-    lines = []
-    for part, value in recording.items():
-        if part in _PARTS:
-            items = [f"  {json.dumps(name)}: {json.dumps(item)}" for name, item in value.items()]
-            text = "{\n" + ",\n".join(items) + "\n }"
-        else:
-            text = json.dumps(value)
-        lines.append(f" {json.dumps(part)}: {text}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.fidelity", __doc__)
+    commands = made.add_subparsers(required=True)
+    _add_record(commands)
+    _add_compare(commands)
+    _add_sample(commands)
+    _add_fit(commands)
+    _add_blind(commands)
+    return made
 
 
-def read(paths: list[Path]) -> Recording:
-    """Return recordings as one: the parts of the first, with the items of the others added."""
-    first, *others = (json.loads(path.read_text("utf-8")) for path in paths)
-    for other in others:
-        for part in _PARTS:
-            first.setdefault(part, {}).update(other.get(part, {}))
-    first["origins"] = [
-        {"path": path.name, **found["provenance"]}
-        for path, found in zip(paths, (first, *others), strict=True)
-    ]
-    return dict(first)
-
-
-def real(*, quick: bool) -> Bencher:
-    """Return the one bench of the CUDA GPU in use."""
-    bench = real_bench(quick=quick)
-    return lambda: nullcontext(bench)
-
-
-def virtual(name: str) -> Bencher:
-    """Return benches of a virtual GPU, a fresh one each time."""
-    import gpulab
-
-    @contextmanager
-    def bench() -> Iterator[Bench]:
-        with gpulab.virtual_gpu(name, first_use=False):
-            yield virtual_bench()
-
-    return bench
-
-
-def main() -> None:
-    """Read the command line and do what it asks."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
+def _add_record(commands: "Commands") -> None:
     record = commands.add_parser("record", help="read the GPU in use")
     record.add_argument("--out", type=Path, default=Path("recording.json"))
     record.add_argument("--quick", action="store_true", help="two repetitions of everything")
     record.add_argument("--virtual", metavar="GPU", help="read a virtual GPU instead, e.g. H200")
     record.add_argument("--max-time", type=float, default=225.0, help="begin nothing after (s)")
+    _add_choice(record)
+    record.set_defaults(command=_record)
+
+
+def _add_compare(commands: "Commands") -> None:
     compare = commands.add_parser("compare", help="judge the virtual GPU by a recording")
-    compare.add_argument("--recording", type=Path, nargs="+", required=True)
+    compare.add_argument("--recording", type=Path, nargs="+", default=_recordings(_COMPARED))
     compare.add_argument("--gpu", default="H200", help="the virtual GPU, by its short name")
     compare.add_argument("--write", type=Path, help="make a page in Markdown")
-    for command in (record, compare):
-        command.add_argument("--only", default="", help="names that contain this")
-        roles = (FIT, HELD_OUT, UNSEEN, EARLIER)
-        command.add_argument("--role", default="", choices=roles, help="workloads of this alone")
-    given = parser.parse_args()
-    if given.command == "record":
-        if not given.virtual and not torch.cuda.is_available():
-            parser.error("there is no CUDA GPU here; --virtual H200 reads a virtual one instead")
-        bench = virtual(given.virtual) if given.virtual else real(quick=given.quick)
-        source = "virtual" if given.virtual else "measured"
-        deadline_s = _REAL() + given.max_time
-        Recorder(
-            bench, source, given.only, given.role, out=given.out, deadline_s=deadline_s
-        ).record()
-        return
+    _add_choice(compare)
+    compare.set_defaults(command=_compare)
+
+
+def _add_choice(command: argparse.ArgumentParser) -> None:
+    roles = (FIT, HELD_OUT, UNSEEN, EARLIER)
+    command.add_argument("--only", default="", help="names that contain this")
+    command.add_argument("--role", default="", choices=roles, help="workloads of this alone")
+
+
+def _add_sample(commands: "Commands") -> None:
+    sample = commands.add_parser("sample", help="read many drawn workloads")
+    sample.add_argument("--out", type=Path, default=Path("dense.json"))
+    sample.add_argument("--virtual", action="store_true", help="on the virtual H200, to try it")
+    sample.add_argument("--max-time", type=float, default=130.0, help="begin nothing after (s)")
+    sample.add_argument("--draw", choices=("dense", "focused"), default="dense")
+    sample.set_defaults(command=_sample)
+
+
+def _add_fit(commands: "Commands") -> None:
+    fit = commands.add_parser("fit", help="fit the model to recordings")
+    fit.add_argument("--recording", type=Path, nargs="+", default=_recordings(_FITTED_TO))
+    fit.add_argument("--out", type=Path, default=None, help="default: where gpulab reads it")
+    fit.add_argument("--nested", action="store_true", help="choose scales in each fold")
+    fit.set_defaults(command=_fit)
+
+
+def _add_blind(commands: "Commands") -> None:
+    blind = commands.add_parser(
+        "blind", help="examine the virtual GPU blindly", description=_BLIND
+    )
+    parts = blind.add_subparsers(required=True)
+    record = parts.add_parser("record", help="read a fresh draw and seal its times")
+    record.add_argument("--virtual", default="", metavar="GPU", help="to try it out")
+    record.add_argument("--out", type=Path, required=True, help="folder of both files")
+    record.set_defaults(command=_blind_record)
+    predict = parts.add_parser("predict", help="compute the times of the list")
+    predict.set_defaults(command=_blind_predict)
+    judge = parts.add_parser("judge", help="open the times and compare")
+    judge.add_argument("--out", type=Path, required=True, help="the recording")
+    judge.set_defaults(command=_blind_judge)
+    for part in (predict, judge):
+        part.add_argument("folder", type=Path, help="with both files")
+        part.add_argument("--predicted", type=Path, required=True, help="file of predictions")
+
+
+def _recordings(names: Sequence[str]) -> list[Path]:
+    return [RECORDINGS / f"{name}.json" for name in names]
+
+
+def _record(options: argparse.Namespace) -> None:
+    import torch
+
+    from benchmarks.fidelity.recording import Recorder, real, virtual
+
+    if not options.virtual and not torch.cuda.is_available():
+        raise SystemExit("there is no CUDA GPU here; --virtual H200 reads a virtual one instead")
+    Recorder(
+        virtual(options.virtual) if options.virtual else real(quick=options.quick),
+        "virtual" if options.virtual else "measured",
+        options.only,
+        options.role,
+        out=options.out,
+        deadline_s=time.perf_counter() + options.max_time,
+    ).record()
+
+
+def _compare(options: argparse.Namespace) -> None:
     from benchmarks.fidelity.page import page
+    from benchmarks.fidelity.recording import Recorder, chosen_of, read, virtual
     from benchmarks.fidelity.table import table
 
-    recorded = read(given.recording)
-    for part in _PARTS:
-        items = recorded.get(part, {}).items()
-        recorded[part] = {
-            name: item
-            for name, item in items
-            if given.only in name and given.role in {"", item.get("role")}
-        }
-    computed = Recorder(virtual(given.gpu), "virtual", given.only, given.role).record()
+    recorded = chosen_of(read(options.recording), options.only, options.role)
+    computed = Recorder(virtual(options.gpu), "virtual", options.only, options.role).record()
     print(table(recorded, computed))
-    if given.write:
-        given.write.write_text(page(recorded, computed), "utf-8")
+    if options.write:
+        options.write.write_text(page(recorded, computed), "utf-8")
+
+
+def _sample(options: argparse.Namespace) -> None:
+    from benchmarks.common.environment import gpu_in_use
+    from benchmarks.fidelity.sampler import sample
+
+    with gpu_in_use(virtual=options.virtual):
+        sample(options.out, options.max_time, options.draw)
+
+
+def _fit(options: argparse.Namespace) -> None:
+    from benchmarks.fidelity.fit import run
+
+    run(options.recording, options.out, is_nested=options.nested)
+
+
+def _blind_record(options: argparse.Namespace) -> None:
+    from benchmarks.fidelity.blind import record
+
+    record(options.out, options.virtual)
+
+
+def _blind_predict(options: argparse.Namespace) -> None:
+    from benchmarks.fidelity.blind import predict
+
+    predict(options.folder, options.predicted)
+
+
+def _blind_judge(options: argparse.Namespace) -> None:
+    from benchmarks.fidelity.blind import judge
+
+    judge(options.folder, options.predicted, options.out)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,17 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType
 from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import KINDS, Work, duration_us, profiled, short_name
+from benchmarks.common.device_records import KINDS, duration_us, is_spin, profiled, short_name
 from gpulab.profiling import ActivityRecord
+from gpulab.timing import elapsed_s, new_event
+from gpulab.work import Work
 
 # Launches that may be pending on an H200 before the host is blocked are 1,021; stay well below.
 MOST_PENDING = 900
@@ -24,6 +26,7 @@ _N_NAMED_KERNELS = 12
 _US_PER_S = 1e6
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """A GPU that is read, and how often.
 
@@ -35,23 +38,13 @@ class Bench:
         Calls enqueued back-to-back for a host time, and how often that is done.
     """
 
-    def __init__(self, *, n_repetitions: int, n_calls: int, n_rounds: int) -> None:
-        self.n_repetitions = n_repetitions
-        self.n_calls = n_calls
-        self.n_rounds = n_rounds
+    n_repetitions: int
+    n_calls: int
+    n_rounds: int
 
     def records(self, work: Work) -> list[ActivityRecord]:
         """Run some work, wait for it, and return what the device did, by start."""
         return profiled(work)
-
-    @cached_property
-    def _separator(self) -> str:
-        # Real and virtual devices record the spinning kernel under other names: ask for it.
-        return self.records(spin)[0].name
-
-    def is_spin(self, record: ActivityRecord) -> bool:
-        """Tell whether a record is that of the spinning kernel that separates repetitions."""
-        return record.name == self._separator
 
 
 def real_bench(*, quick: bool) -> Bench:
@@ -76,11 +69,6 @@ def spin_s(duration_s: float) -> None:
     spin(int(duration_s * _CLOCK_HZ))
 
 
-def new_event() -> Any:  # noqa: ANN401 # torch's events are untyped
-    """Return an event that can be timed."""
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's is untyped
-
-
 def new_stream() -> Any:  # noqa: ANN401 # torch's streams are untyped
     """Return a stream beside the default one."""
     return torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's is untyped
@@ -94,15 +82,6 @@ def tiny() -> torch.Tensor:
 def median_us(values_s: list[float]) -> float:
     """Return the median of times in seconds, in microseconds."""
     return round(statistics.median(values_s) * _US_PER_S, 4)
-
-
-def wall_s(work: Work) -> float:
-    """Return the seconds that one call takes, from an idle device to an idle device."""
-    torch.cuda.synchronize()
-    start_s = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start_s
 
 
 def returns_us(work: Work, n: int) -> float:
@@ -147,7 +126,7 @@ def event_us(work: Work, n_repetitions: int, host_s: float) -> float:
         work()
         end.record()
     torch.cuda.synchronize()
-    return median_us([start.elapsed_time(end) * 1e-3 for start, end in pairs])
+    return median_us([elapsed_s(pair) for pair in pairs])
 
 
 def device_reading(bench: Bench, work: Work, n_repetitions: int) -> dict[str, object]:
@@ -170,15 +149,15 @@ def device_reading(bench: Bench, work: Work, n_repetitions: int) -> dict[str, ob
             work()
         spin()
 
-    parts = _split(bench, bench.records(repeat))
+    parts = _split(bench.records(repeat))
     if len(parts) != 3 * n_repetitions:
         raise RuntimeError(f"{len(parts)} parts were recorded instead of {3 * n_repetitions}")
     return _summary(parts[:n_repetitions], parts[n_repetitions + 1 :: 2])
 
 
-def _split(bench: Bench, records: list[ActivityRecord]) -> list[list[ActivityRecord]]:
+def _split(records: list[ActivityRecord]) -> list[list[ActivityRecord]]:
     """Return the records between one separator and the next."""
-    marks = [index for index, record in enumerate(records) if bench.is_spin(record)]
+    marks = [index for index, record in enumerate(records) if is_spin(record)]
     return [records[a + 1 : b] for a, b in pairwise(marks)]
 
 

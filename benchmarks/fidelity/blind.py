@@ -1,13 +1,5 @@
-"""Examine the virtual GPU blindly: record, predict, and only then look at what was recorded.
+"""Examine the virtual GPU blindly: record, predict, and only then look at what was recorded."""
 
-``python benchmarks/fidelity_blind.py record --out FOLDER`` takes a seed from the system's source
-of randomness, reads the workloads that it draws on the GPU in use, and writes two files: the list
-of them, and their times, sealed. ``predict FOLDER`` computes the times of the list on the virtual
-H200 and writes them down with the digest of the model that gave them. ``judge FOLDER`` opens the
-times, but only for predictions of this list and of the model as it is; it writes the recording.
-"""
-
-import argparse
 import base64
 import hashlib
 import json
@@ -15,12 +7,11 @@ import secrets
 import time
 import zlib
 from pathlib import Path
-from typing import Any
 
 import torch
 
 import gpulab
-from benchmarks.fidelity.__main__ import Recorder, as_json, real, virtual
+from benchmarks.fidelity.recording import Recorder, as_json, real, virtual
 from benchmarks.fidelity.table import chosen, failures, family_summary, score, workload_rows
 from benchmarks.fidelity.unseen import SEEDS
 from benchmarks.fidelity.workload import UNSEEN
@@ -29,6 +20,8 @@ LIST, SEALED = "blind-list.json", "blind-times.sealed"
 _KNOWN = ("family", "role", "dtype", "parameters")
 _MOST_S = 40.0  # about twice what it takes on an H200
 _SEED_DIGITS = 8
+# Whatever a virtual time depends on, as patterns within the package.
+_MODEL = ("virtual/**/*.py", "gpus/**/*.py", "data/*.json")
 
 
 class BrokenSealError(Exception):
@@ -84,7 +77,7 @@ def judge(folder: Path, predicted: Path, out: Path) -> None:
 def model_digest() -> str:
     """Return a digest of all that a virtual time hangs on: the package's code and its tables."""
     root = Path(gpulab.__file__).parent
-    paths = [*root.glob("virtual/**/*.py"), *root.glob("data/*.json"), root / "gpus.py"]
+    paths = [path for part in _MODEL for path in root.glob(part)]
     whole = hashlib.sha256()
     for path in sorted(paths):
         whole.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -104,29 +97,3 @@ def sealed(text: str) -> bytes:
 def opened(content: bytes) -> str:
     """Return the text that was sealed."""
     return zlib.decompress(base64.decodebytes(content)).decode()
-
-
-def main() -> None:
-    """Read the command line and do what it asks."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    parts: dict[str, Any] = {
-        name: commands.add_parser(name) for name in ("record", "predict", "judge")
-    }
-    parts["record"].add_argument("--virtual", default="", metavar="GPU", help="to try it out")
-    parts["record"].add_argument("--out", type=Path, required=True, help="folder of both files")
-    for name in ("predict", "judge"):
-        parts[name].add_argument("folder", type=Path, help="with both files")
-        parts[name].add_argument("--predicted", type=Path, required=True)
-    parts["judge"].add_argument("--out", type=Path, required=True, help="the recording")
-    given = parser.parse_args()
-    if given.command == "record":
-        record(given.out, given.virtual)
-    elif given.command == "predict":
-        predict(given.folder, given.predicted)
-    else:
-        judge(given.folder, given.predicted, given.out)
-
-
-if __name__ == "__main__":
-    main()

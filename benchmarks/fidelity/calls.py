@@ -6,17 +6,17 @@ from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import Work
 from benchmarks.fidelity.bench import (
     Bench,
     host_us,
     median_us,
-    new_event,
     new_stream,
     returns_us,
     spin,
     tiny,
 )
+from gpulab.timing import new_event
+from gpulab.work import Work
 
 Readings = Iterator[tuple[str, float | None]]
 

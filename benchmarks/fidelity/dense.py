@@ -17,9 +17,10 @@ from torch.nn import functional
 
 from benchmarks.fidelity import layers as layer
 from benchmarks.fidelity import operators as op
-from benchmarks.fidelity.operators import Tensor, Work, normal, whole_numbers
+from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
 from benchmarks.fidelity.unseen import LARGEST_BYTES, SMALLEST_BYTES, Draw, drawn, draws, sizes_of
 from benchmarks.fidelity.workload import Workload
+from gpulab.work import Work
 
 SEED, FOCUSED_SEED = 7_031, 7_032
 DENSE = "dense"

@@ -8,23 +8,24 @@ from functools import partial
 
 import torch
 
-from benchmarks.common.device_records import Work, busy_us, duration_us
+from benchmarks.common.device_records import busy_us, duration_us, is_spin
+from benchmarks.common.wall_time import wall_s
 from benchmarks.fidelity.bench import (
     Bench,
     event_us,
     host_us,
     median_us,
-    new_event,
     new_stream,
     returns_us,
     spin,
     spin_s,
     tiny,
-    wall_s,
 )
 from benchmarks.fidelity.calls import Readings, allocation, backward, host_calls
 from benchmarks.fidelity.graphs import graphs, graphs_on_device
 from gpulab.profiling import ActivityRecord
+from gpulab.timing import new_event
+from gpulab.work import Work
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _COPY_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB, _MIB, 4 * _MIB, 16 * _MIB, 256 * _MIB)
@@ -234,7 +235,7 @@ def overlap(bench: Bench) -> Readings:
         for work in works:
             work()
         alone_us = [busy_us(bench.records(work)) for work in works]
-        found = [r for r in bench.records(_together(works)) if not bench.is_spin(r)]
+        found = [r for r in bench.records(_together(works)) if not is_spin(r)]
         first_ns, last_ns = min(r.start_ns for r in found), max(r.end_ns for r in found)
         yield f"{name}_alone_us", round(sum(alone_us), 3)
         yield f"{name}_together_us", (last_ns - first_ns) / 1e3

@@ -1,14 +1,12 @@
 """Fit the surfaces of efficiencies to recordings, and write them where gpulab reads them.
 
-``python benchmarks/fidelity_fit.py`` runs every recorded workload on the virtual H200 to learn
-what the roofline alone says, then fits one surface for each kind of call and prints how well each
-meets a fifth of the workloads when fitted to the other four fifths; ``--nested`` chooses the
-scales of the coordinates without that fifth too. It takes about ten minutes, nested forty.
+Every recorded workload runs on the virtual H200, which tells what the roofline alone says. Then
+one surface is fitted for each kind of call. What is printed is how well each meets a fifth of the
+workloads when fitted to the other four fifths.
 """
 
-import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,14 +31,11 @@ from benchmarks.fidelity.kriging import (
 )
 from benchmarks.fidelity.sampler import samples
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
+from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic
 from gpulab.virtual.simulator import _device
 from gpulab.virtual.simulator.costs import SurfacePoint, duration_ns, packed
 
-_FOLDER = Path(__file__).with_name("recordings")
-RECORDINGS = tuple(
-    _FOLDER / f"h200{name}.json" for name in ("-dense", "-focused", "", "-earlier", "-earlier-2")
-)
 SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
 FLUSH_ELEMENTS = 1 << 26
 _LEAST_POINTS = 10
@@ -113,7 +108,7 @@ def looseness(workload: Workload) -> float:
 
 def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
     """Return the duration of a kernel without a correction."""
-    return duration_ns(replace(work, surface_point=None), traffic, gpulab.gpus.gpu("H200"))
+    return duration_ns(replace(work, surface_point=None), traffic, gpu("H200"))
 
 
 def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
@@ -208,12 +203,8 @@ def scores(errors: Numbers) -> str:
     return f"median {np.median(errors):6.1%}  p90 {np.quantile(errors, 0.9):6.1%}"
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--recording", type=Path, nargs="+", default=RECORDINGS)
-    parser.add_argument("--out", type=Path, default=SURFACES)
-    parser.add_argument("--nested", action="store_true", help="choose scales in each fold")
-    given = parser.parse_args()
-    measured = [point for path in given.recording for point in points(recorded(path))]
-    about = json.loads(given.recording[0].read_text("utf-8"))["provenance"]
-    write(given.out, fit_all(measured, is_nested=given.nested), about)
+def run(recordings: Sequence[Path], out: Path | None, *, is_nested: bool) -> None:
+    """Fit to some recordings and write the surfaces; the first says where they were measured."""
+    measured = [point for path in recordings for point in points(recorded(path))]
+    about = json.loads(recordings[0].read_text("utf-8"))["provenance"]
+    write(out or SURFACES, fit_all(measured, is_nested=is_nested), about)

@@ -4,7 +4,8 @@ import time
 
 import torch
 
-from benchmarks.common.device_records import Work, busy_us
+from benchmarks.common.device_records import busy_us
+from benchmarks.common.wall_time import wall_s
 from benchmarks.fidelity.bench import (
     MOST_PENDING,
     Bench,
@@ -12,9 +13,9 @@ from benchmarks.fidelity.bench import (
     host_us,
     returns_us,
     tiny,
-    wall_s,
 )
 from benchmarks.fidelity.calls import Readings
+from gpulab.work import Work
 
 _NODE_COUNTS = (1, 10, 100, 1000)
 

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from benchmarks.fidelity.operators import Tensor, Work, normal, whole_numbers
+from benchmarks.fidelity.operators import Tensor, normal, whole_numbers
+from gpulab.work import Work
 
 _VOCABULARY = 32_000
 

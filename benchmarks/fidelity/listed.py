@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from benchmarks.fidelity import layers as layer
 from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.workload import FIT, HELD_OUT, Workload
+from gpulab.work import Work
 
 _KI, _MI = 1 << 10, 1 << 20
 
 
-def _group(family: str, make: Callable[..., op.Work], names: str, rows: str) -> Iterator[Workload]:
+def _group(family: str, make: Callable[..., Work], names: str, rows: str) -> Iterator[Workload]:
     """Read workloads from lines of role (F or H), dtype and values of the named parameters."""
     for line in rows.strip().splitlines():
         role, dtype, *values = (cell.strip() for cell in line.split(","))

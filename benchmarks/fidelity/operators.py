@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-Work = Callable[[], object]
+from gpulab.work import Work
+
 Tensor = torch.Tensor
 
 

@@ -60,7 +60,7 @@ _DRAWN = """
 The {n_unseen} unseen workloads were drawn by a program and chosen by nobody: for each operator of
 the catalogue, type and sizes from the seed {seed}, log-uniformly between fixed bounds, for 1 KB
 to 512 MB of memory; a third as they fall, a third rounded to multiples of 8, a third of 64; none
-that the other groups have. The examination was blind (`benchmarks/fidelity_blind.py`): the machine
+that the other groups have. The examination was blind (`benchmarks/fidelity/blind.py`): the machine
 with the H200 took the seed from the system's source of randomness and put the times into a file of
 their own; the model was fitted to the other recordings; its times for the list, and digests of
 these and of the model, were written down; only then was the file of times opened, once. No draw
@@ -94,7 +94,7 @@ Recorded times are {source}, the others computed by the virtual GPU of this vers
 {n_unseen} that are unseen, and {n_programs} programs. An error is the virtual time over the
 recorded one, less one.
 
-This page is made by `python benchmarks/fidelity.py compare --write docs/fidelity.md`; change the
+This page is made by `python -m benchmarks.fidelity compare --write docs/fidelity.md`; change the
 model, not the page.
 """
 _METHOD = """

@@ -11,8 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.fidelity.bench import new_stream
-
-Step = Callable[[], object]
+from gpulab.work import Work
 
 _N_BATCHES = 20
 _N_LAYERS = 20
@@ -34,7 +33,7 @@ class Program:
     """
 
     name: str
-    make: Callable[[], Step]
+    make: Callable[[], Work]
     n_steps: int = 10
 
 
@@ -69,7 +68,7 @@ def perceptron(width: int, n_layers: int = 3) -> nn.Sequential:
     return nn.Sequential(*layers[:-1]).cuda()
 
 
-def mlp_training(*, reads_loss: bool = False) -> Step:
+def mlp_training(*, reads_loss: bool = False) -> Work:
     """Train three layers of 1,024 with a batch of 256 and Adam."""
     model = perceptron(1024)
     optimizer = torch.optim.Adam(model.parameters())
@@ -86,7 +85,7 @@ def mlp_training(*, reads_loss: bool = False) -> Step:
     return step
 
 
-def transformer_training(*, autocast: bool) -> Step:
+def transformer_training(*, autocast: bool) -> Work:
     """Train four layers of width 256 on 16 sequences of 128 with AdamW."""
     model: Any = nn.Sequential(
         nn.Embedding(_CLASSES, 256),
@@ -114,7 +113,7 @@ def transformer_training(*, autocast: bool) -> Step:
     return step
 
 
-def cnn_inference() -> Step:
+def cnn_inference() -> Work:
     """Classify 32 images of 64 x 64 with six convolutions."""
     widths = [3, 32, 32, 64, 64, 128, 128]
     layers: list[nn.Module] = []
@@ -131,7 +130,7 @@ def cnn_inference() -> Step:
     return step
 
 
-def _tiny_chain() -> Step:
+def _tiny_chain() -> Work:
     x = torch.zeros(1024, device="cuda")
 
     def chain() -> None:
@@ -141,7 +140,7 @@ def _tiny_chain() -> Step:
     return chain
 
 
-def graphed_chain() -> Step:
+def graphed_chain() -> Work:
     """Replay a graph of 40 tiny kernels."""
     chain = _tiny_chain()
     side = new_stream()
@@ -154,7 +153,7 @@ def graphed_chain() -> Step:
     return graph.replay
 
 
-def double_buffer() -> Step:
+def double_buffer() -> Work:
     """Copy batch after batch to two buffers while the one before is worked on."""
     hosts = [torch.ones(1024, 1024).pin_memory() for _ in range(4)]
     buffers = [torch.empty(1024, 1024, device="cuda") for _ in range(2)]
@@ -178,7 +177,7 @@ def double_buffer() -> Step:
     return step
 
 
-def small_kernels(n_streams: int) -> Step:
+def small_kernels(n_streams: int) -> Work:
     """Take eight softmaxes of eight long rows each, in one stream or in several."""
     inputs = [torch.randn(8, 1 << 18, device="cuda") for _ in range(8)]
     streams = [new_stream() for _ in range(n_streams)]
@@ -192,7 +191,7 @@ def small_kernels(n_streams: int) -> Step:
     return step
 
 
-def copies(*, to_device: bool, pinned: bool) -> Step:
+def copies(*, to_device: bool, pinned: bool) -> Work:
     """Copy 64 MB."""
     host = torch.ones(_COPY_ELEMENTS)
     host = host.pin_memory() if pinned else host
@@ -201,7 +200,7 @@ def copies(*, to_device: bool, pinned: bool) -> Step:
     return lambda: target.copy_(source, non_blocking=True)
 
 
-def deep_model(*, waits: bool) -> Step:
+def deep_model(*, waits: bool) -> Work:
     """Go through 20 layers of 512 with a batch of 256, waiting after each or not at all."""
     layers = [nn.Linear(512, 512).cuda() for _ in range(_N_LAYERS)]
     x = torch.randn(256, 512, device="cuda")
@@ -217,7 +216,7 @@ def deep_model(*, waits: bool) -> Step:
     return step
 
 
-def allocations(*, emptied: bool) -> Step:
+def allocations(*, emptied: bool) -> Work:
     """Take twenty tensors of sizes of their own and drop them, from the cache or anew."""
 
     def step() -> None:
@@ -229,7 +228,7 @@ def allocations(*, emptied: bool) -> Step:
     return step
 
 
-def scaled_training() -> Step:
+def scaled_training() -> Work:
     """Train three layers of 256 in half precision with a gradient scaler."""
     model = perceptron(256)
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)

@@ -1,16 +1,13 @@
 """What is read of a workload, of a program and of the machine: the entries of a recording."""
 
-import platform
 import statistics
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import KINDS, Work, duration_us, short_name
+from benchmarks.common import environment
+from benchmarks.common.device_records import KINDS, duration_us, short_name
 from benchmarks.fidelity.bench import (
     MOST_PENDING,
     Bench,
@@ -19,9 +16,11 @@ from benchmarks.fidelity.bench import (
     host_us,
     median_us,
 )
-from benchmarks.fidelity.catalogue import Workload
 from benchmarks.fidelity.programs import Program
+from benchmarks.fidelity.workload import Workload
+from gpulab import clocks
 from gpulab.profiling import ActivityRecord
+from gpulab.work import Work
 
 Recording = dict[str, Any]
 
@@ -45,7 +44,7 @@ def host_of_workload(workload: Workload, bench: Bench) -> Recording:
             "host_us": host,
             "n_host_calls": n_calls,
             "event_us": event_us(work, n_pairs, host * 1e-6),
-            "sm_clock_mhz": sm_clock_mhz(),
+            "sm_clock_mhz": environment.clock_mhz(),
         }
 
 
@@ -140,45 +139,18 @@ def _top_kernels(records: list[ActivityRecord], n_steps: int) -> list[dict[str, 
 
 def provenance() -> dict[str, Any]:
     """Return on what the recording is taken."""
+    at = environment.provenance()
+    reading = clocks.try_read()
     return {
         "gpu": torch.cuda.get_device_name(),
-        "driver": _nvml(lambda nvml, _: nvml.nvmlSystemGetDriverVersion()),
+        "driver": at["driver"],
         "torch": torch.__version__,
-        "cuda": torch.version.cuda,
+        "cuda": at["cuda"],
         "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call] # torch's
-        "python": platform.python_version(),
-        "cpu": _cpu_model(),
-        "date": datetime.now(tz=UTC).date().isoformat(),
-        "sm_clock_mhz": sm_clock_mhz(),
-        "memory_clock_mhz": _nvml(lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 2)),
-        "power_limit_w": _nvml(
-            lambda nvml, gpu: nvml.nvmlDeviceGetPowerManagementLimit(gpu) / 1e3
-        ),
+        "python": at["python"],
+        "cpu": f"{at['n_cpus']} x {at['cpu']}",
+        "date": at["taken_at"][:10],
+        "sm_clock_mhz": at["clock_before_mhz"],
+        "memory_clock_mhz": None if reading is None else reading.memory_mhz,
+        "power_limit_w": None if reading is None else reading.power_limit_w,
     }
-
-
-def sm_clock_mhz() -> int | None:
-    """Return the clock of the multiprocessors now, where the driver tells it."""
-    clock: int | None = _nvml(lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, 1))
-    return clock
-
-
-def _nvml(ask: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401 # what NVML answers
-    """Ask the driver about the first GPU; None where it does not answer."""
-    try:
-        import pynvml  # type: ignore[import-untyped] # it has no types
-
-        pynvml.nvmlInit()  # counts its callers: cheap after the first
-        answer = ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex(0))
-    except Exception:  # noqa: BLE001 # the package, the driver or the right may be missing
-        return None
-    return answer.decode() if isinstance(answer, bytes) else answer
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.processor()

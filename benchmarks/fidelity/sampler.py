@@ -1,10 +1,5 @@
-"""Record thousands of workloads in little time: device times hot and cold, and host times.
+"""Record thousands of workloads in little time: device times hot and cold, and host times."""
 
-``python benchmarks/fidelity_sampler.py --out dense.json`` reads a draw of ``fidelity_dense.py`` in
-random order until the time is over, many workloads in one session of the profiler.
-"""
-
-import argparse
 import itertools
 import json
 import random
@@ -18,13 +13,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.common.device_records import duration_us, profiled
+from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.common.wall_time import wall_s
 from benchmarks.fidelity.bench import spin
 from benchmarks.fidelity.dense import dense, focused
-from benchmarks.fidelity.operators import Work
 from benchmarks.fidelity.readings import provenance
 from benchmarks.fidelity.workload import Workload
 from gpulab.profiling import ActivityRecord
+from gpulab.work import Work
 
 _BATCH = 80
 _MOST_BYTES = 24 << 30  # of one batch
@@ -55,12 +51,8 @@ def prepared(index: int, workload: Workload) -> Item:
         work = workload.build()
         for _ in range(2):
             work()
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        wall_s = time.perf_counter() - start_s
-        level = (wall_s > _SHORT_S) + (wall_s > _LONG_S)
+        took_s = wall_s(work)
+        level = (took_s > _SHORT_S) + (took_s > _LONG_S)
         item = Item(index, workload, work, *_N_SAMPLES[level])
         if not level:
             rounds_s = []
@@ -72,7 +64,7 @@ def prepared(index: int, workload: Workload) -> Item:
                 rounds_s.append((time.perf_counter() - start_s) / _N_HOST_CALLS)
             torch.cuda.synchronize()
             item.found["host_us"] = round(min(rounds_s) * 1e6, 2)
-        item.found["wall_us"] = round(wall_s * 1e6, 1)
+        item.found["wall_us"] = round(took_s * 1e6, 1)
     return item
 
 
@@ -100,7 +92,7 @@ def enqueue(item: Item, flush: torch.Tensor) -> None:
 
 def evaluate(items: list[Item], records: list[ActivityRecord]) -> None:
     """Give each item the records between its marks."""
-    marks = [i for i, record in enumerate(records) if "spin" in record.name]
+    marks = [i for i, record in enumerate(records) if is_spin(record)]
     parts = [records[a + 1 : b] for a, b in pairwise([*marks, len(records)])]
     at = 0
     for item in items:
@@ -217,12 +209,3 @@ def samples(path: Path) -> Iterator[tuple[str, str, dict[str, Any], float, float
             dtype, hot_us, cold_us = row[n_parameters : n_parameters + 3]
             parameters = dict(zip(group["columns"][:n_parameters], row, strict=False))
             yield make, dtype, parameters, hot_us, cold_us
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("dense.json"))
-    parser.add_argument("--max-time", type=float, default=130.0, help="begin nothing after (s)")
-    parser.add_argument("--draw", choices=_DRAWS, default="dense")
-    given = parser.parse_args()
-    sample(given.out, given.max_time, given.draw)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.common.markdown import padded_table
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 _ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
@@ -162,7 +163,7 @@ def summary(recorded: Recording, computed: Recording) -> Lines:
         [f"programs, {label}", *_score_cells(score(chosen(whole, (what,))))]
         for what, label in (("wall", "wall time"), ("host", "host time"), ("busy", "busy device"))
     ]
-    return _grid(["absolute error of", *_SCORE_HEAD], cells)
+    return padded_table(["absolute error of", *_SCORE_HEAD], cells)
 
 
 def family_summary(rows: list[Row]) -> Lines:
@@ -175,7 +176,7 @@ def family_summary(rows: list[Row]) -> Lines:
         cells += [
             [family, _SHOWN[role], *_score_cells(found)] for role, found in scores.items() if found
         ]
-    return _grid(["family", "role", *_SCORE_HEAD], cells)
+    return padded_table(["family", "role", *_SCORE_HEAD], cells)
 
 
 def _pair_cells(row: Row, what: tuple[str, ...]) -> Lines:
@@ -200,7 +201,7 @@ def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
             continue
         first = [row.name, _SHOWN[row.role]] if row.role else [row.name]
         cells.append([*first, *_pair_cells(row, what)])
-    return _grid(head, cells)
+    return padded_table(head, cells)
 
 
 def failures(rows: list[Row]) -> Lines:
@@ -216,7 +217,7 @@ def fact_lines(recorded: Recording, computed: Recording) -> Lines:
         for key, value in here.items()
         if key != "failed"
     ]
-    return _grid(["fact", "recorded", "virtual"], cells)
+    return padded_table(["fact", "recorded", "virtual"], cells)
 
 
 def _fact_groups(
@@ -228,22 +229,6 @@ def _fact_groups(
 
 def _number(value: Any) -> str:  # noqa: ANN401 # parsed JSON
     return f"{value:,.2f}" if isinstance(value, float) else str("" if value is None else value)
-
-
-def _grid(head: Lines, rows: list[Lines]) -> Lines:
-    """Lay out a Markdown table whose columns also line up as plain text."""
-    cells = [head, *rows]
-    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(head))]
-
-    def line(row: Lines) -> str:
-        padded = [
-            text.rjust(width) if i else text.ljust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = [("-" * width if not i else "-" * (width - 1) + ":") for i, width in enumerate(widths)]
-    return [line(head), line(rule), *map(line, rows)]
 
 
 def table(recorded: Recording, computed: Recording) -> str:
@@ -288,4 +273,4 @@ def misses(rows: list[Row]) -> Lines:
         over = (result.median - GOAL_MEDIAN, result.p90 - GOAL_P90)
         beyond = [f"+{100 * share:.1f}" if share > 0 else "met" for share in over]
         cells.append([family, *_score_cells(result), *beyond])
-    return _grid(["family", *_SCORE_HEAD, "median beyond goal", "p90 beyond goal"], cells)
+    return padded_table(["family", *_SCORE_HEAD, "median beyond goal", "p90 beyond goal"], cells)

@@ -16,6 +16,7 @@ import torch
 from benchmarks.fidelity import layers as layer
 from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.workload import UNSEEN, Workload
+from gpulab.work import Work
 
 # One draw after another; the workloads of all but the last have been looked at since.
 SEEDS = (20_261_121, 67_732_589, 88_740_094)
@@ -51,7 +52,7 @@ class Draw:
 
     n: int
     family: str
-    make: Callable[..., op.Work]
+    make: Callable[..., Work]
     dtypes: str
     sizes: Sizes
     n_elements: Callable[[Parameters], int]

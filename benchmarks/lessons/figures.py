@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 import torch
 
 import gpulab
+from benchmarks.common.environment import l2_bytes
+from benchmarks.common.wall_time import wall_s
 from gpulab import clocks, stats
 from gpulab.exercises.lesson_04 import in_a_new_process
 from gpulab.exercises.lesson_08 import pipelines
+from gpulab.timing import elapsed_s, new_event
+from gpulab.work import Work
 
-Work = Callable[[], object]
 _N_TRIALS = 20
 _BATCH = 40
 _MIB = 1 << 20
@@ -53,7 +56,7 @@ def of_warmup(fresh_s: list[float]) -> Iterator[Figure]:
     large = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
     times_s: list[float] = []
     while sum(times_s) < 0.4:  # noqa: PLR2004 # as the lesson does
-        times_s.append(_once_s(lambda: large @ large))
+        times_s.append(wall_s(lambda: large @ large))
     yield Figure("products of 8192 x 8192 until steady", stats.steady_from(times_s), "calls")
 
 
@@ -100,7 +103,7 @@ def of_graphs() -> Iterator[Figure]:
     x = torch.randn(1 << 14, device="cuda")
     graph = torch.cuda.CUDAGraph()
     _ten_relus(x)
-    with torch.cuda.graph(graph):  # type: ignore[no-untyped-call]  # torch's gap
+    with torch.cuda.graph(graph):
         kept = _ten_relus(x)
     eager = gpulab.measure(partial(_ten_relus, x), method="events", progress=False)
     replayed = gpulab.measure(graph.replay, method="events", progress=False)
@@ -135,7 +138,7 @@ def of_all() -> Iterator[tuple[str, list[Figure]]]:
     The GPU in use must be chosen and not entered: a virtual one is made anew for the first.
     """
     fresh_s = in_a_new_process(first_calls)
-    takers = {
+    takers: dict[str, Callable[[], Iterator[Figure]]] = {
         "04": partial(of_warmup, fresh_s),
         "05": of_clocks,
         "06": of_cache,
@@ -150,26 +153,14 @@ def of_all() -> Iterator[tuple[str, list[Figure]]]:
             traceback.print_exc()
 
 
-def _once_s(work: Work) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-def _event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch's gap
-
-
 def _timed(work: Work, n_calls: int = 20) -> list[float]:
-    events = [_event() for _ in range(n_calls + 1)]
+    events = [new_event() for _ in range(n_calls + 1)]
     for event in events[:-1]:
         event.record()
         work()
     events[-1].record()
     events[-1].synchronize()
-    return [start.elapsed_time(end) / 1e3 for start, end in pairwise(events)]
+    return [elapsed_s(pair) for pair in pairwise(events)]
 
 
 def _measure(work: Work, **options: Any) -> gpulab.Measurement:  # noqa: ANN401 # passed on
@@ -177,8 +168,7 @@ def _measure(work: Work, **options: Any) -> gpulab.Measurement:  # noqa: ANN401 
 
 
 def _per_byte_s(share: float) -> float:
-    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-    n = int(share * l2_bytes) // 12  # three tensors of float32
+    n = int(share * l2_bytes()) // 12  # three tensors of float32
     a, b, out = (torch.randn(n, device="cuda") for _ in range(3))
     return _measure(lambda: torch.add(a, b, out=out), cache="hot").median_s / (12 * n)
 
@@ -192,7 +182,7 @@ def _ten_relus(x: torch.Tensor) -> torch.Tensor:
 def _host_s() -> float:
     """Return what the host needs for 40 samples of a small kernel: what a sleep must outlast."""
     small = torch.zeros(1024, device="cuda")
-    pairs = [(_event(), _event()) for _ in range(_BATCH)]
+    pairs = [(new_event(), new_event()) for _ in range(_BATCH)]
     times_s = []
     for _ in range(5):  # the first of them makes the events and loads the kernel
         torch.cuda.synchronize()

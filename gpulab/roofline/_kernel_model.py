@@ -99,7 +99,9 @@ def _private_gpu(gpu: str) -> VirtualGpu:
     return VirtualGpu(gpu, count=1, first_use=False, max_value_elements=0, max_value_flops=0)
 
 
-def _record_launches(virtual: VirtualGpu, work: Callable[[], object]) -> tuple[ModelledKernel, ...]:
+def _record_launches(
+    virtual: VirtualGpu, work: Callable[[], object]
+) -> tuple[ModelledKernel, ...]:
     """Return the kernels that ``work`` launches, noted at their launch."""
     machine = virtual.machine
     found: list[ModelledKernel] = []

@@ -1,8 +1,8 @@
 """Simulate clock, power and temperature: work heats a GPU, and its power limit slows the clock.
 
 Fitted to one NVIDIA H200 (driver 580.159) under back-to-back products of half-precision matrices
-of 8192 x 8192; ``benchmarks/heat.py`` prints the recorded rows beside the modelled ones. A GPU
-without a recording takes the same ratios on top of its data sheet, which is an extrapolation.
+of 8192 x 8192; ``python -m benchmarks.heat`` prints the recorded rows beside the modelled ones.
+A GPU without a recording takes the same ratios on top of its data sheet: an extrapolation.
 
 Not modelled: data (products of zeros draw less: 1473 µs against 1512 µs on the H200), the dips of
 the clock below its settled value, the minutes in which a heat sink warms up, and throttling by

@@ -4,7 +4,7 @@ A surface belongs to calls that run alike. It goes smoothly through the logarith
 measured at some thousand random sizes, each over what the roofline says (kriging, that is
 regression by a Gaussian process with a sum of Matérn kernels): near a measured size it repeats the
 measurement, between them it interpolates, and far from all it falls back to their median.
-``benchmarks/fidelity_fit.py`` makes the file that is read here.
+``python -m benchmarks.fidelity fit`` makes the file that is read here.
 """
 
 import json

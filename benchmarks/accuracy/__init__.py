@@ -1,0 +1,1 @@
+"""How accurate are gpulab and other people's tools? The driver's own records judge them."""

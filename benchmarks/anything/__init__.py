@@ -1,0 +1,1 @@
+"""Whatever runs on the current stream can be measured: CuPy, Triton, graphs, training."""

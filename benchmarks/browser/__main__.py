@@ -1,0 +1,55 @@
+"""Measure how smooth the pictures are: frame times in a real, headless Chromium.
+
+    python -m benchmarks.browser explorers [--sharpness 2]
+    python -m benchmarks.browser timeline [NUMBER_OF_SPANS ...]
+
+explorers  prints how soon an explorer answers: from a key at its slider to the new picture on the
+           screen, in a real JupyterLab.
+timeline   prints how smoothly a timeline zooms and pans.
+
+A headless browser without a GPU draws on the CPU: people see no worse than this.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from benchmarks.common.command_line import parser_of
+
+_N_SPANS = (1_000, 10_000, 20_000, 1_000_000)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.browser", __doc__)
+    commands = made.add_subparsers(required=True)
+    explorers = commands.add_parser("explorers", help="time the explorers' answers")
+    explorers.add_argument(
+        "--sharpness", type=float, default=1.0, help="device pixels for each CSS pixel"
+    )
+    explorers.set_defaults(command=_explorers)
+    timeline = commands.add_parser("timeline", help="time the timeline's frames")
+    timeline.add_argument("n_spans", type=int, nargs="*", default=_N_SPANS, help="number of spans")
+    timeline.set_defaults(command=_timeline)
+    return made
+
+
+def _explorers(options: argparse.Namespace) -> None:
+    from benchmarks.browser.explorer_frames import run
+
+    run(options.sharpness)
+
+
+def _timeline(options: argparse.Namespace) -> None:
+    from benchmarks.browser.timeline_frames import run
+
+    run(options.n_spans)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Which flush makes a GPU's cache cold and clean: times, hardware counters and their page."""

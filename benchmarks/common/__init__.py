@@ -1,0 +1,1 @@
+"""What several benchmarks share: the command line, folders, environment, referee and tables."""

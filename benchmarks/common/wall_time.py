@@ -1,0 +1,16 @@
+"""How long the host waits for a call."""
+
+import time
+
+import torch
+
+from gpulab.work import Work
+
+
+def wall_s(work: Work) -> float:
+    """Return the seconds that one call takes, from an idle device to an idle device."""
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s

@@ -1,0 +1,1 @@
+"""How close is the virtual GPU? Record a real one, and compare both, workload by workload."""

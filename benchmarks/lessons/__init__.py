@@ -1,0 +1,1 @@
+"""The main figures of the lessons, on a real GPU and on the virtual one."""

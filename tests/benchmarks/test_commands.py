@@ -1,0 +1,117 @@
+"""Every benchmark's command line can be read without a GPU, and the pages are what they write."""
+
+import argparse
+import importlib.util
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+
+import pytest
+
+import benchmarks
+from benchmarks.accuracy.report import report as accuracy_report
+from benchmarks.anything.results import as_markdown
+from benchmarks.cold_cache.page import TABLES
+from benchmarks.common.folders import RESULTS, ROOT
+from benchmarks.lessons.both_worlds import report as lessons_report
+
+
+def commands() -> Iterator[str]:
+    """Yield the modules that ``python -m`` runs: each module of its own, each family's main."""
+    for module in pkgutil.iter_modules(benchmarks.__path__, "benchmarks."):
+        if not module.ispkg:
+            yield module.name
+        elif importlib.util.find_spec(f"{module.name}.__main__"):
+            yield f"{module.name}.__main__"
+
+
+def modules() -> Iterator[str]:
+    """Yield every module of the benchmarks."""
+    for module in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
+        yield module.name
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_every_module_can_be_imported(name: str) -> None:
+    """Whatever a benchmark imports from the project is still there under its name."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if str(missing.name).partition(".")[0] in {"benchmarks", "gpulab", "tests"}:
+            raise
+        pytest.skip(f"{missing.name} is not installed")
+
+
+def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser and those of its commands, all the way down."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from parsers_of(command)
+
+
+@pytest.fixture(params=sorted(commands()))
+def command(request: pytest.FixtureRequest) -> ModuleType:
+    """Return one module that has a command line."""
+    return importlib.import_module(request.param)
+
+
+def test_help_says_how_to_start_it(
+    command: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--help`` ends well and names the line to type."""
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["--help"])
+    shown = f"python -m {command.__name__.removesuffix('.__main__')}"
+    assert stopped.value.code == 0
+    usage, _, about = capsys.readouterr().out.partition("\n\n")
+    assert usage.startswith(f"usage: {shown}")
+    assert shown in about
+
+
+def test_every_option_is_described(command: ModuleType) -> None:
+    """Each command of each benchmark can write its help, and lists all of its options there."""
+    for parser in parsers_of(command.parser()):
+        text = parser.format_help()
+        assert all(
+            option in text for action in parser._actions for option in action.option_strings
+        )
+
+
+def results_of(name: str) -> dict[str, object]:
+    """Return a file of results."""
+    return dict(json.loads((RESULTS / name).read_text("utf-8")))
+
+
+def accuracy_part() -> str:
+    """Return what the accuracy benchmark writes."""
+    image = "docs/images/accuracy-h200.png"
+    return "\n".join(accuracy_report(results_of("accuracy-h200.json"), image))
+
+
+def cold_cache_part(name: str) -> str:
+    """Return a table of the cold-cache benchmark."""
+    return "\n".join(TABLES[name](results_of("cold-cache-h200.json")))
+
+
+PARTS: dict[tuple[str, str], Callable[[], str]] = {
+    ("README.md", "accuracy"): accuracy_part,
+    ("docs/measuring-anything.md", "anything"): lambda: as_markdown(
+        results_of("accuracy-anything-h200.json")
+    ),
+    ("docs/lessons.md", "both worlds"): lambda: "\n".join(
+        lessons_report(results_of("both-worlds-h200.json"))
+    ),
+    **{("docs/cold-cache.md", name): partial(cold_cache_part, name) for name in TABLES},
+}
+
+
+@pytest.mark.parametrize(("page", "name"), PARTS)
+def test_pages_show_the_results(page: str, name: str) -> None:
+    """Each part that a benchmark writes stands in its page as it would be written now."""
+    text = PARTS[page, name]()
+    written = (ROOT / page).read_text("utf-8")
+    assert f"<!-- {name}:begin -->\n{text}\n<!-- {name}:end -->" in written
