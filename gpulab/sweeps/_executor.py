@@ -1,6 +1,6 @@
 """Run the tasks of a sweep in this process or on the workers of a ``concurrent.futures`` executor.
 
-An interrupt or a dying worker ends the run, and every point that was measured is kept.
+Neither an interrupt nor a dying worker loses a point that was measured.
 """
 
 import os
@@ -194,8 +194,8 @@ def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
         )
 
 
-# An executor has no public attribute for the two questions below, and no public call answers
-# them: to fork first and look in the child could already hang.
+# The standard library gives no public answer to the two questions below, and trying it out is no
+# way: a task that runs in a fork of this process may hang there.
 
 
 def _start_method(executor: Executor) -> str | None:
