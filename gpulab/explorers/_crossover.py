@@ -1,7 +1,4 @@
-"""What an explorer draws, marks and says of a crossover.
-
-The crossover explorer as functions: what to choose, the curves for it, and where one is.
-"""
+"""The crossover explorer as functions of its state: what to choose, what to draw, what to say."""
 
 import math
 import os
@@ -13,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab import plots
-from gpulab.explorers._scene import Found, Marker, Scene, Selector, Spot, Step, nearest
+from gpulab.explorers._scene import (
+    Marker,
+    Measured,
+    Scene,
+    Selector,
+    Spot,
+    Step,
+    as_options,
+    nearest,
+)
 from gpulab.explorers._sources import (
     HERE,
     computed_options,
@@ -36,108 +42,7 @@ if TYPE_CHECKING:
 
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
-
-
-def curves_of(record: Crossover) -> tuple[Curve, ...]:
-    """Return the curves in the order of the figure."""
-    moved = () if record.transfers == "none" else (record.bare,)
-    return (record.cpu, record.gpu, *moved)
-
-
-def scale_of(record: Crossover) -> float:
-    """Return the length in seconds of the unit that the figure writes times in."""
-    return unit_of([time_s for curve in curves_of(record) for time_s in curve.median_s])[0]
-
-
-def plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes") -> None:
-    """Draw both curves, what was measured here over them, and axes of these limits."""
-    plots.crossover(record, ax)
-    scale = scale_of(record)
-    for side, marker, colour in (("cpu", "o", COLOURS[3]), ("gpu", "s", COLOURS[4])):
-        part = [point for point in overlay if point.task.on == side]
-        if part:
-            ax.plot(
-                [point.task.size for point in part],
-                [point.median_s / scale for point in part],
-                linestyle="none",
-                marker=marker,
-                markersize=9,
-                markerfacecolor="none",
-                markeredgewidth=1.6,
-                color=colour,
-                label=_name(part[-1]),
-            )
-    ax.set_xlim(*limits[0])
-    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
-    # Curves rise to the right, so this corner is free; "best" would jump about.
-    ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
-
-
-def _name(point: Point) -> str:
-    return f"{point.task.on.upper()} here: {device_label(point.device_name, point.source)}"
-
-
-def marks(record: Crossover, size: int) -> Iterable[Marker]:
-    """Mark the size of the slider, with the times of both sides there."""
-    yield Marker(size)
-    scale = scale_of(record)
-    for curve in (record.cpu, record.gpu):
-        time_s = at_size(curve, size)
-        if time_s is not None:
-            yield Marker(size, time_s / scale)
-
-
-def at_size(curve: Curve, size: int) -> float | None:
-    """Return the seconds of a curve at a size, straight in both logarithms; None beyond it."""
-    if not curve.sizes[0] <= size <= curve.sizes[-1]:
-        return None
-    return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
-
-
-def words(record: Crossover) -> Iterable[str]:
-    """Say where the curves cross, where the lines do, and what to doubt."""
-    found = str(record)
-    has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
-    yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
-    if record.predicted is not None:
-        yield f"From the fitted lines alone: {record.predicted}."
-    if record.is_mixed:
-        yield "The two sides come from different sources: read it as an estimate."
-
-
-def where(record: Crossover, size: int) -> str:
-    """Say where the reader is: both times at the size, and their ratio."""
-    cpu_s, gpu_s = (at_size(curve, size) for curve in (record.cpu, record.gpu))
-    here = f"At n = {size:,}"
-    for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
-        if time_s is None:
-            ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
-            return f"{here} the {curve.on.upper()} has no time; it has some from {ends}."
-    if cpu_s is None or gpu_s is None:
-        return here
-    copies = "" if record.transfers == "none" else f" with transfers {record.transfers}"
-    ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
-    return (
-        f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
-        f"the {ahead} is {times:.3g} times as fast."
-    )
-
-
-def spots(record: Crossover, overlay: Sequence[Point]) -> Iterable[Spot]:
-    """Give every point a hint: what it is, whose, and how long it takes."""
-    what, scale = f"{record.workload} {record.dtype}", scale_of(record)
-    for curve in curves_of(record):
-        columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)
-        for size, time_s, low_s, high_s in zip(*columns, strict=True):
-            time = format_estimate(time_s, low_s, high_s)
-            yield Spot(size, time_s / scale, f"{what}, n = {size:,}\n{curve.name}\n{time}")
-    for point in overlay:
-        time = format_estimate(point.median_s, point.low_s, point.high_s)
-        hint = f"{what}, n = {point.task.size:,}\n{_name(point)}\n{time}"
-        yield Spot(point.task.size, point.median_s / scale, hint)
-
-
-METHOD, CACHE = "synchronized", "hot"  # what one waits for: launch and wake-up included
+_METHOD, _CACHE = "synchronized", "hot"  # what one waits for: launch and wake-up included
 _STEPS_PER_OCTAVE = 4
 _MEASURE = "Press “Measure here”, or choose another {} above."
 _SIDES = {"cpu": "this machine's CPU", "gpu": "the GPU in use"}
@@ -197,11 +102,11 @@ class CrossoverModel:
         sizes = (*work.sizes, *(point.task.size for point in known))
         link = (("its own", None), *((name, name) for name in LINKS))
         return (
-            Selector("workload", "Operation", "menu", _same(names())),
-            Selector("dtype", "Type", "menu", _same(work.dtypes)),
+            Selector("workload", "Operation", "menu", as_options(names())),
+            Selector("dtype", "Type", "menu", as_options(work.dtypes)),
             Selector("gpu", "GPU", "menu", (*recorded, *computed_options(), *here)),
             Selector("cpu", "CPU", "menu", (*recorded, *here)),
-            Selector("transfers", "Transfers", "menu", _same(TRANSFERS)),
+            Selector("transfers", "Transfers", "menu", as_options(TRANSFERS)),
             Selector("link", "Link", "slider", link if state.transfers != "none" else link[:1]),
             Selector("n_threads", "CPU threads", "slider", self._threads(state)),
             Selector("size", "Size n", "slider", _sizes(sizes)),
@@ -221,7 +126,7 @@ class CrossoverModel:
 
     def steps(self, state: CrossoverState) -> tuple[Step, ...]:
         """Return both sides at every size of the catalogue, smallest first."""
-        bare = Task(state.workload, 1, state.dtype, cache=CACHE, method=METHOD)
+        bare = Task(state.workload, 1, state.dtype, cache=_CACHE, method=_METHOD)
         cpu = Task(state.workload, 1, state.dtype, on="cpu", n_threads=_on_here(state))
         sides = [cpu, bare]
         if state.transfers != "none" and state.link is None:
@@ -230,11 +135,11 @@ class CrossoverModel:
             replace(task, size=size) for size in workload(state.workload).sizes for task in sides
         )
 
-    def skips(self, step: Step, found: Sequence[Found]) -> bool:
+    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
         """Tell whether the size before took so long that this one would block the kernel."""
         return too_long(step, found)
 
-    def scene(self, state: CrossoverState, found: Sequence[Found]) -> Scene:
+    def scene(self, state: CrossoverState, found: Sequence[Measured]) -> Scene:
         """Return both curves, where one is on them, and what was measured here."""
         points = points_among(found)
         still = replace(state, size=0)
@@ -242,13 +147,13 @@ class CrossoverModel:
         overlay = _overlay(state, points)
         limits = self._limits(replace(still, transfers="none", link=None), points)
         return Scene(
-            plot=partial(plot, record, overlay, limits),
+            plot=partial(_plot, record, overlay, limits),
             key=(still, points),
-            marks=tuple(marks(record, state.size)),
+            markers=tuple(_markers(record, state.size)),
             title=f"{state.workload} {state.dtype}: CPU against GPU\n({record.origin})",
             alt="Time of a call on the CPU and on the GPU over the size.",
-            words=(where(record, state.size), *words),
-            spots=tuple(spots(record, overlay)),
+            words=(_where(record, state.size), *words),
+            spots=tuple(_spots(record, overlay)),
             frame=record.to_frame,
         )
 
@@ -268,7 +173,7 @@ class CrossoverModel:
     ) -> tuple[Crossover, tuple[str, ...]]:
         name, dtype = state.workload, state.dtype
         found = {
-            side: points_of(choice, side, name, dtype, points, method=METHOD, cache=CACHE)
+            side: points_of(choice, side, name, dtype, points, method=_METHOD, cache=_CACHE)
             for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
         }
         cpu = [point for point in found["cpu"] if point.task.n_threads == state.n_threads]
@@ -281,7 +186,7 @@ class CrossoverModel:
             link=state.link,
             source=[*cpu, *found["gpu"]],
         )
-        return record, tuple(words(record))
+        return record, tuple(_words(record))
 
     def _spanned(self, state: CrossoverState, points: tuple[Point, ...]) -> Limits:
         """Return limits (sizes, seconds) that hold for every link and number of threads.
@@ -291,14 +196,10 @@ class CrossoverModel:
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
         timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
-        lines = curves_of(slowest)
+        lines = _curves_of(slowest)
         sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
         times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]
         return _wider(sizes, 1.25), _wider([time_s for time_s in times_s if time_s > 0], 1.6)
-
-
-def _same(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((value, value) for value in values)
 
 
 def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
@@ -335,3 +236,102 @@ def _belongs(task: Task, state: CrossoverState) -> bool:
     if (task.workload, task.dtype) != (state.workload, state.dtype):
         return False
     return task.on == "cpu" or task.transfers in {"none", state.transfers}
+
+
+def _curves_of(record: Crossover) -> tuple[Curve, ...]:
+    """Return the curves in the order of the figure."""
+    moved = () if record.transfers == "none" else (record.bare,)
+    return (record.cpu, record.gpu, *moved)
+
+
+def _scale_of(record: Crossover) -> float:
+    """Return the length in seconds of the unit that the figure writes times in."""
+    return unit_of([time_s for curve in _curves_of(record) for time_s in curve.median_s])[0]
+
+
+def _plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes") -> None:
+    """Draw both curves, what was measured here over them, and axes of these limits."""
+    plots.crossover(record, ax)
+    scale = _scale_of(record)
+    for side, marker, colour in (("cpu", "o", COLOURS[3]), ("gpu", "s", COLOURS[4])):
+        part = [point for point in overlay if point.task.on == side]
+        if part:
+            ax.plot(
+                [point.task.size for point in part],
+                [point.median_s / scale for point in part],
+                linestyle="none",
+                marker=marker,
+                markersize=9,
+                markerfacecolor="none",
+                markeredgewidth=1.6,
+                color=colour,
+                label=_name(part[-1]),
+            )
+    ax.set_xlim(*limits[0])
+    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
+    # Curves rise to the right, so this corner is free; "best" would jump about.
+    ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
+
+
+def _name(point: Point) -> str:
+    return f"{point.task.on.upper()} here: {device_label(point.device_name, point.source)}"
+
+
+def _markers(record: Crossover, size: int) -> Iterable[Marker]:
+    """Mark the size of the slider, with the times of both sides there."""
+    yield Marker(size)
+    scale = _scale_of(record)
+    for curve in (record.cpu, record.gpu):
+        time_s = _at_size(curve, size)
+        if time_s is not None:
+            yield Marker(size, time_s / scale)
+
+
+def _at_size(curve: Curve, size: int) -> float | None:
+    """Return the seconds of a curve at a size, straight in both logarithms; None beyond it."""
+    if not curve.sizes[0] <= size <= curve.sizes[-1]:
+        return None
+    return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
+
+
+def _words(record: Crossover) -> Iterable[str]:
+    """Say where the curves cross, where the lines do, and what to doubt."""
+    found = str(record)
+    has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
+    yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
+    if record.predicted is not None:
+        yield f"From the fitted lines alone: {record.predicted}."
+    if record.is_mixed:
+        yield "The two sides come from different sources: read it as an estimate."
+
+
+def _where(record: Crossover, size: int) -> str:
+    """Say where the reader is: both times at the size, and their ratio."""
+    cpu_s, gpu_s = (_at_size(curve, size) for curve in (record.cpu, record.gpu))
+    here = f"At n = {size:,}"
+    for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
+        if time_s is None:
+            ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
+            return f"{here} the {curve.on.upper()} has no time; it has some from {ends}."
+    if cpu_s is None or gpu_s is None:
+        return here
+    copies = "" if record.transfers == "none" else f" with transfers {record.transfers}"
+    ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
+    return (
+        f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; "
+        f"the {ahead} is {times:.3g} times as fast."
+    )
+
+
+def _spots(record: Crossover, overlay: Sequence[Point]) -> Iterable[Spot]:
+    """Give every point a hint: what it is, whose, and how long it takes."""
+    what, scale = f"{record.workload} {record.dtype}", _scale_of(record)
+    for curve in _curves_of(record):
+        columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)
+        for size, time_s, low_s, high_s in zip(*columns, strict=True):
+            time = format_estimate(time_s, low_s, high_s)
+            yield Spot(size, time_s / scale, f"{what}, n = {size:,}\n{curve.name}\n{time}")
+    for point in overlay:
+        time = format_estimate(point.median_s, point.low_s, point.high_s)
+        hint = f"{what}, n = {point.task.size:,}\n{_name(point)}\n{time}"
+        yield Spot(point.task.size, point.median_s / scale, hint)

@@ -9,10 +9,11 @@ from gpulab import widgets
 from gpulab._html import clean
 from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.explorers._controls import Controls
-from gpulab.explorers._panel import Panel, table_html
-from gpulab.explorers._renderer import Frame
-from gpulab.explorers._scene import Found, Model, Scene, Selector, State, Step
+from gpulab.explorers._panel import Panel
+from gpulab.explorers._renderer import Renderer
+from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Step
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
+from gpulab.explorers._table import table_html
 from gpulab.figures import Figure, render
 from gpulab.sweeps import Point
 
@@ -40,15 +41,15 @@ class Explorer(Generic[State]):
         model: Model[State],
         state: State,
         *,
-        take: Callable[[Step], Found],
-        found: Sequence[Found] = (),
+        measure_step: Callable[[Step], Measured],
+        found: Sequence[Measured] = (),
     ) -> None:
-        self._model, self._take = model, take
+        self._model, self._measure_step = model, measure_step
         self._state = model.settled(state)
         self._measured = tuple(found)
         self._job: MeasurementJob | None = None
         self._panel: Panel | None = None
-        self._kernel = JupyterLoop()
+        self._loop = JupyterLoop()
 
     @property
     def state(self) -> State:
@@ -68,7 +69,7 @@ class Explorer(Generic[State]):
         return self._model.choices(self._state)
 
     @property
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[Measured, ...]:
         """What was measured here, in the order taken; points, and ceilings of a GPU."""
         return (*self._measured, *(self._job.found if self._job else ()))
 
@@ -103,7 +104,7 @@ class Explorer(Generic[State]):
         except GpulabError as error:
             return Scene(empty=str(error))
 
-    def measure(self) -> tuple[Found, ...]:
+    def measure(self) -> tuple[Measured, ...]:
         """Measure here what is chosen, now, and return what was found; Ctrl-C keeps that.
 
         The button does the same by steps, so that the kernel stays usable meanwhile.
@@ -116,7 +117,7 @@ class Explorer(Generic[State]):
         """Stop measuring after the step that runs; what was measured is kept."""
         if self._job is not None:
             self._job.stop()  # at once, though a step may be running on the kernel's thread
-            self._kernel.turned(self._report)(self._job)
+            self._loop.in_turn(self._report)(self._job)
 
     def figure(self) -> Figure:
         """Return the picture with its description and table, as it stands without widgets.
@@ -187,9 +188,7 @@ class Explorer(Generic[State]):
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         shown = self._static()
         if widgets.is_watched():
-            widget = self.widget._repr_mimebundle_()
-            made = widget[0] if isinstance(widget, tuple) else widget
-            shown |= {kind: value for kind, value in (made or {}).items() if "widget" in kind}
+            shown |= widgets.widget_data(self.widget)
         return shown
 
     def _static(self) -> dict[str, Any]:
@@ -205,15 +204,15 @@ class Explorer(Generic[State]):
         return scene
 
     def _build(self) -> Panel:
-        controls = Controls(self.choices, self._state, self._kernel.turned(self._chosen))
-        frame = Frame()
+        controls = Controls(self.choices, self._state, self._loop.in_turn(self._chosen))
+        renderer = Renderer()
 
         def draw(sharpness: float) -> dict[str, Any]:
-            return _traits(self.scene, frame, sharpness)
+            return _traits(self.scene, renderer, sharpness)
 
         panel = Panel(
             controls,
-            self._kernel,
+            self._loop,
             draw=draw,
             table=self._table,
             file=self._file,
@@ -240,7 +239,7 @@ class Explorer(Generic[State]):
 
     def _press(self) -> None:
         if self._job is None or not self._job.is_running:
-            self._begin().start(self._kernel.loop)
+            self._begin().start(self._loop.asyncio_loop)
 
     def _begin(self) -> MeasurementJob:
         """Make the job for what is chosen, and keep what the one before measured."""
@@ -251,7 +250,7 @@ class Explorer(Generic[State]):
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,
-            take=self._take,
+            measure_step=self._measure_step,
             skips=self._model.skips,
             report=lambda: self._report(job),
             n_done=before.n_done if before is not None and is_rest else 0,
@@ -273,26 +272,26 @@ def _axes(scene: Scene) -> "Axes":
     canvas = Canvas(figsize=_SIZE_IN, layout="constrained", facecolor="white")
     ax = canvas.add_subplot()
     scene.plot(ax)
-    for mark in scene.marks:
-        mark.draw(ax)
+    for marker in scene.markers:
+        marker.draw(ax)
     ax.set_title(scene.title, fontsize="medium")
     return ax
 
 
-def _traits(scene: Scene, frame: Frame, sharpness: float) -> dict[str, Any]:
-    """Draw a scene on the frame, and return what the widget is to be told."""
+def _traits(scene: Scene, renderer: Renderer, sharpness: float) -> dict[str, Any]:
+    """Render a scene, and return what the widget is to be told."""
     if scene.empty:
         return {"empty": scene.empty, "words": []}
-    frame.sharpness = sharpness
-    drawn = frame.draw(scene)
+    renderer.sharpness = sharpness
+    drawn = renderer.draw(scene)
     hints = (spot.hint for spot in scene.spots)
     return {
         "png": drawn.png,
         "alt": " ".join((drawn.description, *scene.words)),
-        "width": frame.width_px,
+        "width": renderer.width_px,
         "spots": [[*place, hint] for place, hint in zip(drawn.spots, hints, strict=True)],
         "legend": [entry._asdict() for entry in drawn.legend],
-        "marks": [list(mark) for mark in drawn.marks],
+        "markers": [list(marker) for marker in drawn.markers],
         "words": list(scene.words),
         "empty": "",
     }

@@ -1,14 +1,11 @@
-"""One step of measuring for a picture: quick, as the kernel waits for it.
-
-Explorers: choose and slide, and see at once what the numbers do; measure by a button.
-"""
+"""The two explorers, ready to show: crossover of CPU and GPU, and roofline of a GPU."""
 
 from collections.abc import Iterable
 
 from gpulab.explorers._crossover import CrossoverModel, CrossoverState
 from gpulab.explorers._explorer import Explorer
 from gpulab.explorers._roofline import RooflineModel, RooflineState
-from gpulab.explorers._scene import Found, Step
+from gpulab.explorers._scene import Measured, Step
 from gpulab.roofline import Ceilings, measure_ceilings
 from gpulab.sweeps import Point, Task, take
 
@@ -16,14 +13,7 @@ __all__ = ["crossover_explorer", "roofline_explorer"]
 
 
 _PRECISION = 0.02
-_POINT_S, _CEILING_S = 0.15, 0.05  # of sampling; warming up comes on top
-
-
-def take_step(step: Step) -> Found:
-    """Measure a task, or the roofs of the GPU in use; of each roof there are nine figures."""
-    if isinstance(step, Task):
-        return take(step, precision=_PRECISION, max_time_s=_POINT_S)
-    return measure_ceilings(max_time_s=_CEILING_S)
+_POINT_S, _CEILING_S = 0.15, 0.05  # of sampling, besides warming up; a GPU has nine ceilings
 
 
 def crossover_explorer(
@@ -67,7 +57,7 @@ def crossover_explorer(
     explorer = Explorer(
         CrossoverModel(_listed(recordings)),
         CrossoverState(),
-        take=take_step,
+        measure_step=measure_step,
         found=tuple(points),
     )
     explorer.choose(workload=workload, **chosen)
@@ -113,11 +103,18 @@ def roofline_explorer(
     explorer = Explorer(
         RooflineModel(_listed(recordings)),
         RooflineState(),
-        take=take_step,
+        measure_step=measure_step,
         found=tuple(found),
     )
     explorer.choose(**chosen)
     return explorer
+
+
+def measure_step(step: Step) -> Measured:
+    """Measure a task, or the roofs of the GPU in use; quick, as the kernel waits for it."""
+    if isinstance(step, Task):
+        return take(step, precision=_PRECISION, max_time_s=_POINT_S)
+    return measure_ceilings(max_time_s=_CEILING_S)
 
 
 def _listed(recordings: str | Iterable[str]) -> tuple[str, ...]:

@@ -1,66 +1,15 @@
-"""A table to be read: units in the cells, no more digits than mean something.
+"""The widgets of an explorer on the page: controls, picture, and the button that measures."""
 
-The widgets of an explorer on the page: controls, picture, and the button that measures.
-"""
-
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpulab._html import clean, table
+from gpulab._html import clean
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._scene import Selector
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob, Pace
-from gpulab.units import format_time
 from gpulab.widgets import picture_class
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-_MAX_ROWS = 300
-
-
-def table_html(frame: "pd.DataFrame", caption: str) -> str:
-    """Write a frame as an HTML table with a caption; every cell is escaped.
-
-    Columns that end in ``_s`` are times. Those that are the same in every row are left out, as
-    the caption says what they would.
-    """
-    shown = frame.head(_MAX_ROWS)
-    names = [name for name in shown.columns if len(shown) == 1 or _varies(shown[name])]
-    more = f" The first {_MAX_ROWS} of {len(frame):,} rows." if len(frame) > _MAX_ROWS else ""
-    writers = [_writer(name) for name in names]
-    rows = (
-        [write(cell) for write, cell in zip(writers, cells, strict=True)]
-        for cells in shown[names].to_numpy()
-    )
-    return table(rows, caption=f"{caption}{more}", headings=map(_title, names))
-
-
-def _varies(column: "pd.Series[Any]") -> bool:
-    return bool((column != column.iloc[0]).any())
-
-
-def _title(name: str) -> str:
-    return name.removesuffix("_s").replace("_", " ")
-
-
-def _writer(name: str) -> Callable[[Any], str]:
-    return _time if name.endswith("_s") and not name.endswith("per_s") else _plain
-
-
-def _time(value: float) -> str:
-    return "" if value is None or math.isnan(value) else format_time(value)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:,.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-_REST_S = 0.4
+_REST_S = 0.4  # without a new picture, before the table follows
 
 
 class Panel:
@@ -70,7 +19,7 @@ class Panel:
     ----------
     controls
         For the choices.
-    kernel
+    loop
         On whose thread everything happens.
     draw
         Draws at a sharpness (device pixels for each CSS pixel) and returns the traits of the
@@ -93,7 +42,7 @@ class Panel:
     def __init__(  # noqa: PLR0913 # each is an action of its own
         self,
         controls: Controls,
-        kernel: JupyterLoop,
+        loop: JupyterLoop,
         *,
         draw: Callable[[float], dict[str, Any]],
         table: Callable[[], str],
@@ -105,16 +54,16 @@ class Panel:
 
         self._controls, self._draw, self._table, self._file = controls, draw, table, file
         self.picture: Any = picture_class()()
-        self._kernel = kernel
-        self.pace = Pace(self._show, kernel)
-        seen, ask = kernel.turned(self.pace.seen), kernel.turned(self.pace.ask)
+        self._loop = loop
+        self.pace = Pace(self._show, loop)
+        seen, ask = loop.in_turn(self.pace.seen), loop.in_turn(self.pace.ask)
         self.picture.observe(lambda change: seen(change["new"]), "shown")
         self.picture.observe(lambda _: ask(), "ratio")
-        rest, send = kernel.turned(self._rest), kernel.turned(self._send)
+        rest, send = loop.in_turn(self._rest), loop.in_turn(self._send)
         self.picture.observe(lambda _: rest(self.picture.number), "is_open")
         self.picture.on_msg(lambda _, content, __: send(content))
         self._start = ipywidgets.Button(description="Measure here", icon="play")
-        begin = kernel.turned(measure)
+        begin = loop.in_turn(measure)
         self._start.on_click(lambda _: begin())
         self._stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self._stop.on_click(lambda _: stop())
@@ -152,7 +101,7 @@ class Panel:
         with self.picture.hold_sync():
             for name, value in {**traits, "number": number}.items():
                 self.picture.set_trait(name, value)
-        if not self._kernel.later(_REST_S, lambda: self._rest(number)):
+        if not self._loop.later(_REST_S, lambda: self._rest(number)):
             self._rest(number)
         return number
 

@@ -1,6 +1,6 @@
-"""The legend of a picture as values, to be written by the page.
+"""Draws scenes on one matplotlib figure that it keeps, so that only what changed is drawn again.
 
-One matplotlib figure kept from picture to picture: only what changed is drawn again.
+The legend leaves the picture as values, and so does what moves with a slider: the page draws both.
 """
 
 import io
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 
 _NONE = "None"  # as matplotlib calls no line and no marker
+_PIXELS_PER_INCH = 100
+_MARGINS = {"left": 0.125, "right": 0.94, "bottom": 0.125, "top": 0.88}
+_MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
+_N_KEPT = 64  # pictures, of some 50 kB each
 
 
 class LegendEntry(NamedTuple):
@@ -46,52 +50,18 @@ class LegendEntry(NamedTuple):
     line: str
 
 
-def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
-    """Take the legend off the axes, and return what it says."""
-    handles, labels = ax.get_legend_handles_labels()
-    drawn = ax.get_legend()
-    if drawn is not None:
-        drawn.remove()
-    pairs = zip(handles, labels, strict=True)
-    return tuple(_entry(handle, str(label)) for handle, label in pairs)
-
-
-def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types
-    from matplotlib.colors import to_hex
-    from matplotlib.lines import Line2D
-
-    if not isinstance(handle, Line2D):
-        colour = to_hex(np.reshape(handle.get_facecolor(), (-1, 4))[0])
-        return LegendEntry(label, colour, "", is_filled=True, line="band")
-    dashes, marker = handle.get_linestyle(), handle.get_marker()
-    line = "" if dashes == _NONE else "solid" if dashes == "-" else "dashed"
-    return LegendEntry(
-        label,
-        to_hex(handle.get_color() if line else handle.get_markeredgecolor()),
-        "" if marker in {_NONE, None, ""} else str(marker),
-        handle.get_markerfacecolor() != "none",
-        line,
-    )
-
-
-_PIXELS_PER_INCH = 100
-_MARGINS = {"left": 0.125, "right": 0.94, "bottom": 0.125, "top": 0.88}
-_MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
-_N_KEPT = 64  # pictures, of some 50 kB each
-
-
-class Drawn(NamedTuple):
+class RenderedPicture(NamedTuple):
     """A picture, and where things are on it, as shares of width and height from the top left.
 
     Attributes
     ----------
     png
-        The picture, without marks.
+        The picture, without markers.
     description
         The text alternative, built from the axes.
     spots
         Place of each spot of the scene.
-    marks
+    markers
         From place to place: a vertical line, or a ring where both are one.
     legend
         What each series looks like.
@@ -100,11 +70,11 @@ class Drawn(NamedTuple):
     png: bytes
     description: str
     spots: tuple[tuple[float, float], ...]
-    marks: tuple[tuple[float, float, float], ...]
+    markers: tuple[tuple[float, float, float], ...]
     legend: tuple[LegendEntry, ...]
 
 
-class _Still(NamedTuple):
+class _KeptPicture(NamedTuple):
     """A picture of a scene as it can be used again."""
 
     png: bytes
@@ -122,7 +92,7 @@ class _Still(NamedTuple):
         return [(float(x / width), float(1 - y / height)) for x, y in pixels]
 
 
-class Frame:
+class Renderer:
     """A figure that is kept from picture to picture, so that little is left to draw.
 
     Ticks and labels take most of the time of a picture: their pixels serve as long as limits,
@@ -145,7 +115,7 @@ class Frame:
         self._ax: Axes = figure.add_subplot()
         self._fixed = frozenset(self._ax.get_children())
         self._empty: tuple[Hashable, Any] = (None, None)
-        self._stills: OrderedDict[Hashable, _Still] = OrderedDict()
+        self._pictures: OrderedDict[Hashable, _KeptPicture] = OrderedDict()
 
     @property
     def sharpness(self) -> float:
@@ -159,26 +129,28 @@ class Frame:
         if wanted != self.sharpness:
             self._canvas.figure.set_dpi(wanted * _PIXELS_PER_INCH)
             self._empty = (None, None)
-            self._stills.clear()
+            self._pictures.clear()
 
-    def draw(self, scene: Scene) -> Drawn:
+    def draw(self, scene: Scene) -> RenderedPicture:
         """Draw a scene, as little of it as is new."""
-        still = self._stills.get(scene.key)
-        if still is None or scene.key is None:
-            still = self._stills[scene.key] = self._draw(scene)
-            if len(self._stills) > _N_KEPT:
-                self._stills.popitem(last=False)
-        self._stills.move_to_end(scene.key)
-        places = still.places([(spot.x, spot.y) for spot in scene.spots])
+        kept = self._pictures.get(scene.key)
+        if kept is None or scene.key is None:
+            kept = self._pictures[scene.key] = self._draw(scene)
+            if len(self._pictures) > _N_KEPT:
+                self._pictures.popitem(last=False)
+        self._pictures.move_to_end(scene.key)
+        spots = kept.places([(spot.x, spot.y) for spot in scene.spots])
         top, bottom = 1 - _MARGINS["top"], 1 - _MARGINS["bottom"]
-        ends = still.places([(mark.x, mark.y or 1.0) for mark in scene.marks])
-        marks = (
-            (x, y, y) if mark.y is not None else (x, top, bottom)
-            for (x, y), mark in zip(ends, scene.marks, strict=True)
+        ends = kept.places([(marker.x, marker.y or 1.0) for marker in scene.markers])
+        markers = (
+            (x, y, y) if marker.y is not None else (x, top, bottom)
+            for (x, y), marker in zip(ends, scene.markers, strict=True)
         )
-        return Drawn(still.png, still.description, tuple(places), tuple(marks), still.legend)
+        return RenderedPicture(
+            kept.png, kept.description, tuple(spots), tuple(markers), kept.legend
+        )
 
-    def _draw(self, scene: Scene) -> _Still:
+    def _draw(self, scene: Scene) -> _KeptPicture:
         ax = self._ax
         for artist in self._contents():
             artist.remove()
@@ -191,7 +163,7 @@ class Frame:
         for artist in sorted(contents, key=lambda each: each.get_zorder()):
             ax.draw_artist(artist)
         size = self._canvas.get_width_height(physical=True)
-        return _Still(self._encode(), description, ax.transData.frozen(), size, legend)
+        return _KeptPicture(self._encode(), description, ax.transData.frozen(), size, legend)
 
     def _draw_empty(self, contents: "list[Artist]") -> None:
         """Put axes without contents on the canvas: kept pixels, or new ones if they differ."""
@@ -233,4 +205,32 @@ class Frame:
         """Give everything drawn free."""
         self._canvas.figure.clear()
         self._empty = (None, None)
-        self._stills.clear()
+        self._pictures.clear()
+
+
+def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
+    """Take the legend off the axes, and return what it says."""
+    handles, labels = ax.get_legend_handles_labels()
+    drawn = ax.get_legend()
+    if drawn is not None:
+        drawn.remove()
+    pairs = zip(handles, labels, strict=True)
+    return tuple(_entry(handle, str(label)) for handle, label in pairs)
+
+
+def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
+
+    if not isinstance(handle, Line2D):
+        colour = to_hex(np.reshape(handle.get_facecolor(), (-1, 4))[0])
+        return LegendEntry(label, colour, "", is_filled=True, line="band")
+    dashes, marker = handle.get_linestyle(), handle.get_marker()
+    line = "" if dashes == _NONE else "solid" if dashes == "-" else "dashed"
+    return LegendEntry(
+        label,
+        to_hex(handle.get_color() if line else handle.get_markeredgecolor()),
+        "" if marker in {_NONE, None, ""} else str(marker),
+        handle.get_markerfacecolor() != "none",
+        line,
+    )

@@ -1,7 +1,4 @@
-"""The catalogue on one GPU as a table: both predictions, and what was measured if anything.
-
-The roofline explorer as functions: what to choose, and the catalogue below its roofs.
-"""
+"""The roofline explorer as functions of its state: what to choose, what to draw, what to say."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +13,13 @@ from gpulab import gpus, recordings
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.explorers._scene import (
     CeilingsStep,
-    Found,
     Marker,
+    Measured,
     Scene,
     Selector,
     Spot,
     Step,
+    as_options,
     nearest,
 )
 from gpulab.explorers._sources import (
@@ -47,154 +45,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FAR = 4.0  # times: a size that moves so much more or less is another one
-
-
-def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
-    """Return one row a point, as :func:`gpulab.roofline.table` has them.
-
-    Of a GPU without measurements the catalogue is predicted; its measured times are missing.
-
-    Parameters
-    ----------
-    gpu
-        As in the state of the explorer.
-    dtype, cache
-        What is chosen.
-    here
-        What was measured here.
-    """
-    if gpu.startswith(COMPUTED):
-        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
-    known = recordings.load(gpu.removeprefix(RECORDED)).points if gpu != HERE else here
-    points = [
-        point
-        for point in (here_of(known, "gpu") if gpu == HERE else known)
-        if (point.task.dtype, point.task.cache) == (dtype, cache)
-    ]
-    return table(points)
-
-
-def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    columns = table([]).columns
-    rows = [
-        row
-        for work in WORKLOADS.values()
-        if dtype in work.dtypes
-        for size in work.sizes
-        for row in _prediction(work.name, size, dtype, gpu, cache)
-    ]
-    return pd.DataFrame(rows).reindex(columns=columns)
-
-
-def _prediction(
-    name: str, size: int, dtype: str, gpu: str, cache: str
-) -> Sequence[dict[str, Any]]:
-    """Return the row of a size, none if it does not fit into the memory."""
-    try:
-        plain, refined = (
-            predict(name, size, dtype, gpu, model=model, cache=cache)
-            for model in ("plain", "refined")
-        )
-    except InvalidOptionError:
-        return ()
-    row = {
-        "workload": name,
-        "size": size,
-        "dtype": dtype,
-        "cache": cache,
-        "source": "",
-        "device_name": refined.device_name,
-        "plain_s": plain.duration_s,
-        "refined_s": refined.duration_s,
-        "bound": refined.bound,
-        "arithmetic": refined.arithmetic,
-        "intensity": refined.intensity,
-        "flops": refined.flops,
-        "size_bytes": refined.size_bytes,
-    }
-    return (row,)
-
-
-def ceilings_for(gpu: str, found: Sequence[Found]) -> Ceilings:
-    """Return the roofs of a GPU: recorded, or the last that were measured, or its data sheet."""
-    if gpu.startswith(COMPUTED):
-        return ceilings(gpu.removeprefix(COMPUTED))
-    if gpu == HERE:
-        name = here_of(points_among(found), "gpu")[-1].device_name
-        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
-        return mine[-1] if mine else _data_sheet(name)
-    recording = recordings.load(gpu.removeprefix(RECORDED))
-    try:
-        return ceilings_of(recording)
-    except UnknownNameError:  # it has no such section
-        return _data_sheet(str(recording.provenance["gpu"]))
-
-
-def _data_sheet(device_name: str) -> Ceilings:
-    known = gpus.by_driver_name(device_name)
-    return Ceilings(device_name, "", ()) if known is None else ceilings(known)
-
-
-def sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
-    """Return the catalogue's sizes of a workload, or the one that moves about so many bytes."""
-    work = workload(name)
-    if span is None or dtype not in work.dtypes:
-        return work.sizes if dtype in work.dtypes else ()
-    off = {size: abs(math.log(work.bytes(size, dtype) / span)) for size in work.sizes}
-    best = min(off, key=lambda size: off[size])
-    return (best,) if off[best] <= math.log(_FAR) else ()
-
-
-def is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
-    """Tell of each row whether it is the one of its workload that moves about so many bytes."""
-    off = (rows["size_bytes"].astype(float) / (span or 1)).map(math.log).abs()
-    best = off.groupby(rows["workload"]).idxmin()
-    near = rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()
-    return np.asarray(near) | (span is None)
-
-
-def records(rows: "pd.DataFrame") -> Iterator[dict[str, Any]]:
-    """Yield each row by the names of its columns."""
-    for row in rows.to_dict("records"):
-        yield {str(name): value for name, value in row.items()}
-
-
-def hint(row: Mapping[str, Any]) -> str:
-    """Return what is told of a point."""
-    lines = [f"{row['workload']}, n = {row['size']:,}, {row['dtype']}, {row['cache']}"]
-    for model in ("refined", "plain"):
-        if not math.isnan(row[f"{model}_s"]):
-            ratio = row[f"{model}_ratio"]
-            times = "" if math.isnan(ratio) else f"; measured is {ratio:.3g} times that"
-            lines.append(f"predicted, {model}: {format_time(row[f'{model}_s'])}{times}")
-    if math.isnan(row["measured_s"]):
-        lines.append("not measured")
-    else:
-        lines.append(f"measured: {format_time(row['measured_s'])}")
-    return "\n".join([*lines, f"bound by {row['bound']}"])
-
-
-def readable(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
-    """Return the columns of the table beside the picture, farthest from the prediction first."""
-    columns = ["workload", "size", "dtype", "cache", "measured_s", "plain_s", "refined_s"]
-    columns += ["plain_ratio", "refined_ratio", "bound", "intensity", "source", "device_name"]
-    far = rows[f"{model}_ratio"].map(math.log).abs().sort_values(ascending=False)
-    table: pd.DataFrame = rows.loc[far.index, columns].reset_index(drop=True)
-    return table
-
-
 Places = NDArray[np.float64]
 
 PREDICTION, ROOFLINE = "prediction against measurement", "roofline"
-METHOD = "calibrated"
+_METHOD = "calibrated"
 _TERA = 1e12
 _SPANS = tuple(4**k for k in range(6, 17))  # 4 KiB to 4 GiB
 _N_NAMED = 6  # of the points farthest from their prediction
 _NAMED_FROM = np.log(1.25)
 _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above."
+_FAR = 4.0  # times: a size that moves so much more or less is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +94,7 @@ class RooflineModel:
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)
-        self._listed = lru_cache(maxsize=50)(listed)
+        self._listed = lru_cache(maxsize=50)(_listed)
         self._choices = lru_cache(maxsize=20)(self._offered)
         # Ceilings have no hash, so that no cache but this one can hold what is drawn of them.
         self._still: tuple[object, Scene, pd.DataFrame, Places] | None = None
@@ -250,12 +110,12 @@ class RooflineModel:
         spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
         offered = [work.name for work in WORKLOADS.values() if dtype in work.dtypes]
         return (
-            Selector("view", "Picture", "menu", _same((PREDICTION, ROOFLINE))),
+            Selector("view", "Picture", "menu", as_options((PREDICTION, ROOFLINE))),
             Selector("gpu", "GPU", "menu", gpus),
-            Selector("dtype", "Type", "menu", _same(dtypes)),
-            Selector("cache", "Cache", "menu", _same(CACHES)),
-            Selector("model", "Model", "menu", _same(MODELS)),
-            Selector("operations", "Operations", "several", _same(offered)),
+            Selector("dtype", "Type", "menu", as_options(dtypes)),
+            Selector("cache", "Cache", "menu", as_options(CACHES)),
+            Selector("model", "Model", "menu", as_options(MODELS)),
+            Selector("operations", "Operations", "several", as_options(offered)),
             Selector("span", "Bytes moved", "slider", spans),
         )
 
@@ -271,17 +131,17 @@ class RooflineModel:
     def steps(self, state: RooflineState) -> tuple[Step, ...]:
         """Return the roofs, and then the operations that are shown at the sizes shown."""
         tasks = (
-            Task(name, size, state.dtype, cache=state.cache, method=METHOD)
+            Task(name, size, state.dtype, cache=state.cache, method=_METHOD)
             for name in state.operations
-            for size in sizes_near(name, state.dtype, state.span)
+            for size in _sizes_near(name, state.dtype, state.span)
         )
         return (CeilingsStep(), *tasks)
 
-    def skips(self, step: Step, found: Sequence[Found]) -> bool:
+    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
         """Tell whether the size before took so long that this one would block the kernel."""
         return too_long(step, found)
 
-    def scene(self, state: RooflineState, found: Sequence[Found]) -> Scene:
+    def scene(self, state: RooflineState, found: Sequence[Measured]) -> Scene:
         """Return all sizes of the operations that are chosen, with those of one span marked."""
         key = (replace(state, span=None), points_among(found), len(found))
         if self._still is None or self._still[0] != key:
@@ -293,13 +153,13 @@ class RooflineModel:
         return self._scenes[state.span]
 
     def _drawn(
-        self, state: RooflineState, found: Sequence[Found]
+        self, state: RooflineState, found: Sequence[Measured]
     ) -> "tuple[Scene, pd.DataFrame, Places]":
         """Return the picture of a state, its rows, and where each is on the axes."""
         rows = self._rows(state, found)
         title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
         if state.view == ROOFLINE:
-            chart = Chart(ceilings_for(state.gpu, found), rows)
+            chart = Chart(_ceilings_for(state.gpu, found), rows)
             plot: Callable[[Axes], object] = partial(_plot_roofline, chart)
             places = np.array([rows["intensity"], _reached(rows)]).T
             alt = "Work reached over arithmetic intensity, below the roofs of the GPU."
@@ -309,7 +169,7 @@ class RooflineModel:
             scale = _scale(pairs)
             places = np.array([pairs["predicted_s"], pairs["measured_s"]]).T / scale
             alt = "Measured over predicted time of a call; on the diagonal both agree."
-        hints = map(hint, records(rows))
+        hints = map(_hint, _records(rows))
         scene = Scene(
             plot=plot,
             title=f"{title}\n({_origin(rows)})",
@@ -318,7 +178,7 @@ class RooflineModel:
         )
         return scene, rows, places
 
-    def _rows(self, state: RooflineState, found: Sequence[Found]) -> "pd.DataFrame":
+    def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
             raise InvalidOptionError(
                 "No operation is chosen. Mark one or more of them: with Ctrl several, with "
@@ -338,17 +198,13 @@ class RooflineModel:
 
 def _near(state: RooflineState, rows: "pd.DataFrame", places: Places) -> dict[str, Any]:
     """Return what of a scene follows the slider."""
-    near = is_near(rows, state.span)
-    marks = (Marker(x, y) for x, y in places[near]) if state.span is not None else ()
+    near = _is_near(rows, state.span)
+    markers = (Marker(x, y) for x, y in places[near]) if state.span is not None else ()
     return {
-        "marks": tuple(marks),
+        "markers": tuple(markers),
         "words": tuple(_words(state, rows[near])),
-        "frame": partial(readable, rows[near], state.model),
+        "frame": partial(_readable, rows[near], state.model),
     }
-
-
-def _same(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((value, value) for value in values)
 
 
 def _why_empty(state: RooflineState, listed: "pd.DataFrame") -> str:
@@ -429,3 +285,139 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
         f"{format_time(worst[f'{state.model}_s'])}, measured {format_time(worst['measured_s'])}: "
         f"{worst[f'{state.model}_ratio']:.3g} times as long."
     )
+
+
+def _listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
+    """Return one row a point, as :func:`gpulab.roofline.table` has them.
+
+    Of a GPU without measurements the catalogue is predicted; its measured times are missing.
+
+    Parameters
+    ----------
+    gpu
+        As in the state of the explorer.
+    dtype, cache
+        What is chosen.
+    here
+        What was measured here.
+    """
+    if gpu.startswith(COMPUTED):
+        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
+    known = recordings.load(gpu.removeprefix(RECORDED)).points if gpu != HERE else here
+    points = [
+        point
+        for point in (here_of(known, "gpu") if gpu == HERE else known)
+        if (point.task.dtype, point.task.cache) == (dtype, cache)
+    ]
+    return table(points)
+
+
+def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    columns = table([]).columns
+    rows = [
+        row
+        for work in WORKLOADS.values()
+        if dtype in work.dtypes
+        for size in work.sizes
+        for row in _prediction(work.name, size, dtype, gpu, cache)
+    ]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def _prediction(
+    name: str, size: int, dtype: str, gpu: str, cache: str
+) -> Sequence[dict[str, Any]]:
+    """Return the row of a size, none if it does not fit into the memory."""
+    try:
+        plain, refined = (
+            predict(name, size, dtype, gpu, model=model, cache=cache)
+            for model in ("plain", "refined")
+        )
+    except InvalidOptionError:
+        return ()
+    row = {
+        "workload": name,
+        "size": size,
+        "dtype": dtype,
+        "cache": cache,
+        "source": "",
+        "device_name": refined.device_name,
+        "plain_s": plain.duration_s,
+        "refined_s": refined.duration_s,
+        "bound": refined.bound,
+        "arithmetic": refined.arithmetic,
+        "intensity": refined.intensity,
+        "flops": refined.flops,
+        "size_bytes": refined.size_bytes,
+    }
+    return (row,)
+
+
+def _ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
+    """Return the roofs of a GPU: recorded, or the last that were measured, or its data sheet."""
+    if gpu.startswith(COMPUTED):
+        return ceilings(gpu.removeprefix(COMPUTED))
+    if gpu == HERE:
+        name = here_of(points_among(found), "gpu")[-1].device_name
+        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
+        return mine[-1] if mine else _data_sheet(name)
+    recording = recordings.load(gpu.removeprefix(RECORDED))
+    try:
+        return ceilings_of(recording)
+    except UnknownNameError:  # it has no such section
+        return _data_sheet(str(recording.provenance["gpu"]))
+
+
+def _data_sheet(device_name: str) -> Ceilings:
+    known = gpus.by_driver_name(device_name)
+    return Ceilings(device_name, "", ()) if known is None else ceilings(known)
+
+
+def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:
+    """Return the catalogue's sizes of a workload, or the one that moves about so many bytes."""
+    work = workload(name)
+    if span is None or dtype not in work.dtypes:
+        return work.sizes if dtype in work.dtypes else ()
+    off = {size: abs(math.log(work.bytes(size, dtype) / span)) for size in work.sizes}
+    best = min(off, key=lambda size: off[size])
+    return (best,) if off[best] <= math.log(_FAR) else ()
+
+
+def _is_near(rows: "pd.DataFrame", span: int | None) -> NDArray[np.bool_]:
+    """Tell of each row whether it is the one of its workload that moves about so many bytes."""
+    off = (rows["size_bytes"].astype(float) / (span or 1)).map(math.log).abs()
+    best = off.groupby(rows["workload"]).idxmin()
+    near = rows.index.isin(best) & (off <= math.log(_FAR)).to_numpy()
+    return np.asarray(near) | (span is None)
+
+
+def _records(rows: "pd.DataFrame") -> Iterator[dict[str, Any]]:
+    """Yield each row by the names of its columns."""
+    for row in rows.to_dict("records"):
+        yield {str(name): value for name, value in row.items()}
+
+
+def _hint(row: Mapping[str, Any]) -> str:
+    """Return what is told of a point."""
+    lines = [f"{row['workload']}, n = {row['size']:,}, {row['dtype']}, {row['cache']}"]
+    for model in ("refined", "plain"):
+        if not math.isnan(row[f"{model}_s"]):
+            ratio = row[f"{model}_ratio"]
+            times = "" if math.isnan(ratio) else f"; measured is {ratio:.3g} times that"
+            lines.append(f"predicted, {model}: {format_time(row[f'{model}_s'])}{times}")
+    if math.isnan(row["measured_s"]):
+        lines.append("not measured")
+    else:
+        lines.append(f"measured: {format_time(row['measured_s'])}")
+    return "\n".join([*lines, f"bound by {row['bound']}"])
+
+
+def _readable(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
+    """Return the columns of the table beside the picture, farthest from the prediction first."""
+    columns = ["workload", "size", "dtype", "cache", "measured_s", "plain_s", "refined_s"]
+    columns += ["plain_ratio", "refined_ratio", "bound", "intensity", "source", "device_name"]
+    far = rows[f"{model}_ratio"].map(math.log).abs().sort_values(ascending=False)
+    table: pd.DataFrame = rows.loc[far.index, columns].reset_index(drop=True)
+    return table

@@ -1,6 +1,6 @@
 """What an explorer shows, as values: choices, a scene for them, and tasks to measure."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 State = TypeVar("State")
-Found = Point | Ceilings
+Measured = Point | Ceilings
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Scene:
         Lines below the picture; the first is the main one.
     spots
         Points with hints.
-    marks
+    markers
         What moves with a slider over the contents.
     frame
         Makes the table of what is drawn.
@@ -137,9 +137,14 @@ class Scene:
     alt: str = ""
     words: tuple[str, ...] = ()
     spots: tuple[Spot, ...] = ()
-    marks: tuple[Marker, ...] = ()
+    markers: tuple[Marker, ...] = ()
     frame: "Callable[[], pd.DataFrame]" = field(default=_nothing)
     empty: str = ""
+
+
+def as_options(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return options that the reader sees as they are: each text is its own value."""
+    return tuple((value, value) for value in values)
 
 
 def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one of what is offered
@@ -165,7 +170,7 @@ class Model(Protocol[State]):
         """Return the nearest state in which every choice is one of those offered."""
         ...
 
-    def scene(self, state: State, found: Sequence[Found]) -> Scene:
+    def scene(self, state: State, found: Sequence[Measured]) -> Scene:
         """Return what is to be seen, with what was measured here."""
         ...
 
@@ -173,6 +178,6 @@ class Model(Protocol[State]):
         """Return what the button measures, one step after the other."""
         ...
 
-    def skips(self, step: Step, found: Sequence[Found]) -> bool:
+    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
         """Tell whether a step is not worth its time, from what was measured before."""
         ...

@@ -1,8 +1,8 @@
-"""The kernel's own thread, on which everything of an explorer happens in turn.
+"""When things happen in an explorer: in turn, on the thread that runs the notebook's cells.
 
-A picture at a time: whatever was replaced while one was on its way is never drawn.
-
-Measuring by steps: one step, a breath for the kernel, the next; stopped at any time.
+Messages of widgets, pictures and measurements share that thread with the cells. So messages wait
+for their turn, a picture waits until the page has shown the one before, and a measurement goes by
+steps with a pause between two of them.
 """
 
 import asyncio
@@ -10,10 +10,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from gpulab.explorers._scene import Found, Step
+from gpulab.explorers._scene import Measured, Step
 from gpulab.sweeps import Point
 
 P = ParamSpec("P")
+# A front end that shows the picture answers sooner; one that is hidden or gone never does.
+_PATIENCE_S = 0.5
+_PAUSE_S = 0.02  # between two steps, for the messages that came during the first
 
 
 class JupyterLoop:
@@ -25,51 +28,47 @@ class JupyterLoop:
 
     Attributes
     ----------
-    loop
-        The event loop of that thread; None outside a kernel, where all is done at once.
+    asyncio_loop
+        The event loop of that thread; None outside of Jupyter, where all is done at once.
     """
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         try:
-            self.loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+            self.asyncio_loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
-            self.loop = None
+            self.asyncio_loop = None
 
-    def turned(self, action: Callable[P, object]) -> Callable[P, None]:
+    def in_turn(self, action: Callable[P, object]) -> Callable[P, None]:
         """Return the action as one that is done on this thread, in its turn."""
 
         def do(*args: P.args, **options: P.kwargs) -> None:
-            if self.loop is None or threading.get_ident() == self._thread:
+            if self.asyncio_loop is None or threading.get_ident() == self._thread:
                 action(*args, **options)
             else:
-                self.loop.call_soon_threadsafe(lambda: action(*args, **options))
+                self.asyncio_loop.call_soon_threadsafe(lambda: action(*args, **options))
 
         return do
 
     def later(self, delay_s: float, action: Callable[[], object]) -> bool:
         """Do something after a while; without a loop nothing is done, and False returned."""
-        if self.loop is None or self.loop.is_closed():
+        if self.asyncio_loop is None or self.asyncio_loop.is_closed():
             return False
-        self.loop.call_later(delay_s, action)
+        self.asyncio_loop.call_later(delay_s, action)
         return True
-
-
-# A front end that shows the picture answers sooner; one that is hidden or gone never does.
-PATIENCE_S = 0.5
 
 
 class Pace:
     """Draws when asked, but not before the picture before was seen.
 
     What to draw is read when it is drawn, so that it is always the last that was asked for.
-    Outside a kernel nobody can answer, and then every picture is drawn at once.
+    Outside of Jupyter nobody can answer, and then every picture is drawn at once.
 
     Parameters
     ----------
     draw
         Draws and sends a picture, and returns its number.
-    kernel
+    loop
         Where it waits.
 
     Attributes
@@ -78,8 +77,8 @@ class Pace:
         How many pictures were asked for and never drawn.
     """
 
-    def __init__(self, draw: Callable[[], int], kernel: JupyterLoop) -> None:
-        self._draw, self._kernel = draw, kernel
+    def __init__(self, draw: Callable[[], int], loop: JupyterLoop) -> None:
+        self._draw, self._loop = draw, loop
         self._is_asked = False
         self._on_its_way: int | None = None
         self.n_dropped = 0
@@ -106,15 +105,12 @@ class Pace:
     def _go(self) -> None:
         self._is_asked = False
         number = self._draw()
-        if self._kernel.later(PATIENCE_S, lambda: self.seen(number)):
+        if self._loop.later(_PATIENCE_S, lambda: self.seen(number)):
             self._on_its_way = number
 
 
-_BREATH_S = 0.02  # for the messages that came during a step
-
-
 class MeasurementJob:
-    """Steps that are measured one after the other on the kernel's own thread.
+    """Steps that are measured one after the other on the thread of the cells.
 
     A virtual GPU stands behind ``torch.cuda`` for the whole process, and a measurement must not
     share the GPU with the cell that runs. So the steps take turns with the cells, and no thread
@@ -124,7 +120,7 @@ class MeasurementJob:
     ----------
     steps
         What is to be measured.
-    take
+    measure_step
         Measures one of them.
     skips
         Tells whether a step is not worth its time, from what was found so far.
@@ -147,17 +143,17 @@ class MeasurementJob:
         self,
         steps: Sequence[Step],
         *,
-        take: Callable[[Step], Found],
-        skips: Callable[[Step, Sequence[Found]], bool],
+        measure_step: Callable[[Step], Measured],
+        skips: Callable[[Step, Sequence[Measured]], bool],
         report: Callable[[], object],
         n_done: int = 0,
     ) -> None:
         self.steps = tuple(steps)
-        self.found: list[Found] = []
+        self.found: list[Measured] = []
         self.n_done = n_done
         self.error = ""
         self.is_running = False
-        self._take, self._skips, self._report = take, skips, report
+        self._measure_step, self._skips, self._report = measure_step, skips, report
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -203,11 +199,11 @@ class MeasurementJob:
         self.is_running = self.is_running and not self.is_complete
         self._report()
         if self.is_running and self._loop is not None:
-            self._loop.call_later(_BREATH_S, self._step)
+            self._loop.call_later(_PAUSE_S, self._step)
 
     def _measure(self, step: Step) -> None:
         if not self._skips(step, self.found):
-            self.found.append(self._take(step))
+            self.found.append(self._measure_step(step))
         self.n_done += 1
 
     def _end(self, error: BaseException) -> None:

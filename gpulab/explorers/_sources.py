@@ -7,7 +7,7 @@ from functools import lru_cache
 from gpulab import gpus, recordings
 from gpulab.device import outside
 from gpulab.errors import InvalidOptionError
-from gpulab.explorers._scene import Found, Step
+from gpulab.explorers._scene import Measured, Step
 from gpulab.sweeps import Point, Task, take
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import workload
@@ -34,12 +34,12 @@ def computed_options() -> tuple[tuple[str, str], ...]:
     )
 
 
-def points_among(found: Iterable[Found]) -> tuple[Point, ...]:
+def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
     """Return the points of what was measured."""
     return tuple(each for each in found if isinstance(each, Point))
 
 
-def too_long(step: Step, found: Sequence[Found]) -> bool:
+def too_long(step: Step, found: Sequence[Measured]) -> bool:
     """Tell whether a smaller size took so long that this one would block the kernel."""
     if not isinstance(step, Task):
         return False

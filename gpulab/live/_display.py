@@ -1,7 +1,6 @@
 """Where a growing picture is shown: in a notebook that is watched, in an exported one, as text."""
 
 import contextvars
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -186,9 +185,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     threaded
         Whether pictures that grow are drawn on a thread of their own.
     """
-    # A script does not load IPython for the question.
-    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if getattr(shell, "kernel", None) is None:
+    if widgets.running_kernel() is None:
         return TextScreen(what, total, unit) if progress else Screen()
     if progress and widgets.is_watched():
         screen = NotebookScreen(draw, what, total, unit, stop)

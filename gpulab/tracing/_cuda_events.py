@@ -15,7 +15,7 @@ from gpulab.profiling import HostCall
 from gpulab.sanitizer import waits_reported_to
 from gpulab.torch_private import spin
 
-StreamHandle = tuple[int, int]
+StreamHandle = tuple[int, int]  # device and address, as PyTorch has them
 
 _NAMES = {
     "event": ("cudaEventRecord", "cudaEventRecordWithFlags"),
@@ -73,7 +73,7 @@ class EventNote:
 
     what: str
     correlation: int
-    stream: StreamHandle | None = None
+    stream: tuple[int, int] | None = None
     awaited: int | None = None
     at_ns: int | None = None
 
@@ -146,7 +146,7 @@ class EventListener:
 def event_notes(
     event_calls: Iterable[EventCall],
     calls: Iterable[HostCall],
-    numbers: Mapping[StreamHandle, StreamHandle],
+    numbers: Mapping[StreamHandle, tuple[int, int]],
 ) -> list[EventNote]:
     """Find each call about an event among those of the records; what is not there is left out.
 
@@ -209,7 +209,7 @@ def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> Ho
 
 def stream_numbers(
     streams: Mapping[StreamHandle, torch.cuda.Stream],
-) -> dict[StreamHandle, StreamHandle]:
+) -> dict[StreamHandle, tuple[int, int]]:
     """Return device and number of each stream as the records have them.
 
     A driver numbers streams by a count of its own and PyTorch knows them by their address, and

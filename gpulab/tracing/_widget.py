@@ -62,9 +62,7 @@ def bundle(record: "Timeline") -> dict[str, Any]:
 def _live(record: "Timeline", summary: Summary) -> dict[str, Any]:
     if not widgets.is_watched():
         return {}
-    found = view(record, summary=summary)._repr_mimebundle_()
-    made = found[0] if isinstance(found, tuple) else found
-    return {kind: value for kind, value in (made or {}).items() if "widget" in kind}
+    return widgets.widget_data(view(record, summary=summary))
 
 
 def content(record: "Timeline", summary: Summary) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def picture_class() -> "type[AnyWidget]":
     """Return the class of the widget.
 
     Its traits are ``png`` with ``number``, ``alt``, ``width`` (CSS pixels), ``spots`` (x and y as
-    shares, and the hint), ``marks`` (x, and y from and to), ``legend``, ``words`` (lines below
+    shares, and the hint), ``markers`` (x, and y from and to), ``legend``, ``words`` (lines below
     it), ``empty`` (what to say in place of a picture), ``table`` (HTML) and ``file`` (what to call
     downloads). The page sets ``shown`` to the number of the picture that it has painted, ``ratio``
     to its device pixels for each CSS pixel, and ``is_open`` while the table is to be seen. It asks
@@ -35,7 +35,7 @@ def picture_class() -> "type[AnyWidget]":
         width = traitlets.Int(0).tag(sync=True)
         spots: Any = traitlets.List().tag(sync=True)
         empty = traitlets.Unicode("").tag(sync=True)
-        marks: Any = traitlets.List().tag(sync=True)
+        markers: Any = traitlets.List().tag(sync=True)
         legend: Any = traitlets.List().tag(sync=True)
         words: Any = traitlets.List().tag(sync=True)
         table = traitlets.Unicode("").tag(sync=True)

@@ -146,7 +146,7 @@ class Picture {
     this.keys.hidden = !this.spots.length;
     this.image.alt = model.get("alt");
     this.legend.replaceChildren(...(empty ? [] : model.get("legend")).map(entry));
-    this.marks.replaceChildren(...model.get("marks").map(mark));
+    this.marks.replaceChildren(...model.get("markers").map(mark));
     this.words.replaceChildren(...model.get("words").map(line => tag("p", {}, line)));
     this.select(Math.min(this.selected, this.spots.length - 1), false);
     this.speak();

@@ -26,7 +26,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @pytest.fixture(autouse=True)
 def _formula_in_place_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_open, "take_step", take)
+    monkeypatch.setattr(_open, "measure_step", take)
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr("gpulab.recordings.list", tuple)  # what is shipped changes
 
@@ -67,15 +67,15 @@ def test_both_sides_at_a_size(explorer: Explorer[CrossoverState]) -> None:
     assert explorer.scene.words[1].startswith("Crossing: n = 25,900 [")
 
 
-def test_marks_lie_on_the_curves(explorer: Explorer[CrossoverState]) -> None:
+def test_markers_lie_on_the_curves(explorer: Explorer[CrossoverState]) -> None:
     """Between two sizes a time lies on a straight line in both logarithms."""
     explorer.choose(size=1024)
-    here = [(mark.x, mark.y) for mark in explorer.scene.marks]
+    here = [(marker.x, marker.y) for marker in explorer.scene.markers]
     spots = [(spot.x, spot.y) for spot in explorer.scene.spots]
     assert here[0] == (1024, None)
     assert sorted(here[1:]) == [pytest.approx(spot) for spot in sorted(spots) if spot[0] == 1024]
     explorer.choose(size=2048)
-    between = explorer.scene.marks[1].y
+    between = explorer.scene.markers[1].y
     ends = [spot.y for spot in explorer.scene.spots if spot.x in {1024, 4096}][:2]
     assert between == pytest.approx(np.sqrt(ends[0] * ends[1]))
 
@@ -100,7 +100,7 @@ def test_link_counts_with_transfers_only(explorer: Explorer[CrossoverState]) -> 
     times = []
     for link in ("PCIe 3", "PCIe 4", "PCIe 5", "NVLink"):
         explorer.choose(link=link)
-        times.append(explorer.scene.marks[2].y)
+        times.append(explorer.scene.markers[2].y)
     assert times == sorted(times, reverse=True)
     explorer.choose(transfers="none")
     assert explorer.state.link is None
@@ -216,7 +216,7 @@ def test_slow_sizes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
         time_s = 1.0 if step.on == "cpu" and step.size >= 2**14 else 1e-5
         return Point(step, median_s=time_s, low_s=time_s, high_s=time_s, n_samples=1)
 
-    monkeypatch.setattr(_open, "take_step", slow)
+    monkeypatch.setattr(_open, "measure_step", slow)
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     sizes = [p.task.size for p in explorer.measure() if p.task.on == "cpu"]  # type: ignore[union-attr]  # points
     assert sizes == [2**10, 2**12, 2**14]
@@ -233,7 +233,7 @@ def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         return formula(step)
 
-    monkeypatch.setattr(_open, "take_step", interrupted)
+    monkeypatch.setattr(_open, "measure_step", interrupted)
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     assert len(explorer.measure()) == 3
     assert (
@@ -246,7 +246,7 @@ def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A point that says why it has no time is no time."""
-    monkeypatch.setattr(_open, "take_step", lambda step: Point(step, error="no room"))
+    monkeypatch.setattr(_open, "measure_step", lambda step: Point(step, error="no room"))
     explorer = crossover_explorer("add", n_threads=1, **HERE)
     explorer.measure()
     # after the first size of each side fails, no larger one is tried
@@ -303,11 +303,11 @@ def test_controls_and_state_are_one(explorer: Explorer[CrossoverState]) -> None:
 def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
     """Picture, marks, words and text alternative are those of the state."""
     shown = picture(explorer)
-    first, marks = shown.png, shown.marks
+    first, markers = shown.png, shown.markers
     assert Image.open(BytesIO(first)).size == (760, 440)
     explorer.choose(size=4096)
     assert shown.png == first  # only the marks have moved
-    assert shown.marks != marks
+    assert shown.markers != markers
     assert shown.words[0].startswith("At n = 4,096: CPU")
     assert shown.words[0] in shown.alt
     assert shown.alt.startswith("Line chart: add float32: CPU against GPU (CPU a CPU, measured")
@@ -357,7 +357,7 @@ async def until(is_done: Callable[[], bool]) -> None:
 
 def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the steps others have their turn, and the picture has what is there so far."""
-    monkeypatch.setattr("gpulab.explorers._scheduling._BREATH_S", 0.0)
+    monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
     turns: list[int] = []
 
     async def session() -> None:
@@ -384,7 +384,7 @@ def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The step that runs is the last one; the same button goes on later."""
-    monkeypatch.setattr("gpulab.explorers._scheduling._BREATH_S", 0.0)
+    monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
 
     async def session() -> None:
         explorer = crossover_explorer("add", n_threads=1, **HERE)
@@ -465,8 +465,8 @@ def test_other_thread_waits_for_its_turn() -> None:
     threads: list[int] = []
 
     async def session() -> None:
-        kernel = JupyterLoop()
-        do = kernel.turned(lambda: threads.append(threading.get_ident()))
+        loop = JupyterLoop()
+        do = loop.in_turn(lambda: threads.append(threading.get_ident()))
         do()
         other = threading.Thread(target=do)
         other.start()

@@ -14,10 +14,10 @@ from PIL import Image
 
 from gpulab.errors import InvalidOptionError
 from gpulab.explorers._controls import Controls
-from gpulab.explorers._panel import table_html
-from gpulab.explorers._renderer import Frame, LegendEntry, take_legend
+from gpulab.explorers._renderer import LegendEntry, Renderer, take_legend
 from gpulab.explorers._scene import Marker, Scene, Selector, Spot, nearest
 from gpulab.explorers._scheduling import Pace
+from gpulab.explorers._table import table_html
 from gpulab.widgets import _picture
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def pixels(png: bytes) -> Any:  # noqa: ANN401  # numpy's own
 
 def test_kept_frame_gives_the_same_picture() -> None:
     """Drawing on kept pixels and drawing afresh give the same to the pixel."""
-    kept, fresh = Frame(), Frame()
+    kept, fresh = Renderer(), Renderer()
     for to in (2.0, 8.0):
         png = kept.draw(Scene(plot=line(to), title="T", key=to)).png
     assert np.array_equal(pixels(png), pixels(fresh.draw(Scene(plot=line(8.0), title="T")).png))
@@ -49,13 +49,13 @@ def test_kept_frame_gives_the_same_picture() -> None:
 
 def test_frame_is_drawn_again_when_it_differs() -> None:
     """Limits, labels and title are part of it."""
-    frame = Frame()
+    frame = Renderer()
     first = frame.draw(Scene(plot=line(2.0), title="T")).png
     for scene in (
         Scene(plot=line(2.0, end=20), title="T"),
         Scene(plot=line(2.0), title="Another"),
     ):
-        again = Frame().draw(scene).png
+        again = Renderer().draw(scene).png
         assert np.array_equal(pixels(frame.draw(scene).png), pixels(again))
         assert again != first
 
@@ -69,7 +69,7 @@ def test_scene_of_a_known_key_is_not_drawn() -> None:
         n_drawn += 1
         line(3.0)(ax)
 
-    frame = Frame()
+    frame = Renderer()
     for key in ("a", "b", "a", None, None):
         frame.draw(Scene(plot=plot, title="T", key=key))
     assert n_drawn == 4
@@ -77,22 +77,22 @@ def test_scene_of_a_known_key_is_not_drawn() -> None:
 
 def test_no_more_pictures_are_kept_than_there_is_room_for() -> None:
     """The oldest ones go."""
-    frame = Frame(width_px=100, height_px=100)
+    frame = Renderer(width_px=100, height_px=100)
     for key in range(70):
         frame.draw(Scene(plot=line(3.0), key=key))
-    assert list(frame._stills) == list(range(6, 70))
+    assert list(frame._pictures) == list(range(6, 70))
     frame.close()
-    assert not frame._stills
+    assert not frame._pictures
 
 
 def test_places_are_shares_of_the_picture() -> None:
-    """Spots and marks lie where their points are; a line goes through the whole of the axes."""
-    frame = Frame()
+    """Spots and markers lie where their points are; a line goes through the whole of the axes."""
+    frame = Renderer()
     scene = Scene(
-        plot=line(10.0), title="T", spots=(Spot(5, 5, "here"),), marks=(Marker(5), Marker(5, 5))
+        plot=line(10.0), title="T", spots=(Spot(5, 5, "here"),), markers=(Marker(5), Marker(5, 5))
     )
     drawn = frame.draw(scene)
-    (x, y), (vertical, ring) = drawn.spots[0], drawn.marks
+    (x, y), (vertical, ring) = drawn.spots[0], drawn.markers
     assert ring == (x, y, y)
     assert vertical == (x, pytest.approx(0.12), pytest.approx(0.875))
     height, width, _ = pixels(drawn.png).shape
@@ -103,7 +103,7 @@ def test_places_are_shares_of_the_picture() -> None:
 @pytest.mark.parametrize(("asked", "had"), [(0.5, 1.0), (1.5, 1.5), (4.0, 2.0)])
 def test_sharpness(asked: float, had: float) -> None:
     """A picture has up to two device pixels for each of its own, and is drawn anew for that."""
-    frame = Frame()
+    frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)
     frame.sharpness = asked

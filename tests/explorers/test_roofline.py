@@ -23,7 +23,7 @@ KNOWN = tuple(
 
 @pytest.fixture(autouse=True)
 def _formula_in_place_of_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_open, "take_step", take)
+    monkeypatch.setattr(_open, "measure_step", take)
     monkeypatch.setattr("gpulab.recordings.list", tuple)  # what is shipped changes
 
 
@@ -36,13 +36,13 @@ def explorer() -> Any:  # noqa: ANN401  # the state's type is private
 def test_points_are_predicted_against_measured(explorer: Any) -> None:  # noqa: ANN401  # as above
     """Each point has the prediction across and the measurement up, in the unit of the axes."""
     explorer.choose(operations="add", span=2**24)
-    (ring,) = explorer.scene.marks
+    (ring,) = explorer.scene.markers
     row = explorer.to_frame().iloc[0]
     assert (row["size"], row["workload"]) == (2**20, "add")
     assert row["refined_s"] == predict("add", 2**20, "float32", "H200").duration_s
     assert (ring.x, ring.y) == pytest.approx((row["refined_s"] * 1e6, row["measured_s"] * 1e6))
     explorer.choose(model="plain")
-    assert explorer.scene.marks[0].x == pytest.approx(row["plain_s"] * 1e6)
+    assert explorer.scene.markers[0].x == pytest.approx(row["plain_s"] * 1e6)
 
 
 def test_hint_has_all_of_a_point(explorer: Any) -> None:  # noqa: ANN401  # as above
