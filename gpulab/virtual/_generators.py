@@ -127,11 +127,11 @@ class VirtualGenerator(torch.Generator):
 
     def clone_state(self) -> "VirtualGenerator":
         """Return a generator at the same offset, which goes on by itself."""
-        return self._beside(replace(self._philox))
+        return self._with_state(replace(self._philox))
 
     def graphsafe_get_state(self) -> "VirtualGenerator":
         """Return a generator that shares its state with this one."""
-        return self._beside(self._philox)
+        return self._with_state(self._philox)
 
     def graphsafe_set_state(self, state: torch.Generator) -> "VirtualGenerator":
         """Share the state of another generator from now on."""
@@ -142,16 +142,16 @@ class VirtualGenerator(torch.Generator):
         self._philox = state.philox
         return self
 
-    def _beside(self, philox: Philox) -> "VirtualGenerator":
-        made = VirtualGenerator(self._device)
-        made._philox = philox
-        return made
+    def _with_state(self, philox: Philox) -> "VirtualGenerator":
+        generator = VirtualGenerator(self._device)
+        generator._philox = philox
+        return generator
 
     def __reduce__(self) -> Any:
-        return _restored, (self._device, self._philox.seed, self._philox.offset)
+        return _rebuild, (self._device, self._philox.seed, self._philox.offset)
 
 
-def _restored(device: torch.device, seed: int, offset: int) -> VirtualGenerator:
+def _rebuild(device: torch.device, seed: int, offset: int) -> VirtualGenerator:
     return VirtualGenerator(device).manual_seed(seed).set_offset(offset)
 
 

@@ -79,31 +79,31 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     handler = _HANDLERS.get(id(func))  # PyTorch hashes an operator in Python
     if handler is not None:
         return handler(func, args, kwargs)
-    return _plain(func, args, kwargs)
+    return _run_planned(func, args, kwargs)
 
 
-def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carry out an operation that has no handler, or that its handler passes on."""
+def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Plan and execute an operator that has no handler, or that its handler passes on."""
     operator = operator_of(func)
     if operator.is_composite:
         # Only inference mode lets these through; elsewhere autograd has taken them apart.
         with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
             return func.decompose(*args, **kwargs)
-    plain = (args, kwargs)
+    call = (args, kwargs)
     generator = generator_in(func, args, kwargs) if operator.is_random else None
     if generator is not None:
-        plain = without_generator(func, args, kwargs)
+        call = without_generator(func, args, kwargs)
     tensors: list[VirtualTensor] = []
-    key = _Key(tensors)
-    options = key.of_mapping(plain[1]) if kwargs else ()
+    key = _CallKey(tensors)
+    options = key.of_mapping(call[1]) if kwargs else ()
     default = torch.get_default_dtype()  # the type of what has none of its own
-    parts: tuple[Hashable, ...] = (operator, key.of(plain[0]), options, default)
+    parts: tuple[Hashable, ...] = (operator, key.of(call[0]), options, default)
     device = kwargs.get("device") if kwargs else None
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
         require_host(generator)
         return _on_host(func, args, kwargs)
     if tensors and device is not None and device.type == "cpu":
-        on_device = _plain(func, args, {**kwargs, "device": None})
+        on_device = _run_planned(func, args, {**kwargs, "device": None})
         return to_host(on_device)
     gpu = gpu_of(tensors, device, func, args)
     if key.host_tensors and tensors:
@@ -116,11 +116,11 @@ def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
     # Without tensors the numbers decide the shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
-    plan = plan_for(func, *plain, tensors, hashable)
+    plan = plan_for(func, *call, tensors, hashable)
     return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
 
 
-class _Key:
+class _CallKey:
     """Builds the key of a call, and collects its tensors on the way."""
 
     __slots__ = ("host_tensors", "tensors")
@@ -177,7 +177,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))  # noqa: PLR2004 # its third argument
     if not isinstance(source, VirtualTensor):
         if not isinstance(target, VirtualTensor):
-            return _plain(func, args, kwargs)
+            return _run_planned(func, args, kwargs)
         pinned = is_pinned(source) and source.dtype == target.dtype
         mark_known(active(), target, known=True)
         expanded = source.to(target.dtype).expand(target.shape)
@@ -188,7 +188,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
         alike = source.to(target.dtype).expand(target.shape)
         copy_across(target, cast("VirtualTensor", alike))
     else:
-        return _plain(func, args, kwargs)
+        return _run_planned(func, args, kwargs)
     return target
 
 
@@ -205,23 +205,23 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
             gpu = gpu_of([], device, func, args)
             like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
             return to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
-        return _plain(func, args, kwargs)
+        return _run_planned(func, args, kwargs)
     options = {"dtype": dtype, "memory_format": memory_format}
     if device is None or device.type == "meta":
-        return _plain(func, (source,), options)
+        return _run_planned(func, (source,), options)
     if device.type == "cuda":
         return _to_gpu(func, source, gpu_of([], device, func, args), options)
     if dtype != source.dtype:
-        source = _plain(func, (source,), {"dtype": dtype})
+        source = _run_planned(func, (source,), {"dtype": dtype})
     return to_host(source, non_blocking=non_blocking)
 
 
 def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[str, Any]) -> Any:
     """Copy a virtual tensor to ``gpu``, which may be where it is."""
     if source.storage_block.gpu is gpu:
-        return _plain(func, (source,), options)
+        return _run_planned(func, (source,), options)
     if options["dtype"] != source.dtype:
-        source = _plain(func, (source,), options)
+        source = _run_planned(func, (source,), options)
     key = source.layout_key
     storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
     target = wrap(key, storage)
@@ -232,17 +232,17 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
 def _item(func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(args[0], VirtualTensor):
         return read_item(args[0])
-    return _plain(func, args, kwargs)
+    return _run_planned(func, args, kwargs)
 
 
-def _packed(func: Any, args: Any, kwargs: Any) -> Any:
-    return _plain(func, args, kwargs)[0], host_result(func, args)
+def _pack_or_pad(func: Any, args: Any, kwargs: Any) -> Any:
+    return _run_planned(func, args, kwargs)[0], host_result(func, args)
 
 
-def _resolved(func: Any, args: Any, kwargs: Any) -> Any:
+def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
     """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
     physical = aten.conj_physical if func is conj_view else aten.neg
-    return _plain(physical.default, args, kwargs)
+    return _run_planned(physical.default, args, kwargs)
 
 
 def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
@@ -258,7 +258,7 @@ def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
     """Have a handler run for virtual tensors only."""
 
     def handle(func: Any, args: Any, kwargs: Any) -> Any:
-        chosen = handler if isinstance(args[0], VirtualTensor) else _plain
+        chosen = handler if isinstance(args[0], VirtualTensor) else _run_planned
         return chosen(func, args, kwargs)
 
     return handle
@@ -269,10 +269,10 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _BY_OPERATOR: dict[Any, OperatorHandler] = {
-    pack_padded_sequence: _on_virtual(_packed),
-    pad_packed_sequence: _on_virtual(_packed),
-    conj_view: _on_virtual(_resolved),
-    neg_view: _on_virtual(_resolved),
+    pack_padded_sequence: _on_virtual(_pack_or_pad),
+    pad_packed_sequence: _on_virtual(_pack_or_pad),
+    conj_view: _on_virtual(_resolve_lazy),
+    neg_view: _on_virtual(_resolve_lazy),
     aten.as_strided.default: _on_virtual(as_strided),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),

@@ -61,7 +61,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     known = can_compute_values(plan, tensors, machine.limits)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
-    results = [_make(item, machine, call, known=known) for item in plan.results]
+    results = [_make_result(item, machine, call, known=known) for item in plan.results]
     if plan.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
     elif plan.effect is Effect.ALLOCATION:
@@ -71,7 +71,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     return results[0] if plan.container is None else plan.container(results)
 
 
-def _make(
+def _make_result(
     item: NewResult | ViewResult | ArgumentResult | PlainResult,
     machine: Machine,
     call: DispatchedCall,

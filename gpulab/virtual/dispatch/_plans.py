@@ -105,7 +105,7 @@ class ExecutionPlan:
         Indices of the argument tensors that are read and changed.
     reshaped
         The arguments that get another layout.
-    made
+    new_results
         Indices of the results that get memory of their own.
     container
         ``list`` or ``tuple`` if the operator returns several results, else None.

@@ -30,11 +30,11 @@ class VirtualStorage(torch.UntypedStorage):
 
     def __new__(cls, block: Storage, *, is_untyped: bool = False) -> Self:
         """Make the object that stands for ``block``; to C++ it is empty host memory."""
-        made = super().__new__(cls, 0)  # type: ignore[call-arg] # object's in the stub
-        made.block = block
-        made._is_untyped = is_untyped
-        _storages[block.identity] = made
-        return made
+        storage = super().__new__(cls, 0)  # type: ignore[call-arg] # object's in the stub
+        storage.block = block
+        storage._is_untyped = is_untyped
+        _storages[block.identity] = storage
+        return storage
 
     device = property(lambda self: cuda_device(self.block.gpu.index))
 

@@ -3,7 +3,7 @@
 from math import ceil, prod
 
 from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
-from gpulab.virtual.kernels._reduction_launch import quickest, takes_last
+from gpulab.virtual.kernels._reduction_launch import innermost_dim, reduces_innermost
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -38,7 +38,7 @@ def _elementwise_family(call: OperatorCall) -> str:
 
 def _is_strided(item: TensorLayout, result: TensorLayout) -> bool:
     """Tell whether neighbours in the result are not neighbours in what is read."""
-    return quickest(item) != quickest(result) and len(item.sizes) == len(result.sizes)
+    return innermost_dim(item) != innermost_dim(result) and len(item.sizes) == len(result.sizes)
 
 
 def _is_repeated(item: TensorLayout, result: TensorLayout) -> bool:
@@ -61,7 +61,7 @@ def _reduction(call: OperatorCall) -> KernelWork:
     if not call.reads:
         return elementwise(call)
     source = max(call.reads, key=lambda item: item.n_elements)
-    family = "reduction" if takes_last(call, source) else "first axis"
+    family = "reduction" if reduces_innermost(call, source) else "first axis"
     length = call.n_in // max(1, call.n_out)
     is_shared = call.n_in >= _SMALLEST_SHARED and (
         family == "first axis" or call.n_out < call.n_in // _SMALLEST_SHARED
@@ -150,19 +150,19 @@ def _factorization(call: OperatorCall) -> KernelWork:
     return call.work("factorization", n_steps=n * n_matrices, before=before)
 
 
-def _of(family: str) -> Lowering:
+def _lower_to(family: str) -> Lowering:
     return lambda call: call.work(family)
 
 
-def _over_inputs(family: str) -> Lowering:
+def _lower_over_inputs(family: str) -> Lowering:
     return lambda call: call.work(family, n_elements=call.n_in)
 
 
-def _created(call: OperatorCall) -> KernelWork:
+def _factory(call: OperatorCall) -> KernelWork:
     return call.work("fill", host_ns=5_900)
 
 
-def _taken(family: str) -> Lowering:
+def _indexed_rows(family: str) -> Lowering:
     """Read no more of a table than what arrives, or what the indices take."""
 
     def lower(call: OperatorCall) -> KernelWork:
@@ -203,16 +203,39 @@ _NAMES: dict[Lowering, tuple[str, ...]] = {
     _masked_fill: ("masked_fill",),
     _cat: ("cat", "stack"),
     _copy: ("copy", "clone", "_to_copy"),
-    _of("fill"): ("fill", "zero"),
-    _created: ("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros"),
-    _of("error function"): ("gelu", "gelu_backward", "erf", "erfc", "mish", "digamma", "lgamma"),
-    _of("index"): ("arange", "linspace", "logspace"),
-    _of("uniform"): ("bernoulli", "uniform", "rand", "rand_like", "random", "randint", "randperm"),
-    _of("normal"): ("normal", "randn", "randn_like", "exponential", "geometric", "log_normal"),
-    _of("dropout"): ("native_dropout",),
-    _taken("rows"): ("embedding", "index_select"),
-    _taken("gather"): ("gather", "index", "take", "_unsafe_index"),
-    _over_inputs("atomic add"): (
+    _lower_to("fill"): ("fill", "zero"),
+    _factory: ("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros"),
+    _lower_to("error function"): (
+        "gelu",
+        "gelu_backward",
+        "erf",
+        "erfc",
+        "mish",
+        "digamma",
+        "lgamma",
+    ),
+    _lower_to("index"): ("arange", "linspace", "logspace"),
+    _lower_to("uniform"): (
+        "bernoulli",
+        "uniform",
+        "rand",
+        "rand_like",
+        "random",
+        "randint",
+        "randperm",
+    ),
+    _lower_to("normal"): (
+        "normal",
+        "randn",
+        "randn_like",
+        "exponential",
+        "geometric",
+        "log_normal",
+    ),
+    _lower_to("dropout"): ("native_dropout",),
+    _indexed_rows("rows"): ("embedding", "index_select"),
+    _indexed_rows("gather"): ("gather", "index", "take", "_unsafe_index"),
+    _lower_over_inputs("atomic add"): (
         *("scatter_add", "index_add", "index_put", "_index_put_impl", "scatter"),
         *("embedding_dense_backward", "scatter_reduce", "index_copy"),
     ),

@@ -32,14 +32,14 @@ def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
 
 
 def _mm(call: OperatorCall) -> KernelWork:
-    return _matmul(call, "gemm", _plain(call, "gemm"))
+    return _matmul(call, "gemm", _matmul_shape(call, "gemm"))
 
 
 def _addmm(call: OperatorCall) -> KernelWork:
-    return _matmul(call, "linear", _plain(call, "linear"))
+    return _matmul(call, "linear", _matmul_shape(call, "linear"))
 
 
-def _plain(call: OperatorCall, kind: str) -> MatmulShape:
+def _matmul_shape(call: OperatorCall, kind: str) -> MatmulShape:
     a, b = call.reads[-2:]
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     is_aligned = _is_aligned(a) and _is_aligned(b)
@@ -63,14 +63,14 @@ def _convolution(call: OperatorCall) -> KernelWork:
     n_taps = prod(weight.sizes[2:])
     if groups > 1 and weight.sizes[1] == 1:
         return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
-    return _implicit(call, x, weight, out, groups)
+    return _implicit_gemm(call, x, weight, out, groups)
 
 
 def _depthwise(call: OperatorCall) -> str:
     return "depthwise in halves" if call.arithmetic in HALVES else "depthwise"
 
 
-def _implicit(
+def _implicit_gemm(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, groups: int
 ) -> KernelWork:
     """Multiply over the taps of the filter; images in rows of channels are the matrix."""

@@ -49,7 +49,7 @@ def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunc
     """Return how the reduction of a tensor is launched."""
     n_results = max(1, call.n_out)
     length = max(1, source.n_elements // n_results)
-    is_along = takes_last(call, source)
+    is_along = reduces_innermost(call, source)
     inner, outer = (length, n_results) if is_along else (n_results, length)
     per_result = 1
     if is_along and n_results == 1 and inner > _SHORTEST_VECTOR:
@@ -95,7 +95,7 @@ def _inner_results(source: TensorLayout) -> int:
     return next((n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1), 1)
 
 
-def takes_last(call: OperatorCall, source: TensorLayout) -> bool:
+def reduces_innermost(call: OperatorCall, source: TensorLayout) -> bool:
     """Tell whether the reduced dimensions include that in which neighbours lie.
 
     Parameters
@@ -104,10 +104,10 @@ def takes_last(call: OperatorCall, source: TensorLayout) -> bool:
         The tensor that is reduced.
     """
     dims = _dims(call, source)
-    return not dims or quickest(source) in dims
+    return not dims or innermost_dim(source) in dims
 
 
-def quickest(item: TensorLayout) -> int:
+def innermost_dim(item: TensorLayout) -> int:
     """Return the dimension in which neighbours lie side by side.
 
     Parameters

@@ -124,12 +124,12 @@ def current_stream(device_index: int = -1) -> Stream:
     """Return the current stream of a virtual GPU, by default of the current one."""
     machine = active()
     gpu = machine.gpu if device_index < 0 else machine.gpus[device_index]
-    return _same(gpu.stream)
+    return _stream_of(gpu.stream)
 
 
-def _same(core: CoreStream) -> Stream:
-    made: Stream = Stream(stream_id=core.number, device_index=core.device.index)
-    return made
+def _stream_of(core: CoreStream) -> Stream:
+    stream: Stream = Stream(stream_id=core.number, device_index=core.device.index)
+    return stream
 
 
 def switch_to(stream: StreamBase) -> None:

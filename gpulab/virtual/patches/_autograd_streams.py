@@ -62,7 +62,7 @@ class _Pass:
         start = [self._mark(stream) for stream in self._home.values()]
         self._ready = {node: list(start) for node in roots}
         self._last = {gpu: stream.last for gpu, stream in self._home.items()}
-        handles = [handle for node in _behind(roots) for handle in self._watch(node)]
+        handles = [handle for node in _reachable_from(roots) for handle in self._watch(node)]
         try:
             yield
         finally:
@@ -79,8 +79,8 @@ class _Pass:
             if found:
                 self._enter(node, found)
 
-        def after(made: tuple[Any, ...], _gradients: tuple[Any, ...]) -> None:
-            pairs = zip(node.next_functions, made, strict=False)
+        def after(results: tuple[Any, ...], _gradients: tuple[Any, ...]) -> None:
+            pairs = zip(node.next_functions, results, strict=False)
             found = [(to, item) for (to, _), item in pairs if isinstance(item, VirtualTensor)]
             if found:
                 self._leave(found)
@@ -101,18 +101,18 @@ class _Pass:
             if storage.block.stream != gpu.stream.number:
                 storage.record_stream(gpu.stream)  # else its memory may be used again too early
 
-    def _leave(self, made: list[tuple[Any, VirtualTensor]]) -> None:
+    def _leave(self, results: list[tuple[Any, VirtualTensor]]) -> None:
         """Note where the gradients that a node made are ready, and go where the next may run."""
-        gpu_of = {node: item.storage_block.gpu for node, item in made}
-        marks = {gpu: self._mark(gpu.stream) for gpu in set(gpu_of.values())}
-        for node, gpu in gpu_of.items():
+        gpu_by_node = {node: item.storage_block.gpu for node, item in results}
+        marks = {gpu: self._mark(gpu.stream) for gpu in set(gpu_by_node.values())}
+        for node, gpu in gpu_by_node.items():
             if not node.next_functions:
                 self._leaves.setdefault(node, gpu.stream)
-        self._gathered = [node for node in gpu_of if node in self._ready]
-        for node, gpu in gpu_of.items():
+        self._gathered = [node for node in gpu_by_node if node in self._ready]
+        for node, gpu in gpu_by_node.items():
             self._ready.setdefault(node, []).append(marks[gpu])
-        for node in sorted(self._gathered or gpu_of, key=sequence_number):
-            self._go_to(node, gpu_of[node])
+        for node in sorted(self._gathered or gpu_by_node, key=sequence_number):
+            self._go_to(node, gpu_by_node[node])
         self._last = {gpu: gpu.stream.last for gpu in self._home}
 
     def _go_to(self, node: Any, gpu: SimulatedGpu) -> None:
@@ -132,7 +132,7 @@ class _Pass:
         return _Mark(task, None if checker is None else checker.record(stream.key))
 
 
-def _behind(roots: list[Any]) -> set[Any]:
+def _reachable_from(roots: list[Any]) -> set[Any]:
     """Return all nodes that backward may come to from ``roots``."""
     seen, pending = set(roots), list(roots)
     while pending:

@@ -20,12 +20,12 @@ class GraphBase:
 
     def __new__(cls, keep_graph: bool = False) -> Any:  # noqa: ARG004, FBT001, FBT002 # torch's signature
         """Make a graph without work."""
-        made: Any = object.__new__(cls)
-        made.graph = None
-        made.pool_id = None
-        made.let_go = _nothing
-        made.machine = active()
-        return made
+        instance: Any = object.__new__(cls)
+        instance.graph = None
+        instance.pool_id = None
+        instance.let_go = _nothing
+        instance.machine = active()
+        return instance
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:
         pass

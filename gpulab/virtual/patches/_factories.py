@@ -60,13 +60,13 @@ def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
         target = _target(machine, device)
         if isinstance(data, torch.Tensor):
             warnings.warn(_COPY_ADVICE, UserWarning, stacklevel=2)
-            made = data.detach().to(target or data.device, dtype or data.dtype, copy=True)
+            result = data.detach().to(target or data.device, dtype or data.dtype, copy=True)
         else:
-            made = _from_numbers(original, data, dtype)
-            made = made.to(target) if target is not None else made
-        if pin_memory and made.device.type == "cpu":
-            made = made.pin_memory()
-        return made.requires_grad_() if requires_grad else made
+            result = _from_numbers(original, data, dtype)
+            result = result.to(target) if target is not None else result
+        if pin_memory and result.device.type == "cpu":
+            result = result.pin_memory()
+        return result.requires_grad_() if requires_grad else result
 
     return make
 
@@ -75,14 +75,14 @@ def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     """Make a host tensor of numbers, some of which may be virtual tensors of one element."""
     # Most data are plain numbers; looking for tensors in them first would take longer.
     try:
-        made: torch.Tensor = original(data, dtype=dtype, device="cpu")
+        result: torch.Tensor = original(data, dtype=dtype, device="cpu")
     except (RuntimeError, TypeError):
         found: set[torch.dtype] = set()
         numbers = _read(data, found)
         if not found:
             raise
-        made = original(numbers, dtype=dtype or _common(found), device="cpu")
-    return made
+        result = original(numbers, dtype=dtype or _common(found), device="cpu")
+    return result
 
 
 def _read(data: Any, found: set[torch.dtype]) -> Any:
@@ -103,8 +103,8 @@ def _as_tensor(machine: Machine, original: Any) -> Callable[..., Any]:
         target = _target(machine, device)
         if isinstance(data, VirtualTensor):
             return data.to(target or data.device, dtype or data.dtype)
-        made: torch.Tensor = original(data, dtype=dtype, device="cpu")
-        return made.to(target) if target is not None else made
+        result: torch.Tensor = original(data, dtype=dtype, device="cpu")
+        return result.to(target) if target is not None else result
 
     return make
 
@@ -127,8 +127,8 @@ def _asarray(machine: Machine, original: Any) -> Callable[..., Any]:
         goal = target or obj.device
         if copy is False and obj.device != goal:
             raise ValueError(f"can't alias tensor from device '{obj.device}' to '{goal.type}'.")
-        made: torch.Tensor = obj.detach().to(goal, dtype or obj.dtype, copy=bool(copy))
-        return made.requires_grad_() if requires_grad else made
+        result: torch.Tensor = obj.detach().to(goal, dtype or obj.dtype, copy=bool(copy))
+        return result.requires_grad_() if requires_grad else result
 
     return make
 

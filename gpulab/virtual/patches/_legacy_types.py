@@ -82,9 +82,9 @@ def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tens
 
 
 def _make_type(name: str) -> LegacyType:
-    made = LegacyType(f"{name}Tensor", (), {"__module__": "torch.cuda"})
-    made.dtype = _DTYPES[name]
-    return made
+    legacy_type = LegacyType(f"{name}Tensor", (), {"__module__": "torch.cuda"})
+    legacy_type.dtype = _DTYPES[name]
+    return legacy_type
 
 
 # One class each for good: a program may keep it from one context to the next.

@@ -141,8 +141,8 @@ def install(_machine: Machine, undo: ExitStack) -> None:
 
 def _stand_in_names() -> dict[str, Any]:
     errors = {f"NVML_ERROR_{name}": code for code, name in _ERRORS.items()}
-    made: list[type[NVMLError]] = [NVMLError, *_classes.values()]
-    classes = {error.__name__: error for error in made}
+    error_classes: list[type[NVMLError]] = [NVMLError, *_classes.values()]
+    classes = {error.__name__: error for error in error_classes}
     reasons = {
         f"nvmlClocks{kind}Reason{name}": bit
         for kind in ("Throttle", "Event")

@@ -146,12 +146,12 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
         # CPU builds have empty classes below these, so that their own methods go on working.
         original.__bases__ = (base,)
     except TypeError:
-        made = {name: class_with_base(original, base)}
+        classes = {name: class_with_base(original, base)}
         if name == "Stream":
-            made["ExternalStream"] = external_stream_class(made[name])
+            classes["ExternalStream"] = external_stream_class(classes[name])
         for owner in (torch.cuda, module):
-            undo.callback(_restorer(owner, made))
-            _put(owner, made)
+            undo.callback(_restorer(owner, classes))
+            _put(owner, classes)
     else:
         undo.callback(setattr, original, "__bases__", bases)
 

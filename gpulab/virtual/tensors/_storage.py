@@ -93,9 +93,9 @@ class Values:
             return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
         whole = self._buffer.as_type(layout.dtype)
-        made = whole.as_strided(layout.sizes, layout.strides, first)
-        self._viewed = layout, offset, made  # most memory is only ever seen as one tensor
-        return made
+        values = whole.as_strided(layout.sizes, layout.strides, first)
+        self._viewed = layout, offset, values  # most memory is only ever seen as one tensor
+        return values
 
 
 class HostBuffer:

@@ -29,7 +29,7 @@ def double(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-@pytest.mark.filterwarnings("ignore::gpulab.virtual.patches.NotCompiledWarning")
+@pytest.mark.filterwarnings("ignore::gpulab.virtual.NotCompiledWarning")
 def test_a_function_stays_itself() -> None:
     """Compiling gives back the very function, as a call and as a decorator with options."""
     with gpulab.virtual_gpu("H200"):
@@ -45,7 +45,7 @@ def test_a_function_stays_itself() -> None:
         assert triple(torch.ones(1, device="cuda")).item() == 3
 
 
-@pytest.mark.filterwarnings("ignore::gpulab.virtual.patches.NotCompiledWarning")
+@pytest.mark.filterwarnings("ignore::gpulab.virtual.NotCompiledWarning")
 def test_a_module_keeps_type_and_attributes() -> None:
     """A module that is compiled, or compiles itself, is the module it was."""
     with gpulab.virtual_gpu("H200"):
