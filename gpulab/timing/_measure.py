@@ -100,7 +100,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         When to stop sampling, in seconds, if ``n_samples`` is not given.
     flops, size_bytes
         Floating-point operations of one call, and the bytes that it must move at least. With
-        them a reading that no GPU of this kind can reach is told as such.
+        them a finding says so if no GPU of this kind can reach the reading.
     label
         A name for the result.
     progress
