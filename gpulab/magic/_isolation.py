@@ -17,11 +17,11 @@ def settings_kept(shell: Shell) -> Iterator[None]:
     """
     import torch
 
-    from gpulab.timing import put_back_later
+    from gpulab.timing import restore_settings_at_exit
 
     cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
     with ExitStack() as stack:
-        put_back_later(stack)
+        restore_settings_at_exit(stack)
         stack.callback(gc.enable if gc.isenabled() else gc.disable)
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap

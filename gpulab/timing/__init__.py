@@ -6,7 +6,7 @@ from gpulab.timing._cpu import cpu_threads, take_cpu_samples
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._event_pairs import elapsed_s, new_event, new_pairs
 from gpulab.timing._findings import examine_samples
-from gpulab.timing._isolation import left_as_found, put_back_later, watched
+from gpulab.timing._isolation import calling_work, left_as_found, restore_settings_at_exit
 from gpulab.timing._ladder import N_RUNGS, Ladder, Rung, ladder, run_ladder
 from gpulab.timing._measure import measure
 from gpulab.timing._methods import METHODS, Method, find_method, take_samples
@@ -46,6 +46,7 @@ __all__ = [
     "SaturatedSampler",
     "SynchronizedSampler",
     "WarmUp",
+    "calling_work",
     "can_record",
     "compare",
     "cpu_threads",
@@ -62,13 +63,12 @@ __all__ = [
     "measure",
     "new_event",
     "new_pairs",
-    "put_back_later",
     "record_calls",
+    "restore_settings_at_exit",
     "run_ladder",
     "take_cpu_samples",
     "take_samples",
     "versus",
     "warm_up",
-    "watched",
     "work_floor",
 ]

@@ -15,8 +15,7 @@ from gpulab.serialization import Saved
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
 from gpulab.timing._run import MeasurementRun
-from gpulab.timing._sampling import take_in_turns
-from gpulab.timing._stopping import StoppingRule
+from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.work import Work
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import torch
 from gpulab.errors import StreamLeftOpenError
 from gpulab.work import collector_paused
 
-__all__ = ["left_as_found", "put_back_later", "watched"]
+__all__ = ["calling_work", "left_as_found", "restore_settings_at_exit"]
 
 
 @contextmanager
@@ -20,13 +20,13 @@ def left_as_found() -> Iterator[None]:
     out of the block, an interrupt included.
     """
     with ExitStack() as stack:
-        put_back_later(stack)
+        restore_settings_at_exit(stack)
         stack.callback(_drain)
         with collector_paused():
             yield
 
 
-def put_back_later(stack: ExitStack) -> None:
+def restore_settings_at_exit(stack: ExitStack) -> None:
     """Have the settings of PyTorch that work may change put back at the end of ``stack``."""
     # They run in the reverse order, each of them even if another one fails.
     stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
@@ -55,7 +55,7 @@ def _drain() -> None:
 
 
 @contextmanager
-def watched(when: str, kept: str = "nothing was measured") -> Iterator[None]:
+def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None]:
     """Note on an exception of the work when it came, and refuse a stream left open.
 
     Parameters

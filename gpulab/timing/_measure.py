@@ -15,8 +15,7 @@ from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
 from gpulab.timing._run import MeasurementRun
-from gpulab.timing._sampling import take_in_turns
-from gpulab.timing._stopping import StoppingRule
+from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.work import Work
 
 __all__ = ["measure"]
@@ -100,7 +99,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         When to stop sampling, in seconds, if ``n_samples`` is not given.
     flops, size_bytes
         Floating-point operations of one call, and the bytes that it must move at least. With
-        them a reading that no GPU of this kind can reach is told as such.
+        them a finding says so if no GPU of this kind can reach the reading.
     label
         A name for the result.
     progress

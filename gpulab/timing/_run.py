@@ -15,7 +15,7 @@ from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.measurement import Measurement
 from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
-from gpulab.timing._isolation import watched
+from gpulab.timing._isolation import calling_work
 from gpulab.timing._methods import METHODS, Method
 from gpulab.timing._observations import RunObservations, Samples
 from gpulab.timing._options import MeasurementOptions
@@ -114,7 +114,7 @@ class MeasurementRun:
 
     def take(self, n_samples: int) -> None:
         """Take a batch of samples, and read the clock after it."""
-        with watched(*self._notes(n_samples)):
+        with calling_work(*self._notes(n_samples)):
             batch_s = self.sampler(n_samples)
         reading = clocks.try_read(parts=clocks.QUICK) if self.reads_clocks else None
         self.samples.add(batch_s, reading)
@@ -199,7 +199,7 @@ class MeasurementRun:
         if median(self.samples.values_s) > _WORK_FLOOR_BELOW_S:
             return None
         try:
-            with watched("while the driver recorded calls", self._kept()):
+            with calling_work("while the driver recorded calls", self._kept()):
                 calls = calibration.record_calls(self.work, before=self.before_each)
                 if n_more:
                     self.samples.add(self.sampler(n_more), self.samples.readings[-1])

@@ -10,7 +10,7 @@ import torch
 from gpulab import stats
 from gpulab.errors import GpulabError
 from gpulab.timing._event_pairs import new_event
-from gpulab.timing._isolation import watched
+from gpulab.timing._isolation import calling_work
 from gpulab.work import Work
 
 __all__ = ["WarmUp", "warm_up"]
@@ -28,7 +28,7 @@ _CYCLES_PER_S = 3e9  # above every GPU's clock, so that a sleep is never too sho
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """What the warm-up calls told; None where no call was made to tell it.
+    """What the warm-up calls showed; None where no call was made to show it.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class WarmUp:
     call_s
         Seconds from the call to an idle device, in the last calls.
     host_s
-        Seconds that one call, with the event behind it, keeps the host at least.
+        Seconds that one call, with the event after it, keeps the host at least.
     synchronizes
         Whether the work waits for the GPU inside its call.
     side_s
@@ -89,7 +89,7 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     calls: list[_Call] = []
     start_s = time.perf_counter()
     while not _is_enough(calls, n_timed, time.perf_counter() - start_s, max_time_s):
-        with watched(f"in warm-up call {len(calls) + 1}"):
+        with calling_work(f"in warm-up call {len(calls) + 1}"):
             calls.append(_call(work))
     if not calls:
         return WarmUp()
@@ -101,7 +101,7 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
         return seen
     # A number of calls that was asked for leaves no second try.
     sleeps_s = _SLEEPS_S if n_calls is None else _SLEEPS_S[-1:]
-    with watched(f"in warm-up call {len(calls) + 1}"):
+    with calling_work(f"in warm-up call {len(calls) + 1}"):
         return _probed(work, seen, host_s, sleeps_s)
 
 
@@ -171,14 +171,14 @@ def _is_enough(
 
 
 def _call(work: Work) -> _Call:
-    behind = new_event()  # what the events method records after each call
+    end = new_event()  # what the events method records after each call
     stream = torch.cuda.current_stream()  # looking it up takes longer than recording
     torch.cuda.synchronize()
     start_s = time.perf_counter()
     work()
-    behind.record(stream)
+    end.record(stream)
     launched_s = time.perf_counter()
-    behind.synchronize()
+    end.synchronize()
     done_s = time.perf_counter()
     torch.cuda.synchronize()
     return _Call(launched_s - start_s, done_s - start_s, time.perf_counter() - start_s)

@@ -8,7 +8,7 @@ import torch
 
 import gpulab
 from gpulab.errors import StreamLeftOpenError
-from gpulab.timing import left_as_found, watched
+from gpulab.timing import calling_work, left_as_found
 from gpulab.virtual import VirtualGpu
 
 
@@ -60,7 +60,7 @@ def test_error_of_the_work_is_not_hidden_by_a_dead_device(monkeypatch: pytest.Mo
 def test_note_says_when_the_work_raised() -> None:
     """The exception is the user's own; one note says when it came and that nothing is left."""
     mine = ZeroDivisionError("mine")
-    with pytest.raises(ZeroDivisionError) as error, watched("in call 3"):
+    with pytest.raises(ZeroDivisionError) as error, calling_work("in call 3"):
         raise mine
     assert error.value is mine
     assert error.value.__notes__ == ["gpulab: raised in call 3; nothing was measured"]
@@ -68,7 +68,7 @@ def test_note_says_when_the_work_raised() -> None:
 
 def test_note_on_an_error_of_cuda_warns_of_the_delay() -> None:
     """The failing kernel may be an earlier one, and a second note says how to find it."""
-    with pytest.raises(torch.AcceleratorError) as error, watched("in call 3"):
+    with pytest.raises(torch.AcceleratorError) as error, calling_work("in call 3"):
         raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
     assert error.value.__notes__ == [
         "gpulab: raised in call 3; nothing was measured",
@@ -81,14 +81,14 @@ def test_note_on_an_error_of_cuda_warns_of_the_delay() -> None:
 
 def test_interrupt_carries_no_note() -> None:
     """Ctrl-C is not an error of the work."""
-    with pytest.raises(KeyboardInterrupt) as error, watched("in call 3"):
+    with pytest.raises(KeyboardInterrupt) as error, calling_work("in call 3"):
         raise KeyboardInterrupt
     assert not hasattr(error.value, "__notes__")
 
 
 def test_stream_left_open_is_refused() -> None:
     """Another current stream at the end is told, with the way to write it."""
-    with left_as_found(), pytest.raises(StreamLeftOpenError) as error, watched("in call 3"):
+    with left_as_found(), pytest.raises(StreamLeftOpenError) as error, calling_work("in call 3"):
         torch.cuda.set_stream(torch.cuda.Stream())
     assert str(error.value) == (
         "the work returned with another current stream than it was given; write "
@@ -98,14 +98,14 @@ def test_stream_left_open_is_refused() -> None:
 
 def test_stream_of_a_context_is_put_back_in_time() -> None:
     """Work that uses a side stream in a ``with`` block is fine."""
-    with watched("in call 3"), torch.cuda.stream(torch.cuda.Stream()):
+    with calling_work("in call 3"), torch.cuda.stream(torch.cuda.Stream()):
         torch.cuda._sleep(1_000)
 
 
 def test_device_left_open() -> None:
     """Work that leaves another device current is refused by its number."""
     torch.cuda.set_device(0)
-    with pytest.raises(StreamLeftOpenError) as error, watched("in call 3"):
+    with pytest.raises(StreamLeftOpenError) as error, calling_work("in call 3"):
         torch.cuda.set_device(1)
     assert str(error.value) == (
         "the work returned with cuda:1 as the current device, and was given cuda:0; write "

@@ -21,7 +21,7 @@ from gpulab.errors import (
 from gpulab.gpus import gpu
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.timing import METHODS, Floor, _run, _sampling, calibration, measure
+from gpulab.timing import METHODS, Floor, _run, _stopping, calibration, measure
 from gpulab.timing.calibration import _device_floor
 from gpulab.units import format_time
 from gpulab.virtual import Gaps, VirtualGpu
@@ -544,7 +544,7 @@ def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progre
             made.append(options)
             super().__init__(desc="", unit="", disable=True)
 
-    monkeypatch.setattr(_sampling, "Bar", Seen)
+    monkeypatch.setattr(_stopping, "Bar", Seen)
     measure(kernel, n_samples=7, progress=progress)
     (options,) = made
     assert (options["total"], options["disable"]) == (7, not progress)
@@ -566,7 +566,7 @@ def test_progress_is_told_only_while_more_is_to_come(monkeypatch: pytest.MonkeyP
             told.append(n)
             self.n += n
 
-    monkeypatch.setattr(_sampling, "Bar", Seen)
+    monkeypatch.setattr(_stopping, "Bar", Seen)
     measure(Work(lambda _: 60_000), method="synchronized", n_warmup=0, n_samples=3)
     assert told == [0, 1, 1]
 

@@ -32,7 +32,7 @@ __all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
 FLOOR_METHODS = ("auto", "profiler", "timer", "assumed")
 
 _N_READINGS = 100
-_N_AT_A_MEASUREMENT = 20
+_N_FOR_A_RUN = 20
 _N_RECORDS = 30
 _N_ELEMENTS = 1_024
 _NS = 1e-9
@@ -91,19 +91,21 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     if of not in _SAMPLERS:
         raise UnknownNameError("kind of floor", of, _SAMPLERS)
     with device.active() as in_use:
-        kept = _found if in_use.virtual is None else _found_virtual.setdefault(in_use.virtual, {})
+        floors = (
+            _floors if in_use.virtual is None else _virtual_floors.setdefault(in_use.virtual, {})
+        )
         key = (method, of, torch.cuda.current_device())
-        if key not in kept:
+        if key not in floors:
             find = _measured if in_use.virtual is None else _of_model
-            kept[key] = find(method, of, in_use.name)
-        return kept[key]
+            floors[key] = find(method, of, in_use.name)
+        return floors[key]
 
 
 def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
-    """Return the floor as it is at this moment, behind what goes ahead of each sample.
+    """Return the floor as it is at this moment, after what goes ahead of each sample.
 
-    The floor drifts by 0.1 or 0.2 µs within a minute, and behind a flushed cache it is more than
-    behind a hot one, so a measurement reads it again, in the same state. The work whose duration
+    The floor drifts by 0.1 or 0.2 µs within a minute, and after a flush it is more than on a
+    hot cache, so a measurement reads it again, in the same state. The work whose duration
     is known is found once per process and device.
 
     Parameters
@@ -122,21 +124,21 @@ def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
         known = _known[key]
         # Only a kernel that takes its own time is known to take it on a cold cache, too.
         ahead = before if known.method == "timer" else None
-        return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_AT_A_MEASUREMENT), of)
+        return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_FOR_A_RUN), of)
 
 
 def forget_floors() -> None:
     """Forget all floors, so that the next question is answered by looking again."""
-    _found.clear()
-    _found_virtual.clear()
+    _floors.clear()
+    _virtual_floors.clear()
     _known.clear()
     forget_refusals()
 
 
-_Kept = dict[tuple[str, str, int], Floor]
-_found: _Kept = {}
+_Floors = dict[tuple[str, str, int], Floor]
+_floors: _Floors = {}
 # With the virtual GPU its floors go, and leaving and entering it again changes nothing.
-_found_virtual: WeakKeyDictionary[VirtualGpu, _Kept] = WeakKeyDictionary()
+_virtual_floors: WeakKeyDictionary[VirtualGpu, _Floors] = WeakKeyDictionary()
 
 _SAMPLERS: dict[str, type[SaturatedSampler | GraphSampler]] = {
     "launches": SaturatedSampler,
@@ -145,7 +147,7 @@ _SAMPLERS: dict[str, type[SaturatedSampler | GraphSampler]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownWork:
     """Work of which it is known how long the device takes, and from what."""
 
     method: str
@@ -153,7 +155,7 @@ class _Known:
     duration_s: float
 
 
-_known: dict[int, _Known] = {}
+_known: dict[int, _KnownWork] = {}
 
 
 def _measured(method: str, of: str, _device_name: str) -> Floor:
@@ -161,7 +163,7 @@ def _measured(method: str, of: str, _device_name: str) -> Floor:
     return _read(known, _SAMPLERS[of](known.work)(_N_READINGS), of)
 
 
-def _read(known: _Known, readings_s: list[float], of: str) -> Floor:
+def _read(known: _KnownWork, readings_s: list[float], of: str) -> Floor:
     """Return what events read of known work beyond its duration."""
     low_s, high_s = median_interval(readings_s)
     off_s = known.duration_s + _LESS_S[of]
@@ -177,7 +179,7 @@ def _read(known: _Known, readings_s: list[float], of: str) -> Floor:
     )
 
 
-def _first_that_works() -> _Known:
+def _first_that_works() -> _KnownWork:
     for way in (_by_timer, _by_profiler):
         try:
             return way()
@@ -186,7 +188,7 @@ def _first_that_works() -> _Known:
     return _by_assumption()
 
 
-def _by_profiler() -> _Known:
+def _by_profiler() -> _KnownWork:
     work = _reference()
     calls = per_call(work, n_samples=_N_RECORDS)
     whole_s = [call.busy_s for call in calls if not call.dropped and call.n_kernels == 1]
@@ -195,27 +197,27 @@ def _by_profiler() -> _Known:
             f"the profiler lost the records of all {len(calls)} launches; "
             'find the floor without it: floor("timer")'
         )
-    return _Known("profiler", work, _fine_median(whole_s) - _USUAL_S)
+    return _KnownWork("profiler", work, _fine_median(whole_s) - _USUAL_S)
 
 
-def _by_timer() -> _Known:
+def _by_timer() -> _KnownWork:
     kernel = load()
     if kernel is not None:
         kernel()
         own_ns = kernel.own_ns()
         if own_ns is not None:
-            return _Known("timer", kernel, own_ns * _NS + _AROUND_TIMER_S)
+            return _KnownWork("timer", kernel, own_ns * _NS + _AROUND_TIMER_S)
     raise ProfilerUnavailableError(
         "this torch or this driver loads no kernel that reads the device's clock, or the clock "
         'is too coarse; find the floor another way: floor("profiler") or floor("assumed")'
     )
 
 
-def _by_assumption() -> _Known:
-    return _Known("assumed", _reference(), _ASSUMED_S - _USUAL_S)
+def _by_assumption() -> _KnownWork:
+    return _KnownWork("assumed", _reference(), _ASSUMED_S - _USUAL_S)
 
 
-_WAYS: dict[str, Callable[[], _Known]] = {
+_WAYS: dict[str, Callable[[], _KnownWork]] = {
     "profiler": _by_profiler,
     "timer": _by_timer,
     "assumed": _by_assumption,

@@ -1,0 +1,57 @@
+"""The options of a measurement: one record that every caller reads."""
+
+from inspect import signature
+from typing import Any
+
+import pytest
+
+from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.timing import MeasurementOptions, compare, ladder, measure
+
+
+@pytest.mark.parametrize("function", [measure, compare, ladder])
+def test_what_is_left_out_has_the_default_of_the_record(function: Any) -> None:  # noqa: ANN401  # three signatures
+    """The limit of the time alone differs, as compare and ladder do more than one measurement."""
+    parameters = signature(function).parameters
+    shared = MeasurementOptions.names() & parameters.keys() - {"max_time_s"}
+    assert shared >= {"setup", "precision"}
+    for name in shared:
+        assert parameters[name].default == getattr(MeasurementOptions(), name)
+
+
+def test_arguments_are_those_of_measure_and_compare() -> None:
+    """What the record holds can be handed on whole."""
+    options = MeasurementOptions(method="graph", n_samples=7)
+    assert options.arguments()["n_samples"] == 7
+    for function in (measure, compare):
+        assert options.arguments().keys() <= signature(function).parameters.keys()
+    assert MeasurementOptions(**options.arguments()) == options
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cache": "warm"}, UnknownNameError, "unknown cache state 'warm'; Known: cold, hot"),
+        (
+            {"flush": "raed", "cache": "hot"},
+            UnknownNameError,
+            "unknown flush 'raed'; did you mean 'read'? Known: read, write",
+        ),
+        ({"floor": "devise"}, UnknownNameError, "unknown floor 'devise'; did you mean 'device'?"),
+        ({"setup": 3}, NotCallableError, "setup is of type int and cannot be called"),
+        ({"n_warmup": 1.5}, InvalidOptionError, "it must be a whole number, 0 or more"),
+    ],
+)
+def test_values_that_cannot_be_used(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    """They are refused when the record is made, also where they would not be read."""
+    with pytest.raises(error) as caught:
+        MeasurementOptions(**options)
+    assert message in str(caught.value)
+
+
+def test_what_is_wanted_completes_a_sentence() -> None:
+    """For those who read the text of a value, as the magic does."""
+    assert MeasurementOptions.wanted("precision") == "between 0 and 1, such as 0.01 for 1 %"
+    assert MeasurementOptions.wanted("floor") == "the name of a floor"

@@ -1,0 +1,69 @@
+"""One rule ends every sampling: by number, by precision, by time."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from gpulab.timing import MeasurementOptions
+from gpulab.timing._stopping import StoppingRule
+
+LIMIT = StoppingRule(precision=0.01, max_time_s=1.0, n_least=10)
+WIDE = [1.0, 1.1] * 10
+
+
+def never() -> Sequence[float]:
+    """Stand for values that nobody may look at."""
+    raise AssertionError("the values were looked at")
+
+
+def test_a_number_of_samples_is_kept_to() -> None:
+    """Neither time nor precision ends it, and nobody looks at the values."""
+    rule = StoppingRule(n_samples=12, precision=0.01, max_time_s=1.0, n_least=10)
+    assert [rule.reason(n, 5.0, never) for n in (0, 11, 12, 13)] == ["", "", *["n_samples"] * 2]
+
+
+def test_no_precision_is_claimed_before_the_least_number() -> None:
+    """Equal values are precise from the tenth on."""
+    assert LIMIT.reason(9, 0.0, never) == ""
+    assert LIMIT.reason(10, 0.0, lambda: [1.0] * 10) == "precision"
+
+
+def test_time_ends_what_is_not_precise_but_nothing_empty() -> None:
+    """At least one sample is taken, however long that takes."""
+    assert LIMIT.reason(20, 0.999, lambda: WIDE) == ""
+    assert LIMIT.reason(20, 1.0, lambda: WIDE) == "max_time"
+    assert LIMIT.reason(1, 1.0, never) == "max_time"
+    assert LIMIT.reason(0, 9.0, never) == ""
+
+
+@pytest.mark.parametrize(
+    ("precision", "resolution", "coarsest_tick", "reason"),
+    [
+        (0.048, 0.0, 0.0, "precision"),
+        (0.047, 0.0, 0.0, ""),
+        (0.01, 0.0501, 0.0, "precision"),
+        (0.01, 0.0499, 0.0, ""),
+        (0.01, 0.0, 0.2, "precision"),
+        (0.01, 0.0, 0.05, ""),
+    ],
+)
+def test_width_that_is_narrow_enough(
+    precision: float, resolution: float, coarsest_tick: float, reason: str
+) -> None:
+    """A share of the median, a width that need not get narrower, or one tick of the clock."""
+    rule = StoppingRule(
+        precision=precision,
+        max_time_s=1.0,
+        n_least=10,
+        resolution=resolution,
+        coarsest_tick=coarsest_tick,
+    )
+    assert rule.reason(20, 0.0, lambda: WIDE) == reason
+
+
+def test_the_rule_of_a_measurement_has_its_options() -> None:
+    """What the options leave open is the caller's."""
+    options = MeasurementOptions(n_samples=3, precision=0.2, max_time_s=4.0)
+    assert StoppingRule.of_options(options, n_least=20) == StoppingRule(
+        n_samples=3, precision=0.2, max_time_s=4.0, n_least=20
+    )
