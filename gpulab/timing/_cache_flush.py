@@ -82,9 +82,9 @@ def flusher(kind: str = "read") -> Callable[[], None]:
     Parameters
     ----------
     kind
-        A key of ``FLUSHES``. ``"read"`` leaves nothing to be written back; ``"write"`` leaves about
-        half of the cache so, and the kernel that follows waits for what it pushes out: on an H200
-        up to a third longer.
+        A key of ``FLUSHES``. ``"read"`` leaves nothing to be written back; ``"write"`` leaves
+        about half of the cache so, and the kernel that follows waits for what it pushes out: on
+        an H200 up to a third longer.
 
     Raises
     ------
