@@ -82,9 +82,9 @@ def flusher(kind: str = "read") -> Callable[[], None]:
     Parameters
     ----------
     kind
-        A key of ``KINDS``. ``"read"`` leaves nothing to be written back; ``"write"`` leaves about
-        half of the cache so, and the kernel that follows waits for what it pushes out: on an H200
-        up to a third longer.
+        A key of ``FLUSHES``. ``"read"`` leaves nothing to be written back; ``"write"`` leaves
+        about half of the cache so, and the kernel that follows waits for what it pushes out: on
+        an H200 up to a third longer.
 
     Raises
     ------
@@ -106,8 +106,8 @@ def forget_flushes() -> None:
 
 def _buffer() -> _Buffer:
     owner = virtual.entered() or _real_gpus
-    kept = _buffers.setdefault(owner, {})
+    buffers = _buffers.setdefault(owner, {})
     device = torch.cuda.current_device()
-    if device not in kept:
-        kept[device] = _Buffer(device)
-    return kept[device]
+    if device not in buffers:
+        buffers[device] = _Buffer(device)
+    return buffers[device]

@@ -1,6 +1,6 @@
-"""A floor as it was found: how much events read too much, and how sure that is.
+"""The floor: how much events read too much, and how it is found from records of the work itself.
 
-The floor of one piece of work, from its own records: the floors of kernels differ.
+The floors of kernels differ, so the work's own is the most accurate.
 """
 
 import math
@@ -95,14 +95,14 @@ def forget_refusals() -> None:
 
 
 def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
-    """Call some work a dozen times more and keep what :func:`of_work` needs.
+    """Call some work a dozen times more, and return what :func:`work_floor` needs.
 
     Parameters
     ----------
     work
         Enqueues the work.
     before
-        What goes ahead of each sample, as it does without the profiler.
+        What goes ahead of each sample, as it does without the profiler; None where nothing does.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def work_floor(calls: RecordedCalls, readings_s: list[float]) -> Floor:
     Parameters
     ----------
     calls
-        From :func:`record`.
+        From :func:`record_calls`.
     readings_s
         What events read of other calls of the work, without the profiler.
 
