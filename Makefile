@@ -27,7 +27,7 @@ check: style
 	$(PYTEST) -m "not slow" $(ARGS)
 
 test: style
-	$(PYTEST) $(ARGS)
+	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 
 style: $(STAMP)
 	$(BIN)/ruff check .

@@ -70,7 +70,13 @@ def definitions_in(path: Path) -> Iterator[Definition]:
             # What is defined inside a function is seen by nobody else.
             yield from walk(child, public=shown and isinstance(child, ast.ClassDef))
 
-    yield from walk(ast.parse(path.read_text("utf-8")), public=True)
+    yield from walk(tree_of(path), public=True)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Parse a file, once for all tests."""
+    return ast.parse(path.read_text("utf-8"))
 
 
 @cache
@@ -162,8 +168,7 @@ def test_long_files_say_why() -> None:
         at(path, 1, f"{n} lines and no 'One file, because ...' in the docstring")
         for path, n in sizes.items()
         if n > LONG_FILE_LINES
-        and "One file, because"
-        not in (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+        and "One file, because" not in (ast.get_docstring(tree_of(path)) or "")
     ]
     assert not long, "\n".join(long)
 
@@ -210,7 +215,7 @@ def test_modules_have_an_idea() -> None:
     """The first line of every module is a sentence: the one idea of the module."""
     vague = []
     for path in [*package_files(), *TESTS.rglob("*.py")]:
-        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        docstring = ast.get_docstring(tree_of(path)) or ""
         if not docstring.partition("\n")[0].endswith("."):
             vague.append(at(path, 1, "no sentence in the first line"))
     assert not vague, "\n".join(vague)

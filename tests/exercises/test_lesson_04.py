@@ -676,6 +676,7 @@ def _real(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "current", lambda: real)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_real")
 def test_real_gpu_gets_a_new_process() -> None:
     """The function runs in another Python, and its numbers come back whole."""

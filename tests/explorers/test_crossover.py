@@ -444,6 +444,7 @@ def test_close_leaves_nothing(explorer: Explorer[CrossoverState]) -> None:
     explorer.close()
 
 
+@pytest.mark.slow
 def test_importing_loads_no_widgets() -> None:
     """Only who sees an explorer waits for ipywidgets and pyplot."""
     import subprocess

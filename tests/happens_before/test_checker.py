@@ -93,6 +93,7 @@ class Teller:
         self.checker.allocate(self.memories[step.buffer], self.blocks[step.buffer])
 
 
+@pytest.mark.slow
 def test_against_all_orders() -> None:
     """Of 200 random programs exactly the unsafe ones have hazards, and both sorts are many."""
     is_unsafe, wrong = [], []

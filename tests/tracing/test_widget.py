@@ -171,6 +171,7 @@ def test_widget_holds_the_drawing() -> None:
         widget.close()
 
 
+@pytest.mark.slow
 def test_importing_loads_no_widgets() -> None:
     """Only who sees one waits for them."""
     code = "import gpulab.tracing._widget, sys; print('anywidget' in sys.modules)"

@@ -226,6 +226,7 @@ def test_a_pool_has_memory_of_its_own() -> None:
     assert mb_tensor(30).data_ptr() not in (address, outside.data_ptr())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_a_dropped_pool_gives_its_memory_back() -> None:
     """What is in use stays until it is dropped, too."""

@@ -629,6 +629,7 @@ def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
     assert memory.reserve.n_allocations == 1
 
 
+@pytest.mark.slow
 def test_released_memory_leaves_no_garbage() -> None:
     """Neither blocks nor segments stay behind, and none wait for the collector."""
     memory = make()
