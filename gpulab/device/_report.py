@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from gpulab._html import table
+from gpulab.markup import table
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab._html import clean
+from gpulab.markup import clean
 
 
 @dataclass(frozen=True, slots=True)

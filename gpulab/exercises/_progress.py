@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from gpulab._html import table
 from gpulab.exercises._exercise import Verdict
+from gpulab.markup import table
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 

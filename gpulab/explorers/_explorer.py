@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab import widgets
-from gpulab._html import clean
 from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._panel import Panel
@@ -15,6 +14,7 @@ from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Ste
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
 from gpulab.explorers._table import table_html
 from gpulab.figures import Figure, render
+from gpulab.markup import clean
 from gpulab.sweeps import Point
 
 if TYPE_CHECKING:

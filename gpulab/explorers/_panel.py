@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from gpulab._html import clean
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._scene import Selector
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob, Pace
+from gpulab.markup import clean
 from gpulab.widgets import picture_class
 
 _REST_S = 0.4  # without a new picture, before the table follows

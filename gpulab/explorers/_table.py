@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpulab._html import table
+from gpulab.markup import table
 from gpulab.units import format_time
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpulab._html import clean
+from gpulab.markup import clean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from gpulab import widgets
-from gpulab._html import clean
 from gpulab.figures import Figure
 from gpulab.live._stop import Stop, StopButton
+from gpulab.markup import clean
 from gpulab.progress import Bar
 
 PERIOD_S = 0.2  # from the end of one picture to the begin of the next, at least

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpulab._html import clean, table
+from gpulab.markup import clean, table
 from gpulab.stats import robust_spread
 from gpulab.units import format_interval, format_time, time_unit
 

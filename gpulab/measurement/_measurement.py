@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
-from gpulab._html import PrettyPrinter
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.markup import PrettyPrinter
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
 from gpulab.provenance import check_source, device_label

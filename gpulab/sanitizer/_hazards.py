@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpulab import device
-from gpulab._html import PrettyPrinter, clean
 from gpulab.happens_before import Checker, Hazard, Operation
+from gpulab.markup import PrettyPrinter, clean
 from gpulab.sanitizer._cuda_program import watched
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
-from gpulab._html import table
 from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.markup import table
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
 from gpulab.provenance import device_label

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpulab._html import clean
+from gpulab.markup import clean
 from gpulab.tracing._counters import at_once
 from gpulab.tracing._idle_causes import Gap, Interval, gaps, merged
 from gpulab.tracing._spans import Span

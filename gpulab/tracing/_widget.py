@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab import widgets
-from gpulab._html import clean
+from gpulab.markup import clean
 from gpulab.tracing._figure import draw_timeline, looks_of_kinds, most_of, title_of
 from gpulab.tracing._geometry import Drawing, drawing
 from gpulab.tracing._spans import SPAN_KINDS

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from gpulab import exercises
-from gpulab._html import table
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _html, _progress
 from gpulab.exercises._api import exercise_ids
 from gpulab.exercises.answers._forms import Choice, Letters, Table
 from gpulab.exercises.lesson_01._queue_length import first_blocked
+from gpulab.markup import table
 from gpulab.measurement import Conditions, Measurement
 
 IDS = (

@@ -1,6 +1,6 @@
 """Tables of a notebook's output: what a screen reader needs, and nothing taken for markup."""
 
-from gpulab._html import table
+from gpulab.markup import table
 
 
 def test_table_with_headings_and_caption() -> None:
