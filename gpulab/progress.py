@@ -1,4 +1,4 @@
-"""A bar in text that appears after a second and leaves no trace."""
+"""A progress bar in text that appears after a second and leaves no trace."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -136,7 +136,7 @@ class CrossoverModel:
         )
 
     def skips(self, step: Step, found: Sequence[Measured]) -> bool:
-        """Tell whether the size before took so long that this one would block the kernel."""
+        """Tell whether the size before took so long that this one would block the notebook."""
         return too_long(step, found)
 
     def scene(self, state: CrossoverState, found: Sequence[Measured]) -> Scene:

@@ -107,7 +107,7 @@ class Explorer(Generic[State]):
     def measure(self) -> tuple[Measured, ...]:
         """Measure here what is chosen, now, and return what was found; Ctrl-C keeps that.
 
-        The button does the same by steps, so that the kernel stays usable meanwhile.
+        The button does the same by steps, so that the notebook stays usable meanwhile.
         """
         job = self._begin()
         job.start(None)
@@ -116,7 +116,7 @@ class Explorer(Generic[State]):
     def stop(self) -> None:
         """Stop measuring after the step that runs; what was measured is kept."""
         if self._job is not None:
-            self._job.stop()  # at once, though a step may be running on the kernel's thread
+            self._job.stop()  # at once, though a step may be running on the thread of the cells
             self._loop.in_turn(self._report)(self._job)
 
     def figure(self) -> Figure:

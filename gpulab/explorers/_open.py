@@ -27,7 +27,7 @@ def crossover_explorer(
 
     Two curves over the size, and a slider to stand on them: what both sides take there, and how
     many times faster one is. "Measure here" times both sides on this machine, by steps between
-    which the kernel stays usable; its points are drawn over the curves.
+    which the notebook stays usable; its points are drawn over the curves.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def roofline_explorer(
 
 
 def measure_step(step: Step) -> Measured:
-    """Measure a task, or the roofs of the GPU in use; quick, as the kernel waits for it."""
+    """Measure a task, or the roofs of the GPU in use; quick, as the notebook waits for it."""
     if isinstance(step, Task):
         return take(step, precision=_PRECISION, max_time_s=_POINT_S)
     return measure_ceilings(max_time_s=_CEILING_S)

@@ -138,7 +138,7 @@ class RooflineModel:
         return (CeilingsStep(), *tasks)
 
     def skips(self, step: Step, found: Sequence[Measured]) -> bool:
-        """Tell whether the size before took so long that this one would block the kernel."""
+        """Tell whether the size before took so long that this one would block the notebook."""
         return too_long(step, found)
 
     def scene(self, state: RooflineState, found: Sequence[Measured]) -> Scene:

@@ -15,7 +15,7 @@ from gpulab.workloads import workload
 HERE = "here"
 RECORDED, COMPUTED = "recorded:", "computed:"
 _N_CURVES_KEPT = 500
-_SLOW_S = 0.25  # a call; larger sizes would keep the kernel too long
+_SLOW_S = 0.25  # a call; larger sizes would block the notebook too long
 _LONGEST_S = 0.05  # virtual times hardly vary
 
 
@@ -40,7 +40,7 @@ def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
 
 
 def too_long(step: Step, found: Sequence[Measured]) -> bool:
-    """Tell whether a smaller size took so long that this one would block the kernel."""
+    """Tell whether a smaller size took so long that this one would block the notebook."""
     if not isinstance(step, Task):
         return False
     smaller = (

@@ -185,7 +185,7 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     threaded
         Whether pictures that grow are drawn on a thread of their own.
     """
-    if widgets.running_kernel() is None:
+    if widgets.jupyter_kernel() is None:
         return TextScreen(what, total, unit) if progress else Screen()
     if progress and widgets.is_watched():
         screen = NotebookScreen(draw, what, total, unit, stop)

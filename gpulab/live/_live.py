@@ -1,4 +1,4 @@
-"""Pictures that grow while something runs: a GPU under load, or any results as they come.
+"""Show a GPU under load, or results as they come, in a picture that grows.
 
 Both can be stopped, by Ctrl-C, the notebook's interrupt or a button, and keep what there is.
 """

@@ -1,4 +1,4 @@
-"""Keeps what comes until it ends, fails or is stopped, and leaves nothing running behind."""
+"""Runs a load or a series of results to its end, an error or a stop, and shows what there is."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a live picture leaves behind, whole or stopped: frozen records that say which."""
+"""What a live picture returns: readings of a load, or a series of results, whole or stopped."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar

@@ -1,11 +1,11 @@
-"""Hears that a live picture is to stop: by Ctrl-C or the notebook's button, even if in between."""
+"""How a live picture is asked to stop: Ctrl-C, the notebook's interrupt, or a button."""
 
 import signal
 import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from gpulab.widgets import running_kernel
+from gpulab.widgets import jupyter_kernel
 
 
 class Stop:
@@ -107,7 +107,7 @@ def _button(clicked: Any) -> Any:  # noqa: ANN401  # ipywidgets has no types
 
 
 def _kernel_with_subshells() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
-    kernel = running_kernel()
+    kernel = jupyter_kernel()
     # Private in ipykernel, and new in its version 7; without it there is no button.
     return kernel if getattr(kernel, "_supports_kernel_subshells", False) else None
 

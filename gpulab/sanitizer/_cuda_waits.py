@@ -1,4 +1,4 @@
-"""The functions of PyTorch by which a program waits, each followed by a word to a listener."""
+"""Report each wait of a program to a listener, at the functions of PyTorch that wait."""
 
 import functools
 from collections.abc import Callable, Iterator

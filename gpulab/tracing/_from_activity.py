@@ -1,4 +1,4 @@
-"""Records of device and host become spans; what the records leave open is worked out from them."""
+"""Make spans of the records of device and host; what the records leave open is worked out."""
 
 import re
 from bisect import bisect_left

@@ -4,14 +4,14 @@ import sys
 from typing import Any
 
 
-def running_kernel() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
+def jupyter_kernel() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
     """Return Jupyter's kernel, or None outside of Jupyter."""
     return getattr(_shell(), "kernel", None)
 
 
 def is_watched() -> bool:
     """Tell whether a front end shows the cell: these name it, and runners of notebooks do not."""
-    if running_kernel() is None:
+    if jupyter_kernel() is None:
         return False
     request: dict[str, Any] = _shell().get_parent() or {}
     return "cellId" in request.get("metadata", {})

@@ -148,7 +148,7 @@ WHO_BLOCKS = Exercise(
         otherwise=(_HOST_SIDE,),
     ),
     hints=(
-        "Look at the host's lane in the five timelines: where does it stand still?",
+        "Look at the host in the five timelines: where does it stand still before the last wait?",
         "The name tells: synchronize, or wait.",
     ),
 )
