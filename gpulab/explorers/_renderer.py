@@ -1,6 +1,9 @@
 """Draws scenes on one matplotlib figure that it keeps, so that only what changed is drawn again.
 
 The legend leaves the picture as values, and so does what moves with a slider: the page draws both.
+
+No plotting library takes its place, because with Plotly, bqplot and ipympl no point can be reached
+by keyboard, and Plotly and ipympl are slower; docs/explorers.md has the figures.
 """
 
 import io

@@ -34,9 +34,12 @@ APP_IN_PAGE = {"LabApp": {"expose_app_in_browser": True}}
 OPEN = """async path => {
     await window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
 }"""
-CLOSE = """() => {
+# A kernel that is at something else answers no request to end; an interrupt lets it.
+CLOSE = """async () => {
     for (const panel of [...window.jupyterapp.shell.widgets('main')]) {
-        panel.sessionContext?.shutdown().catch(() => {});
+        const kernel = panel.sessionContext?.session?.kernel;
+        if (kernel?.status === 'busy') await kernel.interrupt();
+        await panel.sessionContext?.shutdown();
         panel.dispose();
     }
 }"""

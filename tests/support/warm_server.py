@@ -1,5 +1,6 @@
 """Forks Python processes that have the heavy packages imported already; see ``warm_python``."""
 
+import ctypes
 import gc
 import importlib
 import json
@@ -21,6 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).with_name("warm_python.py")
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>: the signal for a process whose parent has ended
 HEAVY = (
     *("torch", "pandas", "ipykernel.kernelapp", "ipywidgets", "anywidget"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib_inline.backend_inline"),
@@ -104,6 +106,7 @@ def keep(connection: socket.socket) -> None:
             os.kill(child, number[0])
         os.kill(child, signal.SIGKILL)  # the caller was killed
         signal.pause()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if the keeper itself is killed
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     connection.close()
