@@ -1,5 +1,6 @@
 """What every test gets: a fresh choice of GPU, and no virtual GPU left behind by another test."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ hypothesis.settings.register_profile(
     "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("gpulab")
+# A shell that starts a command in the background makes it deaf to Ctrl-C, which tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
