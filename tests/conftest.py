@@ -15,9 +15,11 @@ hypothesis.settings.register_profile(
     "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("gpulab")
-# A shell that starts a command in the background makes it deaf to Ctrl-C, which tests press.
+# A shell that starts a command in the background makes it deaf to signals that tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from gpulab.timing.calibration import Floor
 
 
 @dataclass(slots=True)
-class Samples:
+class SampleBatches:
     """Samples as they come in, batch by batch, floor and all.
 
     Attributes

@@ -17,7 +17,7 @@ from gpulab.timing import calibration
 from gpulab.timing._assemble import assemble
 from gpulab.timing._isolation import calling_work
 from gpulab.timing._methods import METHODS, Method
-from gpulab.timing._observations import RunObservations, Samples
+from gpulab.timing._observations import RunObservations, SampleBatches
 from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
@@ -71,7 +71,7 @@ class MeasurementRun:
     sampler: Sampler
     floor: Floor | None
     keeps_partial: bool = False
-    samples: Samples = field(default_factory=Samples)
+    samples: SampleBatches = field(default_factory=SampleBatches)
     stopped_by: str = ""
     before: clocks.Reading | None = None
     after: clocks.Reading | None = None
