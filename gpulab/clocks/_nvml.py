@@ -135,7 +135,7 @@ def index_in_environment(device: int) -> int:
     """
     try:
         # Private in torch, which has no public way; its own clock_rate() takes this one.
-        return int(torch.cuda._get_nvml_device_index(device))
+        return int(torch.cuda._get_nvml_device_index(device))  # noqa: SLF001  # PyTorch has no public name for it
     except Exception as error:
         # It raises, asserts and indexes, by the version and by what the variable holds.
         raise ClocksUnavailableError(

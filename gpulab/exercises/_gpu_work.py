@@ -8,7 +8,7 @@ import torch
 
 def spin(n_cycles: int) -> None:
     """Enqueue a kernel that does nothing for a number of clock cycles of the GPU."""
-    torch.cuda._sleep(n_cycles)  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda._sleep(n_cycles)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
 
 
 def stopwatch_s(work: Callable[[], object]) -> float:

@@ -158,7 +158,7 @@ def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> o
 def _find_cell(shell: Shell) -> tuple[int, int]:
     """Return the number of the cell that called the magic, and the line in it."""
     # The execution count will not do: some versions of IPython raise it before the cell runs.
-    frame = sys._getframe().f_back
+    frame = sys._getframe().f_back  # noqa: SLF001  # Python has no public name for it
     while frame is not None:
         label = shell.compile.format_code_name(frame.f_code.co_filename)
         if label is not None:

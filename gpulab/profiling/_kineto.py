@@ -57,7 +57,7 @@ class KinetoSession:
                 ) from error
         try:
             for _ in range(_N_THROWN_AWAY):
-                torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # torch's gap
+                torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
             torch.cuda.synchronize()
         except BaseException:
             self.__exit__()
@@ -112,7 +112,7 @@ def is_prepared() -> bool:
     made until its ``with`` block is left.
     """
     autograd: Any = torch.autograd  # the table of counts is private
-    return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict
+    return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict  # noqa: SLF001  # PyTorch has no public name for it
 
 
 def obstacle() -> str | None:
@@ -130,7 +130,7 @@ _complaints: list[str] = []
 def _require_idle() -> None:
     # A second session would end the first one without a word, and its end may crash.
     autograd: Any = torch.autograd  # what tells of a session is private
-    if autograd.profiler._is_profiler_enabled or autograd._profiler_enabled():
+    if autograd.profiler._is_profiler_enabled or autograd._profiler_enabled():  # noqa: SLF001  # PyTorch has no public name for it
         raise ProfilerBusyError(
             "a session of torch.profiler is open, and there can be only one; "
             f"leave its `with` block, or call its stop(), {_INSTEAD}"

@@ -104,7 +104,7 @@ def _mend(pool: tuple[int, int]) -> None:
     index = torch.cuda.current_device()
     for name in ("_cuda_endAllocateToPool", "_cuda_releasePool"):
         with suppress(AttributeError, RuntimeError):
-            getattr(torch._C, name)(index, pool)
+            getattr(torch._C, name)(index, pool)  # noqa: SLF001  # PyTorch has no public name for it
     with suppress(RuntimeError):
         good = torch.cuda.CUDAGraph()
         good.capture_begin()

@@ -130,4 +130,4 @@ class SaturatedSampler(Sampler):
 
 
 def _sleep(duration_s: float) -> None:
-    torch.cuda._sleep(int(duration_s * _CYCLES_PER_S))  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda._sleep(int(duration_s * _CYCLES_PER_S))  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it

@@ -150,7 +150,7 @@ def waits(work: Work, host_s: float, sleep_s: float = _SLEEPS_S[-1]) -> bool | N
     asleep = new_event()
     # Twice the host's time allows for a slow call, the rest for an interruption by the system.
     cycles = int((sleep_s + 2 * host_s) * _CYCLES_PER_S)
-    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
     asleep.record()
     work()
     waited: bool = asleep.query()  # type: ignore[no-untyped-call]  # torch's gap

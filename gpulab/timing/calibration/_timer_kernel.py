@@ -75,7 +75,7 @@ def load() -> TimerKernel | None:
     """Load the kernel onto the current device; None where this torch or driver cannot."""
     try:
         # Private, as torch has no public way to load a kernel; it is there in 2.11 and in 2.13.
-        loading = importlib.import_module("torch.cuda._utils")._cuda_load_module
+        loading = importlib.import_module("torch.cuda._utils")._cuda_load_module  # noqa: SLF001  # PyTorch has no public name for it
         return TimerKernel(loading(_PTX, [_NAME])[_NAME])
     except Exception:  # noqa: BLE001 # whatever it was, there is another way to find the floor
         return None
