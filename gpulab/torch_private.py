@@ -40,7 +40,6 @@ function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
-sleep: Any = torch.cuda._sleep
 
 # Operators without a public name.
 conj_view: Any = torch.ops.aten._conj.default

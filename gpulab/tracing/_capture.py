@@ -2,7 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._memory import Readings, memory_series, watch_memory
 from gpulab.tracing._timeline import Timeline
 from gpulab.tracing._virtual_events import MachineWatch
+from gpulab.work import Work
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["timeline"]
 
 
-Work = Callable[[], object]
 _CURE = "pass a function: timeline(lambda: a @ b)"
 
 

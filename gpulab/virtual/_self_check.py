@@ -5,7 +5,7 @@ from typing import Any
 
 import torch as untyped_torch
 
-from gpulab.torch_private import sleep
+from gpulab.torch_private import spin
 
 torch: Any = untyped_torch  # much of torch.cuda has no types
 Check = Callable[[], bool]
@@ -30,7 +30,7 @@ def _modules() -> bool:
 def _asynchrony() -> bool:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    sleep(1_000_000)
+    spin(1_000_000)
     end.record()
     was_done = end.query()
     end.synchronize()
@@ -40,7 +40,7 @@ def _asynchrony() -> bool:
 def _streams() -> bool:
     side = torch.cuda.Stream()
     x = torch.zeros(3, device="cuda")
-    sleep(1_000_000)
+    spin(1_000_000)
     x.fill_(1.0)
     with torch.cuda.stream(side):
         early = x * 10

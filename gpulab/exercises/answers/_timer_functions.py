@@ -11,8 +11,9 @@ import torch
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises._gpu_work import spin, stopwatch_s
+from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.torch_private import spin
 
 # Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
 _WORK_CYCLES = 4_000_000

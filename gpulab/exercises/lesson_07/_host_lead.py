@@ -10,9 +10,9 @@ import torch
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises._gpu_work import spin
 from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
 from gpulab.timing import elapsed_s, new_pairs
+from gpulab.torch_private import spin
 
 N_SAMPLES = 40
 _N_TRIES = 3  # the learner is not to blame if something else kept the host busy

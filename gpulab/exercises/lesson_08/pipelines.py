@@ -7,10 +7,11 @@ from functools import partial
 import torch
 
 from gpulab import device
-from gpulab.exercises._gpu_work import spin, stopwatch_s
+from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.happens_before import Hazard
 from gpulab.provenance import device_label
 from gpulab.sanitizer import hazards
+from gpulab.torch_private import spin
 from gpulab.tracing import Timeline, timeline
 from gpulab.units import format_time
 
