@@ -52,14 +52,19 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 
 
-def arguments_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type
+def schema_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type
+    """Return an operator's schema: its name, arguments and results."""
+    return func._schema
+
+
+def arguments_of(func: Any) -> Any:  # noqa: ANN401 # as above
     """Return the arguments of an operator's schema, with name, default and alias information."""
-    return func._schema.arguments
+    return schema_of(func).arguments
 
 
 def results_of(func: Any) -> Any:  # noqa: ANN401 # as above
     """Return the results of an operator's schema, with alias information."""
-    return func._schema.returns
+    return schema_of(func).returns
 
 
 def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
@@ -105,8 +110,3 @@ def memory_snapshot() -> dict[str, Any]:
     """Return the allocator's state and the history that was kept, as plain data."""
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
-
-
-def schema_of(operator: Any) -> Any:  # noqa: ANN401 # torch's operators have no public type
-    """Return the name and the arguments of one of PyTorch's operators."""
-    return operator._schema

@@ -7,6 +7,7 @@ driver's calls each one is. A stream's number in the records is found by a kerne
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -16,12 +17,13 @@ from gpulab.sanitizer import waits_reported_to
 from gpulab.torch_private import spin
 
 StreamHandle = tuple[int, int]  # device and address, as PyTorch has them
+EventKind = Literal["event", "wait", "synchronize event", "synchronize stream"]
 
-_NAMES = {
+_NAMES: dict[EventKind, tuple[str, ...]] = {
     "event": ("cudaEventRecord", "cudaEventRecordWithFlags"),
     "wait": ("cudaStreamWaitEvent",),
-    "host waits for event": ("cudaEventSynchronize",),
-    "host waits for stream": ("cudaStreamSynchronize",),
+    "synchronize event": ("cudaEventSynchronize",),
+    "synchronize stream": ("cudaStreamSynchronize",),
 }
 # A call is noted when it is back in Python, and its time is read from another clock than CUPTI's.
 # On an H200's host the two agreed within 2 µs; a call that is further away is another one.
@@ -36,9 +38,9 @@ class EventCall:
 
     Attributes
     ----------
-    what
-        ``"event"``, ``"wait"`` (of a stream), ``"host waits for event"`` or
-        ``"host waits for stream"``.
+    kind
+        ``"event"`` (one is recorded), ``"wait"`` (a stream waits for one), and the two waits of
+        the host: ``"synchronize event"``, ``"synchronize stream"``.
     after_ns
         The host's time when it had returned, on the axis of the records.
     stream
@@ -47,7 +49,7 @@ class EventCall:
         The call that recorded what is waited for; None if there was none.
     """
 
-    what: str
+    kind: EventKind
     after_ns: int
     stream: StreamHandle | None = None
     event: "EventCall | None" = None
@@ -59,7 +61,7 @@ class EventNote:
 
     Attributes
     ----------
-    what
+    kind
         As in :class:`EventCall`.
     correlation
         Of the host's call.
@@ -71,11 +73,16 @@ class EventNote:
         When the device reached the event, or went on after the wait; None if that is not known.
     """
 
-    what: str
+    kind: EventKind
     correlation: int
     stream: tuple[int, int] | None = None
     awaited: int | None = None
     at_ns: int | None = None
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether it takes its turn in a stream; the host's waits do not."""
+        return self.kind in {"event", "wait"}
 
 
 class EventListener:
@@ -97,26 +104,26 @@ class EventListener:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """EventCall what the block does; several blocks add up."""
+        """Note what the block does; several blocks add up."""
         with waits_reported_to(self, torch.cuda):
             yield
 
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
-        """EventCall that ``event`` stands behind the work of ``stream``."""
+        """Note that ``event`` was recorded after the work of ``stream``."""
         self._recorded[event] = self._add("event", stream)
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """EventCall that later work of ``stream`` waits for ``event``."""
+        """Note that later work of ``stream`` waits for ``event``."""
         if event in self._recorded:
             self._add("wait", stream, self._recorded[event])
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
-        """EventCall that the host may have waited for ``event``."""
-        self._add("host waits for event", None, self._recorded.get(event))
+        """Note that the host may have waited for ``event``."""
+        self._add("synchronize event", None, self._recorded.get(event))
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
-        """EventCall that the host may have waited for ``stream``."""
-        self._add("host waits for stream", stream)
+        """Note that the host may have waited for ``stream``."""
+        self._add("synchronize stream", stream)
 
     def device_is_done(self, device: torch.device | str | int | None) -> None:
         """Leave it: a wait for the device tells all by itself."""
@@ -132,13 +139,13 @@ class EventListener:
         return nullcontext()
 
     def _add(
-        self, what: str, stream: torch.cuda.Stream | None, event: EventCall | None = None
+        self, kind: EventKind, stream: torch.cuda.Stream | None, event: EventCall | None = None
     ) -> EventCall:
         key = None
         if stream is not None:
             key = stream.device_index, stream.cuda_stream
             self.streams[key] = stream
-        call = EventCall(what, self._clock(), key, event)
+        call = EventCall(kind, self._clock(), key, event)
         self.calls.append(call)
         return call
 
@@ -165,7 +172,7 @@ def event_notes(
     # if a later one has it already.
     used: set[int] = set()
     for event_call in reversed(list(event_calls)):
-        candidates = [call for name in _NAMES[event_call.what] for call in by_name.get(name, ())]
+        candidates = [call for name in _NAMES[event_call.kind] for call in by_name.get(name, ())]
         found = _nearest(event_call, candidates, used)
         if found is not None:
             used.add(found.correlation)
@@ -173,7 +180,7 @@ def event_notes(
     correlations = {id(event_call): call.correlation for event_call, call in pairs}
     return [
         EventNote(
-            event_call.what,
+            event_call.kind,
             call.correlation,
             None if event_call.stream is None else numbers.get(event_call.stream),
             None if event_call.event is None else correlations.get(id(event_call.event)),

@@ -111,13 +111,13 @@ class _Maker:
     def event_spans(self) -> Iterator[Span]:
         """Yield the events and waits of streams."""
         for note in self._notes:
-            if note.stream is None or note.what.startswith("host"):
+            if note.stream is None or not note.is_on_device:
                 continue
             device, stream = note.stream
             start_ns, end_ns = self._reached[note.correlation]
             yield Span(
-                note.what,
-                "event" if note.what == "event" else "wait for event",
+                note.kind,
+                "event" if note.kind == "event" else "wait for event",
                 self._lane(device, stream),
                 self._s(start_ns),
                 self._s(end_ns),
@@ -130,10 +130,10 @@ class _Maker:
     def _times_of(self, note: EventNote) -> tuple[int, int]:
         """Return when the device came to an event and when it went on, one after another."""
         call = self._calls[note.correlation]
-        if note.stream is None or note.what.startswith("host"):
+        if note.stream is None or not note.is_on_device:
             return call.end_ns, call.end_ns
         start_ns = max(call.end_ns, self._end_before(note.stream, note.correlation))
-        if note.what == "event":
+        if note.kind == "event":
             start_ns = end_ns = start_ns if note.at_ns is None else note.at_ns
         else:
             awaited_ns = self._ends_ns.get(note.awaited or 0, 0)
@@ -162,7 +162,7 @@ class _Maker:
         return number if is_late else None
 
     def _last_of(self, call: HostCall, note: EventNote | None) -> int | None:
-        if note is not None and note.what == "host waits for event":
+        if note is not None and note.kind == "synchronize event":
             return note.awaited
         if note is not None and note.stream is not None:
             queue = self._by_stream[note.stream]

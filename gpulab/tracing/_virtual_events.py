@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpulab.profiling import HostCall
-from gpulab.tracing._cuda_events import EventNote
+from gpulab.tracing._cuda_events import EventKind, EventNote
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine, SimulatedStream, StreamTask
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class _SeenEvent:
     """One event or wait of a stream, or one wait of the host, and when its call ended."""
 
-    what: str
+    kind: EventKind
     end_ns: int
     awaited: "StreamTask | None"
     task: "StreamTask | None" = None
@@ -57,7 +57,7 @@ class MachineWatch:
         numbers = {call.end_ns: call.correlation for call in calls}
         return [
             EventNote(
-                seen.what,
+                seen.kind,
                 numbers[seen.end_ns],
                 None if seen.task is None else seen.task.stream.key,
                 self._number(seen.awaited, numbers),
@@ -78,9 +78,9 @@ class MachineWatch:
             stream: "SimulatedStream", host_ns: int, waits_for: "tuple[StreamTask, ...]" = ()
         ) -> Any:  # noqa: ANN401 # a task
             task = original(stream, host_ns, waits_for)
-            what = "wait" if waits_for else "event"
+            kind: EventKind = "wait" if waits_for else "event"
             awaited = waits_for[-1] if waits_for else None
-            self._seen.append(_SeenEvent(what, self._machine.host.now_ns, awaited, task))
+            self._seen.append(_SeenEvent(kind, self._machine.host.now_ns, awaited, task))
             return task
 
         return marked
@@ -88,6 +88,6 @@ class MachineWatch:
     def _wait(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def waited(task: "StreamTask | None") -> None:
             original(task)
-            self._seen.append(_SeenEvent("host waits for event", self._machine.host.now_ns, task))
+            self._seen.append(_SeenEvent("synchronize event", self._machine.host.now_ns, task))
 
         return waited

@@ -36,9 +36,9 @@ def test_notes_of_a_program() -> None:
     assert listener.calls == [
         recorded,
         EventCall("wait", 1, other, recorded),
-        EventCall("host waits for event", 2, None, recorded),
-        EventCall("host waits for stream", 3, other),
-        EventCall("host waits for event", 4),
+        EventCall("synchronize event", 2, None, recorded),
+        EventCall("synchronize stream", 3, other),
+        EventCall("synchronize event", 4),
     ]
     assert set(listener.streams) == {main, other}
 
@@ -59,8 +59,8 @@ def test_calls_are_found_by_name_and_time() -> None:
     calls_of_events = [
         first,
         EventCall("wait", 21_000, SIDE, first),
-        EventCall("host waits for event", 31_000, None, first),
-        EventCall("host waits for stream", 41_000, (0, 99)),
+        EventCall("synchronize event", 31_000, None, first),
+        EventCall("synchronize stream", 41_000, (0, 99)),
     ]
     calls = [
         call("cudaEventRecord", 5_000, 1),
@@ -73,8 +73,8 @@ def test_calls_are_found_by_name_and_time() -> None:
     assert event_notes(calls_of_events, calls, NUMBERS) == [
         EventNote("event", 2, (0, 7)),
         EventNote("wait", 4, (0, 13), awaited=2),
-        EventNote("host waits for event", 5, awaited=2),
-        EventNote("host waits for stream", 6),
+        EventNote("synchronize event", 5, awaited=2),
+        EventNote("synchronize stream", 6),
     ]
 
 

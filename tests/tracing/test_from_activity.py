@@ -190,11 +190,11 @@ def test_wait_for_the_device() -> None:
 def test_wait_for_a_stream() -> None:
     """It waits for that stream's last work, if it was noted which stream."""
     assert (
-        awaited("cudaStreamSynchronize", EventNote("host waits for stream", 7, (0, 13)), before=7)
+        awaited("cudaStreamSynchronize", EventNote("synchronize stream", 7, (0, 13)), before=7)
         == 5
     )
     assert (
-        awaited("cudaStreamSynchronize", EventNote("host waits for stream", 7, (0, 21)), before=7)
+        awaited("cudaStreamSynchronize", EventNote("synchronize stream", 7, (0, 21)), before=7)
         is None
     )
 
@@ -206,7 +206,7 @@ def test_wait_for_a_stream_that_nobody_noted() -> None:
 
 def test_wait_for_an_event() -> None:
     """It waits for the record of the event."""
-    event, wait = EventNote("event", 2, (0, 7)), EventNote("host waits for event", 7, awaited=2)
+    event, wait = EventNote("event", 2, (0, 7)), EventNote("synchronize event", 7, awaited=2)
     assert awaited("cudaEventSynchronize", event, wait, before=7) == 2
 
 

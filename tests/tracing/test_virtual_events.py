@@ -38,8 +38,8 @@ def test_event_and_wait(virtual: VirtualGpu) -> None:
 
     found, (first, second) = watched(virtual, work)
     names = {call.correlation: call.name for call in found.calls}
-    assert (first.what, names[first.correlation]) == ("event", "cudaEventRecord")
-    assert (second.what, names[second.correlation]) == ("wait", "cudaStreamWaitEvent")
+    assert (first.kind, names[first.correlation]) == ("event", "cudaEventRecord")
+    assert (second.kind, names[second.correlation]) == ("wait", "cudaStreamWaitEvent")
     assert (first.stream, second.stream) == ((0, 0), (0, side.core.number))  # type: ignore[attr-defined]  # ours
     assert second.awaited == first.correlation
     gap_ns = virtual.machine.gpu.device.gaps.work_to_mark_ns
@@ -59,7 +59,7 @@ def test_waits_of_the_host(virtual: VirtualGpu) -> None:
 
     found, marks = watched(virtual, work)
     numbers = {call.name: call.correlation for call in found.calls}
-    waits = [mark for mark in marks if mark.what == "host waits for event"]
+    waits = [mark for mark in marks if mark.kind == "synchronize event"]
     assert [mark.awaited for mark in waits] == [1, 2, numbers["cudaMemcpyAsync"]]
     assert {mark.stream for mark in waits} == {None}
 
@@ -69,7 +69,7 @@ def test_work_from_before_has_no_number(virtual: VirtualGpu) -> None:
     event = torch.cuda.Event()
     event.record()
     _, marks = watched(virtual, event.synchronize)
-    assert [(mark.what, mark.awaited) for mark in marks] == [("host waits for event", None)]
+    assert [(mark.kind, mark.awaited) for mark in marks] == [("synchronize event", None)]
 
 
 def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
@@ -82,7 +82,7 @@ def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
             event.record()
 
     _, marks = watched(virtual, work)
-    assert {mark.what for mark in marks} <= {"host waits for event"}
+    assert {mark.kind for mark in marks} <= {"synchronize event"}
 
 
 def test_watching_takes_no_time(virtual: VirtualGpu) -> None:

@@ -73,8 +73,8 @@ def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
             "Real samples scatter by some per mille: allow for it, and for a stray one.",
         )
     if index > trace.last:
-        return _OUTLIER if trace.name == "one late outlier" else _late(trace, index)
-    if trace.name == "a lucky call" and trace.samples_s[index] < 2 * level_s:
+        return _OUTLIER if trace.trap == "late outlier" else _late(trace, index)
+    if trace.trap == "lucky sample" and trace.samples_s[index] < 2 * level_s:
         return _LUCKY
     mean_s = fmean(trace.samples_s)
     if index > 0 and trace.samples_s[index - 1] >= mean_s > trace.samples_s[index]:

@@ -1,12 +1,14 @@
 """The numbers that the exercises on warm-up are about, each made by a rule that is known."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+Trap = Literal["", "late outlier", "lucky sample"]
 
 _N = 60
 _NOISE = 0.004  # of each reading, about what a quiet GPU shows
@@ -60,12 +62,16 @@ class WarmUpTrace(NamedTuple):
         Seconds of each iteration.
     first, last
         The right answers, from the boldest to the most careful.
+    trap
+        What a hasty rule falls for in it: one slow sample after the start, or one fast sample
+        before it.
     """
 
     name: str
     samples_s: tuple[float, ...]
     first: int
     last: int
+    trap: Trap = ""
 
 
 def calls() -> "pd.DataFrame":
@@ -104,8 +110,8 @@ def traces() -> tuple[WarmUpTrace, ...]:
         _trace("one slow call", 150e-6, one, 1, 10),
         _trace("five first uses", 600e-6, chain, 5, 14),
         _trace("slow decay", 2e-3, decay, 16, 35),
-        _trace("one late outlier", 40e-6, late, 2, 20),
-        _trace("a lucky call", 8e-3, lucky, 8, 17),
+        _trace("one late outlier", 40e-6, late, 2, 20, "late outlier"),
+        _trace("a lucky call", 8e-3, lucky, 8, 17, "lucky sample"),
         _trace("still moving", 12e-6, 1 + index / 100, _N, _N),
     )
 
@@ -136,7 +142,9 @@ def two_runs() -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 
 
-def _trace(name: str, level_s: float, shape: "np.ndarray", first: int, last: int) -> WarmUpTrace:
+def _trace(  # noqa: PLR0913, PLR0917  # a row of the table above
+    name: str, level_s: float, shape: "np.ndarray", first: int, last: int, trap: Trap = ""
+) -> WarmUpTrace:
     # Its own seed by its length in letters, so that one trace can change without the others.
     noise = 1 + _NOISE * np.random.default_rng(len(name)).standard_normal(_N)
-    return WarmUpTrace(name, tuple((level_s * shape * noise).tolist()), first, last)
+    return WarmUpTrace(name, tuple((level_s * shape * noise).tolist()), first, last, trap)
