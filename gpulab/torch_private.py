@@ -39,6 +39,7 @@ device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
+nested_from_mask_left_aligned: Any = torch._nested_tensor_from_mask_left_aligned
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
 # Operators without a public name.

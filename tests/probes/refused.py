@@ -83,8 +83,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a sparse tensor moved": (lambda: torch.eye(3).to_sparse().to("cuda"), r".*sparse.*"),
     "DataParallel": (
-        lambda: nn.DataParallel(nn.Linear(2, 2).cuda()),
-        r"torch\.nn\.DataParallel",
+        lambda: nn.DataParallel(nn.Linear(2, 2).cuda(), device_ids=[0, 0]),
+        r"torch\.nn\.DataParallel over 2 devices",
     ),
     "DistributedDataParallel": (
         lambda: nn.parallel.DistributedDataParallel(nn.Linear(2, 2).cuda()),
@@ -118,8 +118,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         r"torch\.utils\.cpp_extension\.load",
     ),
     "kernels made at run time": (
-        lambda: torch.cuda.jiterator._create_jit_fn(_KERNEL),
-        r"torch\.cuda\.jiterator\._create_jit_fn",
+        lambda: torch.cuda.jiterator._create_jit_fn(_KERNEL)(torch.ones(1, device="cuda")),
+        r"torch\.cuda\.jiterator\._JittedFunction\.__call__",
     ),
     "kernels of CUDA source": (
         lambda: torch.cuda._compile_kernel("__global__ void f() {}", "f"),

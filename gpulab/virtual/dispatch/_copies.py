@@ -68,14 +68,11 @@ def known_by_size(machine: Machine, layout: TensorLayout) -> bool:
 def to_device(
     source: torch.Tensor, gpu: SimulatedGpu, layout: TensorLayout, *, non_blocking: bool = False
 ) -> VirtualTensor:
-    """Copy a host tensor to new memory of ``gpu``, where it gets this layout."""
+    """Copy a host tensor of the same type to new memory of ``gpu``, where it gets this layout."""
     machine = active()
-    converted = source.detach().to(layout.dtype)
     storage = Storage(machine, gpu, layout.span_bytes, known=known_by_size(machine, layout))
     target = wrap(layout, storage)
-    # What was converted lies in new memory, which is not pinned.
-    pinned = is_pinned(source) and converted.data_ptr() == source.data_ptr()
-    copy_in(target, converted, pinned=pinned, non_blocking=non_blocking)
+    copy_in(target, source.detach(), pinned=is_pinned(source), non_blocking=non_blocking)
     return target
 
 

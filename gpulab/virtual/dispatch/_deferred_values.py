@@ -109,9 +109,14 @@ class DeferredValues:
         """Call it; some operators of half precision in float32."""
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
-        if self._operator.name in _WIDENED and "out" not in kwargs:
-            args = [_widen(arg) for arg in args]
-        return self._operator.func(*args, **kwargs)
+        if self._operator.name not in _WIDENED or "out" in kwargs:
+            return self._operator.func(*args, **kwargs)
+        wide = [_widen(arg) for arg in args]
+        out = self._operator.func(*wide, **kwargs)
+        for arg, widened in zip(args, wide, strict=True):
+            if widened is out and widened is not arg:  # in place, as addmm_() works
+                arg.copy_(widened)
+        return out
 
 
 def without_dispatch(payload: Payload) -> Payload:

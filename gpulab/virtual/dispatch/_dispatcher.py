@@ -140,12 +140,16 @@ class _CallKey:
         if kind is list or kind is tuple:
             return tuple([self.of(item) for item in value])  # quicker than from a generator
         if isinstance(value, torch.Tensor):
-            if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
-                return str(kind)
-            if value.dim() or value.is_meta:
-                self.host_tensors.append(value)
-            return (value.dtype, tuple(value.shape))
+            return self._of_host_tensor(value)
         return (kind, value)
+
+    def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
+        if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
+            return str(type(value))
+        if value.dim() or value.is_meta:
+            self.host_tensors.append(value)
+        # Nested tensors have no shape.
+        return (value.dtype, str(type(value)) if value.is_nested else tuple(value.shape))
 
     def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
         return tuple((name, self.of(value)) for name, value in kwargs.items())
@@ -156,7 +160,7 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     machine = active()
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
-    size_bytes = sum(arg.nbytes for arg in args if isinstance(arg, torch.Tensor))
+    size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
     has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
     machine.host.run(
         lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
@@ -166,6 +170,12 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     if pinned:
         pin(out[0], machine.host)
     return out[0]
+
+
+def _size_bytes(tensor: torch.Tensor) -> int:
+    """Return the size of a host tensor; a sparse or nested one has several parts, and counts 0."""
+    is_dense = tensor.layout is torch.strided and not tensor.is_nested
+    return tensor.nbytes if is_dense else 0
 
 
 def _is_view_result(result: Any) -> bool:
@@ -180,7 +190,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
             return _run_planned(func, args, kwargs)
         pinned = is_pinned(source) and source.dtype == target.dtype
         mark_known(active(), target, known=True)
-        expanded = source.to(target.dtype).expand(target.shape)
+        expanded = _converted(source, target.dtype).expand(target.shape)
         copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
     elif not isinstance(target, VirtualTensor):
         copy_out(target, source, non_blocking=non_blocking)
@@ -204,16 +214,24 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
             like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
-            return to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
+            same = _converted(source, dtype)
+            return to_device(same, gpu, layout_of(like), non_blocking=non_blocking)
         return _run_planned(func, args, kwargs)
     options = {"dtype": dtype, "memory_format": memory_format}
     if device is None or device.type == "meta":
         return _run_planned(func, (source,), options)
     if device.type == "cuda":
         return _to_gpu(func, source, gpu_of([], device, func, args), options)
-    if dtype != source.dtype:
-        source = _run_planned(func, (source,), {"dtype": dtype})
+    if dtype != source.dtype or memory_format not in {None, torch.preserve_format}:
+        source = _run_planned(func, (source,), options)  # the GPU converts, then it copies
     return to_host(source, non_blocking=non_blocking)
+
+
+def _converted(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Convert a host tensor, which the host does before the copy, with what is there by now."""
+    if source.dtype == dtype:
+        return source
+    return cast("torch.Tensor", _on_host(to_copy, (source,), {"dtype": dtype}))
 
 
 def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[str, Any]) -> Any:
@@ -222,7 +240,10 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
         return _run_planned(func, (source,), options)
     if options["dtype"] != source.dtype:
         source = _run_planned(func, (source,), options)
+    # Elements that expand() repeats there are each of their own here.
     key = source.layout_key
+    like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
+    key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
     storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
     target = wrap(key, storage)
     copy_across(target, source)

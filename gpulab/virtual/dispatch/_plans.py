@@ -40,7 +40,7 @@ SHAPED_LIKE = frozenset(
 
 
 class Effect(Enum):
-    """What an operator does on the device."""
+    """What an operator does on the device; ``ALLOCATION`` is for new memory alone, if any."""
 
     KERNEL = "kernel"
     VIEW = "view"
@@ -168,6 +168,8 @@ def _make_plan(
         [layout_after.get(i, tensors[i].layout_key) for i in writes]
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
+    if effect is Effect.KERNEL and not any(layout.n_elements for layout in layouts[1]):
+        effect = Effect.ALLOCATION  # PyTorch launches nothing where there is nothing to write
     work = None
     if effect is Effect.KERNEL:
         work = lower(func, execution.args, execution.kwargs, out, layouts)

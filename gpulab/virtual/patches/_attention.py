@@ -10,7 +10,11 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from gpulab.torch_private import C_nn, flash_attention_for_cpu
+from gpulab.torch_private import (
+    C_nn,
+    flash_attention_for_cpu,
+    nested_from_mask_left_aligned,
+)
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -56,8 +60,15 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         )[0]
         return out
 
+    left_aligned = nested_from_mask_left_aligned
+
+    def is_left_aligned(source: torch.Tensor, mask: torch.Tensor) -> bool:
+        # Then PyTorch's encoder leaves nested tensors alone, which have no model here.
+        return not isinstance(source, VirtualTensor) and left_aligned(source, mask)
+
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
-    return [(functional, names), (C_nn, names)]
+    nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}
+    return [(functional, names), (C_nn, names), (torch, nested)]
 
 
 def _cast(item: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from gpulab.tensor_accesses import host_access
 from gpulab.torch_private import device_constructors, disable_dispatch, parse_to
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import META, is_pinned, pin
+from gpulab.virtual.patches._device_numbers import numbered
 from gpulab.virtual.patches._factories import default_device
 from gpulab.virtual.patches._unsupported import require_dense
 from gpulab.virtual.simulator import Machine, is_owner
@@ -120,14 +121,16 @@ def _parse_to(
 ) -> tuple[torch.device | None, dict[str, Any]]:
     """Read the arguments of ``Tensor.to``: the device, and the other options."""
     options = dict(kwargs)
-    copy = bool(options.pop("copy", False))
+    at = _position_of_copy(args)
+    copy = bool(options.pop("copy", args[at] if len(args) > at else False))
+    args = args[:at]
     if args and isinstance(args[0], torch.Tensor):
         device, dtype, memory_format = args[0].device, args[0].dtype, None
         non_blocking = options.get("non_blocking", args[1] if len(args) > 1 else False)
     else:
-        args = tuple(_numbered(machine, arg) for arg in args[:1]) + args[1:]
+        args = tuple(numbered(machine, arg) for arg in args[:1]) + args[1:]
         if "device" in options:
-            options["device"] = _numbered(machine, options["device"])
+            options["device"] = numbered(machine, options["device"])
         # Some versions of torch return the copy too.
         device, dtype, non_blocking, memory_format = parse_to(*args, **options)[:4]
     others = {"dtype": dtype, "non_blocking": bool(non_blocking), "copy": copy}
@@ -136,11 +139,10 @@ def _parse_to(
     return device, others
 
 
-def _numbered(machine: Machine, device: Any) -> Any:
-    """Return the device that a bare number means, and anything else as it is."""
-    if isinstance(device, int) and not isinstance(device, bool):
-        return cuda_device(index_of(device, machine))
-    return device
+def _position_of_copy(args: tuple[Any, ...]) -> int:
+    """Return which argument of ``Tensor.to`` is ``copy``: a device may stand before the type."""
+    is_device_first = bool(args) and not isinstance(args[0], (torch.Tensor, torch.dtype))
+    return 3 if is_device_first else 2
 
 
 def _host_access(machine: Machine) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = kwargs.get("device")
         if type(device) is int:
-            kwargs["device"] = _numbered(machine, device)
+            kwargs["device"] = numbered(machine, device)
         elif device is None and follows_default:
             device = default_device()
         if isinstance(device, (str, torch.device)) and torch.device(device).type == "meta":

@@ -1,5 +1,6 @@
 """Put the virtual GPU behind ``torch.cuda``, and give every name back afterwards."""
 
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import ModuleType
@@ -25,7 +26,10 @@ from gpulab.virtual.patches import (
     _autograd_streams,
     _benchmark_timer,
     _cuda_graphs,
+    _data_parallel,
+    _device_numbers,
     _factories,
+    _fft_plans,
     _fused_layers,
     _generators,
     _legacy_types,
@@ -51,8 +55,11 @@ from gpulab.virtual.simulator import (
 )
 
 _CUDA_VERSION = "13.0"  # what the recorded H200 was driven with, as the cuDNN below
+_CUDNN_TYPES = {torch.float16, torch.float32, torch.float64}
 _CUDNN: dict[str, Any] = {
-    "is_acceptable": lambda _tensor: False,  # else C++ would look for the library itself
+    "is_acceptable": lambda tensor: (
+        torch.backends.cudnn.enabled and tensor.is_cuda and tensor.dtype in _CUDNN_TYPES
+    ),
     "is_available": lambda: True,
     "version": lambda: 91_900,
 }
@@ -62,7 +69,10 @@ _FEATURES = (
         _autocast,
         _autograd_cost,
         _cuda_graphs,
+        _data_parallel,
+        _device_numbers,
         _factories,
+        _fft_plans,
         _fused_layers,
         _generators,
         _accelerator_streams,
@@ -84,9 +94,18 @@ def install(machine: Machine, undo: ExitStack) -> None:
         ("Stream", StreamBase, torch.cuda.streams),
         ("Event", EventBase, torch.cuda.streams),
         ("CUDAGraph", GraphBase, torch.cuda.graphs),
+        ("Graph", GraphBase, getattr(torch.accelerator, "graphs", None)),  # since torch 2.13
     ):
-        _replace_class(module, name, base, undo)
-    for feature in (_autocast, _autograd_streams, _torch_compile, _pynvml, _benchmark_timer):
+        if module is not None:
+            _replace_class(module, name, base, undo)
+    for feature in (
+        _autocast,
+        _autograd_streams,
+        _torch_compile,
+        _pynvml,
+        _benchmark_timer,
+        _device_numbers,
+    ):
         feature.install(machine, undo)
 
 
@@ -100,6 +119,8 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         ),
         (torch.backends.cuda, {"is_built": lambda: True}),
         (torch.backends.cudnn, _CUDNN),
+        # Else C++ would look for the library itself; weights need not lie side by side here.
+        (torch.nn.RNNBase, {"flatten_parameters": lambda _self: None}),
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
         *(pair for feature in _FEATURES for pair in feature.replacements(machine)),
     ]
@@ -149,7 +170,7 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
         classes = {name: class_with_base(original, base)}
         if name == "Stream":
             classes["ExternalStream"] = external_stream_class(classes[name])
-        for owner in (torch.cuda, module):
+        for owner in (sys.modules[module.__package__], module):
             undo.callback(_restorer(owner, classes))
             _put(owner, classes)
     else:

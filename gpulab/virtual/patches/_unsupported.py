@@ -34,8 +34,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.memory.reset_accumulated_host_memory_stats": "leave it out: nothing caches them",
     "torch.cuda.memory.CUDAPluggableAllocator": _MEMORY,
     "torch.cuda.memory.change_current_allocator": _MEMORY,
-    "torch.cuda.jiterator._create_jit_fn": _OPERATORS,
-    "torch.cuda.jiterator._create_multi_output_jit_fn": _OPERATORS,
+    "torch.cuda.jiterator._JittedFunction.__call__": _OPERATORS,
     "torch.cuda._compile_kernel": _OPERATORS,
     "torch.utils.cpp_extension.load": _OPERATORS,
     "torch.utils.cpp_extension.load_inline": _OPERATORS,
@@ -47,9 +46,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.gds.gds_register_buffer": "use torch.save and torch.load",
     "torch.cuda.gds.gds_deregister_buffer": "use torch.save and torch.load",
     "torch.cuda.green_contexts.GreenContext.create": "use streams",
-    "torch.nn.DataParallel": _PARALLEL,
     "torch.nn.parallel.DistributedDataParallel": _PARALLEL,
-    "torch.nn.parallel.data_parallel": _PARALLEL,
     "torch.distributed.init_process_group": _ONE_PROCESS,
     **{
         f"torch.cuda.{module}.{name}": "copy with .to(device), and combine the copies there"

@@ -1,6 +1,7 @@
 """The properties of a virtual GPU that ``torch.cuda.get_device_properties`` returns."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from gpulab.gpus import GpuSpec
 
@@ -9,6 +10,21 @@ from gpulab.gpus import GpuSpec
 _SHARED_KIB = {(7, 0): 96, (7, 5): 64, (8, 0): 164, (8, 6): 100, (8, 9): 100, (9, 0): 228}
 _N_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}
 _RESERVED_BYTES = 1024  # of shared memory, by the system for each block since Ampere
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUuid:
+    """The identity of a GPU, as text and as ``bytes``: numbers from 0 to 255, as in PyTorch."""
+
+    text: str = "00000000-0000-0000-0000-000000000000"
+
+    @property
+    def bytes(self) -> list[int]:
+        """The sixteen bytes."""
+        return list(UUID(self.text).bytes)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +53,7 @@ class DeviceProperties:
     pci_device_id: int = 0
     pci_domain_id: int = 0
     gcnArchName: str = ""  # noqa: N815 # torch's name
-    uuid: str = "00000000-0000-0000-0000-000000000000"
+    uuid: DeviceUuid = DeviceUuid()
 
     def __str__(self) -> str:
         return (

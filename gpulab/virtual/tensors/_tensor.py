@@ -5,7 +5,7 @@ claims to be on ``cuda`` there ends the process in ``backward()`` when CUDA is m
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -174,12 +174,20 @@ class VirtualTensor(torch.Tensor):
 
 
 def _on_host(index: Any) -> Any:
-    """Make host tensors of the lists in an index; PyTorch would make tensors without values."""
+    """Make host tensors of the sequences in an index; PyTorch would make ones without values."""
     if isinstance(index, tuple):
-        return tuple(_on_host(item) for item in index)
-    if isinstance(index, (list, np.ndarray)):
-        return torch.as_tensor(index, device="cpu")
-    return index
+        return tuple([_as_index(item) for item in index])  # quicker than from a generator
+    return _as_index(index)
+
+
+def _as_index(item: Any) -> Any:
+    if isinstance(item, (int, slice, torch.Tensor)):  # most are; the other question is slow
+        return item
+    if not isinstance(item, (np.ndarray, Sequence)) or isinstance(item, str):
+        return item
+    if isinstance(item, Sequence) and len(item) == 0:
+        return torch.empty(0, dtype=torch.long, device="cpu")
+    return torch.as_tensor(item, device="cpu")
 
 
 def wrap(

@@ -1,0 +1,86 @@
+"""Let a bare number name a virtual GPU where PyTorch's C++ would ask for an accelerator."""
+
+import copyreg
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from gpulab.torch_private import C_nn, parse_to
+from gpulab.virtual._streams import index_of
+from gpulab.virtual.simulator import Machine, active, is_entered
+from gpulab.virtual.tensors import cuda_device
+
+_DEVICE = torch.device
+
+
+class _DeviceType(type):
+    """The type of ``torch.device`` here: it makes, knows and equals PyTorch's own devices."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else kwargs.get("device")
+        if is_number(first) and is_entered():
+            return numbered(active(), first)
+        return _DEVICE(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _DEVICE)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, _DEVICE) or type.__subclasscheck__(cls, other)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _DEVICE
+
+    def __hash__(cls) -> int:
+        return hash(_DEVICE)
+
+
+# PyTorch's own class is written in C and takes no other constructor.
+_NumberedDevice = _DeviceType("device", (), {"__module__": "torch", "__doc__": _DEVICE.__doc__})
+
+
+def is_number(device: object) -> bool:
+    """Tell whether a device is given by its number."""
+    return isinstance(device, int) and not isinstance(device, bool)
+
+
+def numbered(machine: Machine, device: Any) -> Any:
+    """Return the device that a bare number means, and anything else as it is."""
+    return cuda_device(index_of(device, machine)) if is_number(device) else device
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of what reads a device in C++."""
+    set_default = torch.set_default_device
+
+    def parse(*args: Any, **kwargs: Any) -> Any:
+        if "device" in kwargs:
+            kwargs["device"] = numbered(machine, kwargs["device"])
+        return parse_to(*(numbered(machine, arg) for arg in args[:1]), *args[1:], **kwargs)
+
+    def set_default_device(device: Any) -> None:
+        set_default(numbered(machine, device))
+
+    return [
+        (torch, {"device": _NumberedDevice, "set_default_device": set_default_device}),
+        (C_nn, {"_parse_to": parse}),
+    ]
+
+
+def install(machine: Machine, undo: ExitStack) -> None:  # noqa: ARG001 # as the other patches
+    """Let devices be pickled: pickle finds their class by its name in ``torch``."""
+    undo.callback(_put_reducer, copyreg.dispatch_table.get(_DEVICE))
+    _put_reducer(_reduce)
+
+
+def _reduce(device: torch.device) -> tuple[Any, ...]:
+    parts = (device.type,) if device.index is None else (device.type, device.index)
+    return _NumberedDevice, parts
+
+
+def _put_reducer(reducer: Any) -> None:
+    if reducer is None:
+        copyreg.dispatch_table.pop(_DEVICE, None)
+    else:
+        copyreg.dispatch_table[_DEVICE] = reducer
