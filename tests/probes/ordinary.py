@@ -129,9 +129,10 @@ def _host_tensors_of_other_layouts() -> list[object]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls it a prototype
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        rows = torch.eye(2).to_sparse_csr()
     return [
         (sparse @ torch.ones(3, 2)).tolist(),
-        torch.eye(2).to_sparse_csr().values().tolist(),
+        rows.values().tolist(),
         nested.to_padded_tensor(0.0).tolist(),
     ]
 
