@@ -94,10 +94,6 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: torch.cuda.memory._record_memory_history(max_entries=9),
         r"torch\.cuda\.memory\._record_memory_history",
     ),
-    "statistics of pinned memory": (
-        lambda: torch.cuda.host_memory_stats(),  # noqa: PLW0108 # looked up inside
-        r"torch\.cuda\.memory\.host_memory_stats",
-    ),
     "another allocator": (
         lambda: torch.cuda.memory.CUDAPluggableAllocator("x.so", "a", "f"),
         r"torch\.cuda\.memory\.CUDAPluggableAllocator",

@@ -546,3 +546,16 @@ def test_other_threads_keep_real_time() -> None:
     thread.start()
     thread.join()
     assert readings[0] < 1_000_000 <= time.perf_counter()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_pinning_again_is_quick() -> None:
+    """The first pinned memory of a size takes milliseconds, the next some µs."""
+
+    def pin() -> None:
+        torch.empty(1 << 22, pin_memory=True)
+
+    assert elapsed_s(pin) > 5e-3
+    assert elapsed_s(pin) < 20 * US
+    torch.accelerator.empty_host_cache()
+    assert elapsed_s(pin) > 5e-3

@@ -1,6 +1,7 @@
 """Copy between host and GPUs: on which engine, how long, who waits, and when the values move."""
 
 import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ from gpulab.tensor_accesses import forget_when_freed, host_access
 from gpulab.virtual.dispatch._deferred_values import Payload, reference, without_dispatch
 from gpulab.virtual.simulator import (
     FixedDuration,
-    Host,
     Kind,
     Machine,
     SimulatedGpu,
     StreamTask,
     active,
+    is_owner,
 )
 from gpulab.virtual.tensors import (
     Storage,
@@ -43,21 +44,32 @@ _PEER_FLOOR_NS = 17_000
 _PEER_LAUNCH_NS = 7_000
 # A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
 _STAGED_BYTES = 65_536
-_PINNING_BYTES_PER_S = 2.8e9
-_PINNING_FLOOR_NS = 100_000
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:
     """Tell whether a host tensor lies in pinned memory of the virtual machine."""
-    return getattr(tensor.untyped_storage(), "is_pinned_virtually", False)
+    return hasattr(tensor.untyped_storage(), "pinned_block")
 
 
-def pin(tensor: torch.Tensor, host: Host | None = None) -> torch.Tensor:
-    """Mark a host tensor's memory as pinned; with ``host``, at the cost of pinning it."""
-    tensor.untyped_storage().is_pinned_virtually = True  # type: ignore[attr-defined] # our mark
-    if host is not None:
-        host.spend(_PINNING_FLOOR_NS + round(tensor.nbytes / _PINNING_BYTES_PER_S * _NS))
+def pin(tensor: torch.Tensor) -> torch.Tensor:
+    """Let a new host tensor lie in pinned memory, until it is dropped.
+
+    On another thread than the one of the virtual GPU that takes no time and no block.
+    """
+    storage: Any = tensor.untyped_storage()
+    storage.pinned_block = None
+    if is_owner():
+        machine = active()
+        block = storage.pinned_block = machine.pin(tensor.nbytes)
+        weakref.finalize(storage, machine.pinned.release, block).atexit = False
     return tensor
+
+
+def _note_use(tensor: torch.Tensor, gpu: SimulatedGpu) -> None:
+    """Keep pinned memory from being used again before a copy on the current stream is done."""
+    block = tensor.untyped_storage().pinned_block  # type: ignore[attr-defined] # our mark
+    if block is not None:
+        block.streams[gpu.stream] = None
 
 
 def known_by_size(machine: Machine, layout: TensorLayout) -> bool:
@@ -103,6 +115,8 @@ def copy_in(
     is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
+    if pinned and non_blocking:
+        _note_use(source, target.storage_block.gpu)
     accesses = [device_access(target, is_write=True)] if _is_watched() else []
     if pinned and accesses:
         accesses.append(_host_access(source, is_write=False))
@@ -125,6 +139,8 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
             target.detach().fill_(math.nan)
 
     task = _copy_task(Kind.COPY_OUT, source, pinned=pinned, move=move)
+    if pinned and non_blocking:
+        _note_use(target, source.storage_block.gpu)
     accesses = [device_access(source, is_write=False)] if _is_watched() else []
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))

@@ -168,7 +168,7 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     if has_accesses and machine.hazards is not None:
         check_host_operation(machine.hazards, func, args, kwargs)
     if pinned:
-        pin(out[0], machine.host)
+        pin(out[0])
     return out[0]
 
 

@@ -199,9 +199,11 @@ def _limits(machine: Machine) -> dict[str, Any]:
     return {
         "_cuda_emptyCache": empty_cache,
         "_accelerator_emptyCache": empty_cache,
-        # Pinned memory is not cached here, so there is none to give back.
-        "_host_emptyCache": lambda: None,
-        "_accelerator_emptyHostCache": lambda: None,
+        "_host_emptyCache": machine.empty_pinned,
+        "_accelerator_emptyHostCache": machine.empty_pinned,
+        "_cuda_hostMemoryStats": machine.pinned.statistics,
+        "_cuda_resetPeakHostMemoryStats": machine.pinned.reset_peak,
+        "_cuda_resetAccumulatedHostMemoryStats": machine.pinned.reset_accumulated,
         "_accelerator_getMemoryInfo": info,
         "_cuda_setMemoryFraction": set_fraction,
         "_cuda_getMemoryFraction": lambda index: _of(machine, index).fraction,

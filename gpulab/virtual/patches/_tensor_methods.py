@@ -153,7 +153,7 @@ def _host_access(machine: Machine) -> dict[str, Any]:
             raise RuntimeError(  # noqa: TRY004 # as PyTorch
                 f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"
             )
-        return self if is_pinned(self) else pin(self.clone(), machine.host if is_owner() else None)
+        return self if is_pinned(self) else pin(self.clone())
 
     def looking(original: Any) -> Any:
         @wraps(original)

@@ -14,7 +14,13 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
-from gpulab.virtual.simulator.memory import Allocator, DeviceHooks, MemoryBlock
+from gpulab.virtual.simulator.memory import (
+    Allocator,
+    DeviceHooks,
+    MemoryBlock,
+    PinnedAllocator,
+    PinnedBlock,
+)
 
 # PyTorch hands out side streams from a pool of 32, round and round.
 _N_POOL_STREAMS = 32
@@ -23,6 +29,10 @@ _N_POOL_STREAMS = 32
 # MiB (1 ms more the first time), cudaFree 30 µs and 0.3 µs a MiB after it has waited for all work.
 _MALLOC_NS, _MALLOC_NS_PER_MIB = 30_000, 35
 _FREE_NS, _FREE_NS_PER_MIB = 30_000, 300
+# Pinning host memory took 0.1 ms and 1 ms for each 2.8 MB; a block that is used again, _REUSE_NS.
+_PINNING_NS, _PINNING_BYTES_PER_S = 100_000, 2.8e9
+_REUSE_NS = 2_000
+_NS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,8 @@ class Machine:
         Index of the current one.
     capture
         What is being captured, or None.
+    pinned
+        The host memory that copies read and write while the host goes on.
     hazards
         The checker that watches, or None.
     cuda_error
@@ -110,6 +122,7 @@ class Machine:
         ]
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
+        self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
@@ -137,6 +150,20 @@ class Machine:
         if self.capture is None:  # a pool may be dropped during a capture
             self.wait_for_gpu(gpu)
         self.host.spend(_FREE_NS + _FREE_NS_PER_MIB * (size_bytes >> 20))
+
+    def pin(self, size_bytes: int) -> PinnedBlock:
+        """Take pinned host memory, at the host's cost: little, if a block can be used again."""
+        self.host.spend(_REUSE_NS)
+        return self.pinned.allocate(size_bytes, self._pin_anew)
+
+    def empty_pinned(self) -> None:
+        """Give pinned memory that nothing uses back to the system, at the host's cost."""
+        self.pinned.empty_cache(self._pin_anew)
+
+    def _pin_anew(self, size_bytes: int) -> int:
+        duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
+        self.host.spend(duration_ns)
+        return duration_ns
 
     def launch(
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()

@@ -4,12 +4,15 @@ from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PoolId, Segment
 from gpulab.virtual.simulator.memory._out_of_memory import OutOfDeviceMemoryError
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
+from gpulab.virtual.simulator.memory._pinned import PinnedAllocator, PinnedBlock
 
 __all__ = [
     "Allocator",
     "DeviceHooks",
     "MemoryBlock",
     "OutOfDeviceMemoryError",
+    "PinnedAllocator",
+    "PinnedBlock",
     "PoolId",
     "Segment",
 ]

@@ -44,7 +44,7 @@ class PendingFrees:
 
     As in PyTorch, each stream has a queue of its own, and only the oldest mark of a queue is
     looked at; so a block may stay a little longer than it must, never shorter. Blocks released
-    while requests go to a private pool are marked at the next request behind that; PyTorch marks
+    while requests go to a private pool are marked at the next request after that; PyTorch marks
     some of them a little earlier.
     """
 

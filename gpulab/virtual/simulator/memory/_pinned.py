@@ -1,0 +1,161 @@
+"""Simulate PyTorch's caching allocator for pinned host memory.
+
+A block that its owner drops is handed out again as soon as the copies that read or write it are
+done; PyTorch never gives one back to the system by itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+_QUANTITIES = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
+_DURATIONS = ("host_alloc_time", "host_free_time")
+_NS_PER_US = 1000
+
+
+class PinnedBlock:
+    """Pinned memory of one tensor.
+
+    Attributes
+    ----------
+    size_bytes
+        Its size, a power of two.
+    streams
+        The streams whose copies read or write it.
+    """
+
+    __slots__ = ("size_bytes", "streams")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.streams: dict[Any, None] = {}  # a set that keeps its order
+
+
+class PinnedAllocator:
+    """The pinned memory of a machine.
+
+    Parameters
+    ----------
+    mark
+        Takes a stream; returns what stands for all work submitted to it so far.
+    is_done
+        Takes a mark; tells whether the device has got there.
+    """
+
+    def __init__(self, mark: Callable[[Any], object], is_done: Callable[[object], bool]) -> None:
+        self._mark = mark
+        self._is_done = is_done
+        self._free: dict[int, list[PinnedBlock]] = defaultdict(list)
+        self._pending: list[tuple[PinnedBlock, list[object]]] = []
+        self._figures = {name: _Figure() for name in _QUANTITIES}
+        self._durations_us: dict[str, list[int]] = {name: [] for name in _DURATIONS}
+
+    def allocate(self, size_bytes: int, new_block: Callable[[int], int]) -> PinnedBlock:
+        """Hand out a block.
+
+        Parameters
+        ----------
+        size_bytes
+            How much is asked for; blocks have the next power of two.
+        new_block
+            Called with a block's size if none is free: takes the time of pinning so much, and
+            returns it in nanoseconds.
+        """
+        rounded = 1 << max(0, size_bytes - 1).bit_length()
+        if not self._free[rounded]:
+            self._collect()
+        if self._free[rounded]:
+            block = self._free[rounded].pop()
+        else:
+            self._durations_us["host_alloc_time"].append(new_block(rounded) // _NS_PER_US)
+            block = PinnedBlock(rounded)
+            self._count(rounded, "allocations", "allocated_bytes")
+        self._count(rounded, "active_requests", "active_bytes")
+        return block
+
+    def release(self, block: PinnedBlock) -> None:
+        """Take a block back that its owner has dropped; copies may still use it."""
+        marks = [self._mark(stream) for stream in block.streams]
+        block.streams.clear()
+        self._pending.append((block, marks))
+
+    def empty_cache(self, on_free: Callable[[int], int]) -> None:
+        """Give the free blocks back to the system.
+
+        Parameters
+        ----------
+        on_free
+            Called with a block's size: takes the time of giving it back, and returns it in
+            nanoseconds.
+        """
+        self._collect()
+        for size_bytes, blocks in self._free.items():
+            for _ in blocks:
+                self._durations_us["host_free_time"].append(on_free(size_bytes) // _NS_PER_US)
+                self._count(-size_bytes, "allocations", "allocated_bytes")
+            blocks.clear()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the figures of ``torch.cuda.host_memory_stats``, nested as PyTorch has them."""
+        self._collect()
+        created = self._figures["allocations"]
+        return {
+            "num_host_alloc": created.allocated,
+            "num_host_free": created.freed,
+            **{name: figure.nested() for name, figure in self._figures.items()},
+            **{name: _summary(values) for name, values in self._durations_us.items()},
+        }
+
+    def reset_peak(self) -> None:
+        """Let every highest figure be the present one."""
+        for figure in self._figures.values():
+            figure.peak = figure.current
+
+    def reset_accumulated(self) -> None:
+        """Count everything that only grows from zero again."""
+        for figure in self._figures.values():
+            figure.allocated = figure.freed = 0
+        self._durations_us = {name: [] for name in _DURATIONS}
+
+    def _collect(self) -> None:
+        """Make the dropped blocks free whose copies are done."""
+        pending, self._pending = self._pending, []
+        for block, marks in pending:
+            if all(self._is_done(mark) for mark in marks):
+                self._free[block.size_bytes].append(block)
+                self._count(-block.size_bytes, "active_requests", "active_bytes")
+            else:
+                self._pending.append((block, marks))
+
+    def _count(self, size_bytes: int, number: str, n_bytes: str) -> None:
+        self._figures[number].change(1 if size_bytes > 0 else -1)
+        self._figures[n_bytes].change(size_bytes)
+
+
+class _Figure:
+    """One figure: now, at most, and what was ever added and taken away."""
+
+    def __init__(self) -> None:
+        self.current = self.peak = self.allocated = self.freed = 0
+
+    def change(self, amount: int) -> None:
+        self.current += amount
+        self.peak = max(self.peak, self.current)
+        if amount > 0:
+            self.allocated += amount
+        else:
+            self.freed -= amount
+
+    def nested(self) -> dict[str, int]:
+        names = ("current", "peak", "allocated", "freed")
+        return {name: getattr(self, name) for name in names}
+
+
+def _summary(values: list[int]) -> dict[str, int | float]:
+    return {
+        "total": sum(values),
+        "max": max(values, default=0),
+        "min": min(values, default=0),
+        "count": len(values),
+        "avg": sum(values) / len(values) if values else 0,
+    }
