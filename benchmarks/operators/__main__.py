@@ -1,0 +1,70 @@
+"""Run every operator of PyTorch's own database on the virtual GPU and on the CPU, and compare.
+
+    python -m benchmarks.operators run --workers 2 --out sweep.json
+    python -m benchmarks.operators run --names addmm softmax --dtypes float16 --show
+    python -m benchmarks.operators report sweep.json --write docs/virtual-gpu.md
+
+run     tries each operator with the database's own samples: as a function, in place, with out=,
+        and backward, in each type that a GPU has it in. Each operator has a process of its own.
+report  counts the outcomes, and lists what differs, crashes or is refused.
+
+The database comes with PyTorch and needs the package expecttest.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.common.command_line import parser_of
+
+DTYPES = ("float32", "float16", "bfloat16", "complex64", "int64", "bool")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.operators", __doc__)
+    commands = made.add_subparsers(required=True)
+    run = commands.add_parser("run", help="try the operators")
+    run.add_argument("--names", nargs="+", default=[], help="operators; all if none is named")
+    run.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="types")
+    run.add_argument("--samples", type=int, default=8, help="samples of each operator and type")
+    run.add_argument("--workers", type=int, default=2, help="processes at once")
+    run.add_argument("--out", type=Path, default=None, help="file of outcomes")
+    run.add_argument("--show", action="store_true", help="print what differs as it is found")
+    run.set_defaults(command=_run)
+    report = commands.add_parser("report", help="count the outcomes")
+    report.add_argument("outcomes", type=Path, help="what run has written")
+    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
+    report.set_defaults(command=_report)
+    return made
+
+
+def _run(options: argparse.Namespace) -> None:
+    from benchmarks.operators.report import summary
+    from benchmarks.operators.sweep import run
+
+    found = run(
+        options.names,
+        options.dtypes,
+        n_samples=options.samples,
+        n_workers=options.workers,
+        out=options.out,
+        is_shown=options.show,
+    )
+    print("\n".join(summary(found)))
+
+
+def _report(options: argparse.Namespace) -> None:
+    from benchmarks.operators.report import report
+
+    report(options.outcomes, options.write)
+
+
+if __name__ == "__main__":
+    main()

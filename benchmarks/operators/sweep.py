@@ -1,0 +1,101 @@
+"""Try operators, each in a process of its own, and collect their outcomes."""
+
+import json
+import multiprocessing
+import signal
+from collections.abc import Sequence
+from dataclasses import asdict
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo
+from tqdm import tqdm
+
+from benchmarks.operators.outcomes import Outcome
+from benchmarks.operators.trial import try_operator
+
+Running = tuple[OpInfo, str, BaseProcess]
+
+_LIMIT_S = 300  # a process that hangs is ended, and counts as died
+
+
+def run(  # noqa: PLR0913 # all but two are keyword-only
+    names: Sequence[str],
+    dtypes: Sequence[str],
+    *,
+    n_samples: int,
+    n_workers: int,
+    out: Path | None,
+    is_shown: bool,
+) -> list[Outcome]:
+    """Try the operators of these names, or all, and return what became of them.
+
+    Parameters
+    ----------
+    names, dtypes
+        Which ones, and in which types.
+    n_samples
+        How many samples of the database to try of each operator and type.
+    n_workers
+        How many processes run at once.
+    out
+        Where to write the outcomes after each operator; None writes nothing.
+    is_shown
+        Whether to print what differs as it is found.
+    """
+    chosen = [info for info in op_db if not names or info.name in names]
+    todo = [(info, dtype) for info in chosen for dtype in dtypes]
+    running: dict[Connection, Running] = {}
+    found: list[Outcome] = []
+    torch.set_num_threads(1)
+    with tqdm(total=len(todo), unit=" calls") as bar:
+        while todo or running:
+            while todo and len(running) < n_workers:
+                info, dtype = todo.pop(0)
+                running.update([_start(info, dtype, n_samples)])
+            for ready in wait(list(running)):
+                pipe = cast("Connection", ready)
+                outcomes = _collect(pipe, *running.pop(pipe))
+                found += outcomes
+                bar.update()
+                for outcome in outcomes if is_shown else ():
+                    if outcome.kind in {"differs", "crashes", "died"}:
+                        bar.write(f"{outcome.kind}: {outcome}")
+            if out is not None:
+                out.write_text(json.dumps([asdict(outcome) for outcome in found]), "utf-8")
+    return found
+
+
+def _start(info: OpInfo, dtype: str, n_samples: int) -> tuple[Connection, Running]:
+    context = multiprocessing.get_context("fork")  # importing the database takes seconds
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(theirs, info, dtype, n_samples), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, (info, dtype, process)
+
+
+def _work(pipe: Connection, info: OpInfo, dtype: str, n_samples: int) -> None:
+    signal.alarm(_LIMIT_S)
+    pipe.send(try_operator(info, getattr(torch, dtype), n_samples))
+    pipe.close()
+
+
+def _collect(pipe: Connection, info: OpInfo, dtype: str, process: BaseProcess) -> list[Outcome]:
+    try:
+        outcomes: list[Outcome] = pipe.recv()
+    except EOFError:
+        process.join()
+        note = f"the process ended with code {process.exitcode}"
+        return [Outcome(full_name(info), dtype, "forward", "died", note=note)]
+    process.join()
+    return outcomes
+
+
+def full_name(info: OpInfo) -> str:
+    """Return an operator's name with that of its variant."""
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)

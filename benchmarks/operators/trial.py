@@ -1,0 +1,221 @@
+"""Call one operator on the CPU and on the virtual GPU, in every form, and compare."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+import gpulab
+from benchmarks.operators.outcomes import Outcome, worst
+from gpulab.errors import NotModelledError
+
+_SEED = 0
+_OTHER_SEEDS = (1, 2, 3, 4)
+_NOTE_LENGTH = 200
+# A GPU may round otherwise than a CPU; values here are computed by the CPU's own kernels, but
+# halves partly in float32.
+_TOLERANCES = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+Call = Callable[[SampleInput], object]
+Operator = Callable[..., Any]
+
+
+def try_operator(info: OpInfo, dtype: torch.dtype, n_samples: int) -> list[Outcome]:
+    """Return one outcome for each form in which the operator can be called.
+
+    Parameters
+    ----------
+    info
+        Its entry of the database.
+    dtype
+        Type of the inputs; without this type on CPU or GPU there is no outcome.
+    n_samples
+        How many of the database's samples to try.
+    """
+    warnings.simplefilter("ignore")
+    if dtype not in info.dtypes or dtype not in info.dtypesIfCUDA:
+        return []
+    found = []
+    for form, call, needs_gradient in _forms(info, dtype):
+        torch.manual_seed(_SEED)
+        samples = list(_samples(info, dtype, n_samples, requires_grad=needs_gradient))
+        outcomes = [_try_sample(info, dtype, form, call, sample) for sample in samples]
+        if outcomes:
+            chosen = worst(outcomes)
+            found.append(
+                Outcome(*_head(info, dtype), form, chosen.kind, len(samples), chosen.note)
+            )
+    return found
+
+
+def _head(info: OpInfo, dtype: torch.dtype) -> tuple[str, str]:
+    name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
+    return name, str(dtype).removeprefix("torch.")
+
+
+def _samples(
+    info: OpInfo, dtype: torch.dtype, n_samples: int, **options: bool
+) -> Iterator[SampleInput]:
+    """Yield samples from the whole list, the first and the last among them."""
+    samples = list(info.sample_inputs("cpu", dtype, **options))
+    step = max(1, (len(samples) - 1) // max(1, n_samples - 1))
+    yield from samples[::step]
+
+
+def _forms(info: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
+    """Yield the name of each form, how to call the operator so, and whether it needs gradients."""
+    yield "forward", lambda s: info.op(s.input, *s.args, **s.kwargs), False
+    inplace = info.get_inplace()
+    if inplace is not None:
+        yield "in place", lambda s: _in_place(inplace, s), False
+    if info.supports_out:
+        yield "out=", lambda s: _with_out(info.op, s), False
+    backward = info.supported_backward_dtypes("cpu") & info.supported_backward_dtypes("cuda")
+    if info.supports_autograd and dtype in backward:
+        yield "backward", lambda s: _backward(info.op, s), True
+
+
+def _in_place(inplace: Operator, sample: SampleInput) -> object:
+    if sample.broadcasts_input:
+        raise _NotCalledError
+    target = pytree.tree_map_only(torch.Tensor, torch.clone, sample.input)
+    return inplace(target, *sample.args, **sample.kwargs), target
+
+
+def _with_out(op: Operator, sample: SampleInput) -> object:
+    out = pytree.tree_map_only(
+        torch.Tensor, torch.empty_like, op(sample.input, *sample.args, **sample.kwargs)
+    )
+    op(sample.input, *sample.args, out=out, **sample.kwargs)
+    return out
+
+
+def _backward(op: Operator, sample: SampleInput) -> object:
+    given = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    leaves = [item for item in given if isinstance(item, torch.Tensor) and item.requires_grad]
+    out = op(sample.input, *sample.args, **sample.kwargs)
+    if sample.output_process_fn_grad is not None:
+        out = sample.output_process_fn_grad(out)
+    results = [
+        item
+        for item in pytree.tree_leaves(out)
+        if isinstance(item, torch.Tensor) and item.requires_grad
+    ]
+    if not leaves or not results:
+        raise _NotCalledError
+    gradients = [torch.ones_like(item) for item in results]
+    return torch.autograd.grad(results, leaves, gradients, allow_unused=True)
+
+
+class _NotCalledError(Exception):
+    """The form does not fit the sample."""
+
+
+def _try_sample(
+    info: OpInfo, dtype: torch.dtype, form: str, call: Call, sample: SampleInput
+) -> Outcome:
+    expected, refusal = _on_cpu(call, sample, _SEED)
+    if isinstance(refusal, _NotCalledError):
+        return Outcome(*_head(info, dtype), form, "same", 0)
+    kind, note = "same", ""
+    try:
+        found = _on_virtual(call, sample)
+    except NotModelledError as error:
+        kind, note = "refused", str(error)
+    except Exception as error:  # noqa: BLE001 # whatever it is: that is the question
+        kind = "crashes" if refusal is None else "both refuse"
+        note = f"{type(error).__name__}: {error}"
+    else:
+        if refusal is not None:
+            kind = "both refuse"  # a GPU may do what a CPU does not
+        elif difference := _difference(found, expected, dtype):
+            is_random = _is_random(info, call, sample, expected)
+            kind = "random" if is_random else "differs"
+            note = f"{difference} for {_described(sample)}"
+    return Outcome(*_head(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
+
+
+def _on_cpu(call: Call, sample: SampleInput, seed: int) -> tuple[object, Exception | None]:
+    torch.manual_seed(seed)
+    try:
+        return _fetched(call(_moved(sample, "cpu"))), None
+    except Exception as error:  # noqa: BLE001 # whatever the CPU refuses, the GPU may refuse too
+        return None, error
+
+
+def _on_virtual(call: Call, sample: SampleInput) -> object:
+    with gpulab.virtual_gpu(
+        "H200", first_use=False, max_value_elements=1 << 24, max_value_flops=1 << 34
+    ):
+        torch.manual_seed(_SEED)
+        return _fetched(call(_moved(sample, "cuda")))
+
+
+def _moved(sample: SampleInput, device: str) -> SampleInput:
+    """Return a copy of a sample on a device; leaves that need a gradient stay leaves."""
+
+    def move(item: object) -> object:
+        if isinstance(item, torch.Tensor):
+            copied = item.detach().clone().to(device)
+            return copied.requires_grad_(item.requires_grad)
+        if isinstance(item, torch.device):
+            return torch.device(device)
+        return device if isinstance(item, str) and item == "cpu" else item
+
+    made = type(sample)(
+        pytree.tree_map(move, sample.input),
+        args=pytree.tree_map(move, sample.args),
+        kwargs=pytree.tree_map(move, sample.kwargs),
+    )
+    made.broadcasts_input = sample.broadcasts_input
+    made.output_process_fn_grad = sample.output_process_fn_grad
+    return made
+
+
+def _fetched(value: object) -> object:
+    def fetch(item: torch.Tensor) -> torch.Tensor:
+        return item.detach().cpu().resolve_conj().resolve_neg()
+
+    return pytree.tree_map_only(torch.Tensor, fetch, value)
+
+
+def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
+    """Say how two results differ; nothing if they agree."""
+    ours, theirs = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results, not {len(theirs)}"
+    near = _TOLERANCES.get(dtype, 1e-4)
+    for one, other in zip(ours, theirs, strict=True):
+        if not isinstance(other, torch.Tensor):
+            is_plain = isinstance(other, (int, float))
+            if is_plain and one != other and not math.isnan(other):
+                return f"{one!r}, not {other!r}"
+        elif other.layout is torch.strided:
+            try:
+                torch.testing.assert_close(one, other, rtol=near, atol=near, equal_nan=True)
+            except AssertionError as error:
+                return str(error)
+    return ""
+
+
+def _is_random(info: OpInfo, call: Call, sample: SampleInput, expected: object) -> bool:
+    """Tell whether the operator draws random numbers.
+
+    Then the CPU gives other results from other seeds, or the database sets the seed itself.
+    """
+    code = getattr(info.op, "__code__", None)
+    if code is not None and "wrapper_set_seed" in code.co_names:
+        return True
+    others = (_on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
+    return any(_difference(other, expected, torch.float32) for other in others)
+
+
+def _described(sample: SampleInput) -> str:
+    def describe(item: object) -> object:
+        return f"tensor{tuple(item.shape)}" if isinstance(item, torch.Tensor) else item
+
+    return str(pytree.tree_map(describe, (sample.input, sample.args, sample.kwargs)))
