@@ -22,6 +22,9 @@ flop_formulas: Any = flop_registry
 autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined] # not in the stubs
 autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
+lazy_keys: Any = tuple(  # under them PyTorch conjugates and negates when it must, not before
+    getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative")
+)
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
 has_backend_fallback: Any = torch._C._dispatch_has_backend_fallback
 untyped_dtypes: Any = torch.storage._new_dtypes
@@ -50,6 +53,7 @@ read_scalar: Any = torch.ops.aten._local_scalar_dense.default
 pack_padded_sequence: Any = torch.ops.aten._pack_padded_sequence.default
 pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+unsafe_view: Any = torch.ops.aten._unsafe_view.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 
 

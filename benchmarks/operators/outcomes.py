@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # From the best to the worst; the worst of the samples is that of the call.
-KINDS = ("same", "random", "both refuse", "refused", "differs", "crashes", "died")
+KINDS = ("same", "as a GPU", "random", "both refuse", "refused", "differs", "crashes", "died")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,7 @@ def _empty_work(d: str) -> list[torch.Tensor]:
     gradient: Any = model[0].weight.grad  # type: ignore[union-attr] # a layer's
     return [
         *(out, gradient, torch.ones(0, 3, 4, device=d) @ torch.ones(0, 4, 2, device=d)),
+        torch.linalg.vecdot(torch.ones(0, device=d), torch.ones(0, device=d)),
         *(torch.ones(3, 0, device=d) @ torch.ones(0, 4, device=d), torch.ones(0, device=d).sum()),
         nn.Conv2d(3, 4, 3).to(d)(torch.ones(0, 3, 8, 8, device=d)),
         torch.cat([torch.ones(0, 2, device=d), torch.ones(1, 2, device=d)]),
@@ -160,6 +161,37 @@ def _in_place_products(d: str) -> list[torch.Tensor]:
         batched.baddbmm_(a[None], b[None])
         made += [batched, torch.ones(2, 2, device=d, dtype=dtype).addbmm_(a[None], b[None])]
     return made
+
+
+def _results_in_out(d: str) -> list[torch.Tensor]:
+    a, b = normal(d, 5, 5), normal(d, 5, 5)
+    kron, stacked = torch.empty(25, 25, device=d), torch.empty(2, 5, 5, device=d)
+    q, r = (torch.empty_strided((5, 5), (1, 5), device=d) for _ in range(2))
+    rank = torch.empty((), dtype=torch.long, device=d)
+    rows = torch.empty(2, 5, device=d)
+    return [
+        torch.kron(a, b, out=kron),
+        torch.matmul(torch.stack([a, b]), a, out=stacked),
+        *torch.linalg.qr(a, out=(q, r)),
+        torch.linalg.matrix_rank(a, out=rank),
+        torch._C._nn.linear(a[:2], b, out=rows),
+        torch.zeros(5, device=d, out=torch.ones(5, device=d)),
+        *(kron, stacked, q, r, rank, rows),
+    ]
+
+
+def _complex_matrices(d: str) -> list[torch.Tensor]:
+    torch.manual_seed(1)
+    a = torch.randn(3, 4, 3, dtype=torch.complex64).to(d)
+    b = torch.randn(3, 4, 2, dtype=torch.complex64).to(d)
+    solved = torch.linalg.lstsq(a, b, driver="gels")
+    return [torch.linalg.pinv(a, rtol=1e-5), solved.solution, solved.residuals]
+
+
+def _complex_matrices_of_the_host() -> list[bool]:
+    a = torch.tensor([[1, 1j], [2j, 3], [0, 1 - 1j]])
+    inverse = torch.linalg.pinv(a)
+    return [inverse.is_cuda, torch.allclose(inverse @ a, torch.eye(2).to(a.dtype), atol=1e-5)]
 
 
 def _converted_by_the_host() -> list[float]:
@@ -231,8 +263,11 @@ FAMILIES: dict[str, list[Probe]] = {
                 "an encoder with padding": _encoder_with_padding,
                 "work on nothing": _empty_work,
                 "products in place": _in_place_products,
+                "results in out=": _results_in_out,
+                "complex matrices": _complex_matrices,
             }
         ),
+        Gives("complex matrices of the host", _complex_matrices_of_the_host, [False, True]),
         Gives("devices by number", _devices_by_number, ["cuda:0"] * 7),
         Gives("device objects", _device_objects, [True] * 7),
         Gives("memory formats of copies", _memory_formats, [True] * 4),

@@ -4,12 +4,17 @@ PyTorch waits for the device in most of them. Packing a sequence does not wait, 
 are on the host, and so is its second result.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
 from gpulab.virtual.dispatch._copies import require_values
-from gpulab.virtual.dispatch._deferred_values import reference
+from gpulab.virtual.dispatch._deferred_values import (
+    conjugating_lazily,
+    has_complex,
+    reference,
+)
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
 
@@ -42,7 +47,8 @@ def run_data_dependent(
     machine.note_hidden_wait()
     # On hardware too the host must know the size of the result before it can ask for its memory.
     machine.wait_for_stream(gpu.stream)
-    out = func(*_elements(args), **_elements(kwargs))
+    with conjugating_lazily() if has_complex(tensors) else nullcontext():
+        out = func(*_elements(args), **_elements(kwargs))
     if isinstance(out, torch.Tensor):
         return _known_result(gpu, out)
     if isinstance(out, tuple):

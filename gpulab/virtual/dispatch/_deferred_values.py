@@ -3,13 +3,13 @@
 So a program that reads too early reads the old values, as it does on hardware.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 
-from gpulab.torch_private import disable_dispatch
+from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
 from gpulab.virtual._generators import generator_in, without_generator
 from gpulab.virtual.dispatch._operators import Operator
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
@@ -23,6 +23,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
     "native_layer_norm_backward",
     "native_batch_norm_backward",
+    "batch_norm_backward",
 }
 
 Payload = Callable[[int], None]
@@ -58,7 +59,7 @@ def can_compute_values(
 class DeferredValues:
     """The values of a call, computed when its kernel ends, from the seed of the launch."""
 
-    __slots__ = ("_args", "_kwargs", "_operator", "_targets")
+    __slots__ = ("_args", "_is_complex", "_kwargs", "_operator", "_targets")
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class DeferredValues:
         if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
             args, kwargs = without_generator(operator.func, args, kwargs)  # it gave the seed
         self._operator = operator
+        self._is_complex = has_complex(args)
         self._args = [_to_references(arg) for arg in args]
         self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
         self._kwargs.pop("pin_memory", None)
@@ -85,7 +87,8 @@ class DeferredValues:
         """Compute them, and put them where they belong."""
         guard = disable_dispatch()  # these operations are no one's work
         try:
-            self._compute(seed)
+            with conjugating_lazily() if self._is_complex else nullcontext():
+                self._compute(seed)
         except Exception as error:
             # As with an assertion in a real kernel, the line that waits is rarely at fault.
             error.add_note(f"This is of {self._operator.func}, which was launched earlier.")
@@ -109,7 +112,9 @@ class DeferredValues:
         """Call it; some operators of half precision in float32."""
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
-        if self._operator.name not in _WIDENED or "out" in kwargs:
+        if self._operator.out_names:
+            return self._call_with_out(args, kwargs)
+        if self._operator.name not in _WIDENED:
             return self._operator.func(*args, **kwargs)
         wide = [_widen(arg) for arg in args]
         out = self._operator.func(*wide, **kwargs)
@@ -117,6 +122,35 @@ class DeferredValues:
             if widened is out and widened is not arg:  # in place, as addmm_() works
                 arg.copy_(widened)
         return out
+
+    def _call_with_out(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        # Here two tensors are parts of one storage, which PyTorch takes for a sign of overlap.
+        fresh = {name: torch.empty_like(kwargs[name]) for name in self._operator.out_names}
+        out = self._operator.func(*args, **{**kwargs, **fresh})
+        for name, written in fresh.items():
+            kwargs[name].copy_(written)
+        return out
+
+
+@contextmanager
+def conjugating_lazily() -> Iterator[None]:
+    """Have operators understand complex tensors that PyTorch conjugates or negates lazily.
+
+    Inside a dispatch mode it takes that as done, and operators that are made of others would
+    compute with other numbers.
+    """
+    for key in lazy_keys:
+        exclude_key_from_here(key, False)  # noqa: FBT003 # torch's signature
+    try:
+        yield
+    finally:
+        for key in lazy_keys:
+            exclude_key_from_here(key, True)  # noqa: FBT003 # as above
+
+
+def has_complex(args: Iterable[Any]) -> bool:
+    """Tell whether there is a complex tensor among an operator's arguments."""
+    return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
 def without_dispatch(payload: Payload) -> Payload:

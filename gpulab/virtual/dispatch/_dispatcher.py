@@ -1,6 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
@@ -34,6 +35,7 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     run_data_dependent,
     selects_by_mask,
 )
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
 from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
@@ -162,9 +164,10 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     out: list[Any] = []
     size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
     has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
-    machine.host.run(
-        lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
-    )
+    with conjugating_lazily() if has_complex(args) else nullcontext():
+        machine.host.run(
+            lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
+        )
     if has_accesses and machine.hazards is not None:
         check_host_operation(machine.hazards, func, args, kwargs)
     if pinned:
@@ -197,9 +200,25 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     elif target.storage_block.gpu is not source.storage_block.gpu:
         alike = source.to(target.dtype).expand(target.shape)
         copy_across(target, cast("VirtualTensor", alike))
-    else:
+    elif not _is_same_memory(target, source):
         return _run_planned(func, args, kwargs)
     return target
+
+
+def _is_same_memory(first: VirtualTensor, second: VirtualTensor) -> bool:
+    """Tell whether both are the same elements in the same order, perhaps in another shape.
+
+    PyTorch's C++ layer cannot see that views of a virtual tensor share its memory, and copies a
+    result from one to the other.
+    """
+    return (
+        first.storage_block is second.storage_block
+        and first.offset == second.offset
+        and first.numel() == second.numel()
+        and first.is_contiguous()
+        and second.is_contiguous()
+        and first.dtype == second.dtype
+    )
 
 
 def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:

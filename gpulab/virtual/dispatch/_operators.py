@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from gpulab.torch_private import arguments_of
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
 from gpulab.virtual.kernels import MATMULS, is_composite, is_random, operator_name
 
@@ -25,6 +26,8 @@ class Operator:
         The overload, such as ``aten.add.Tensor``.
     name
         Its bare name, such as ``"add"``.
+    out_names
+        The names of the arguments that it writes its results to, such as ``("out",)``.
     """
 
     func: Any
@@ -35,6 +38,7 @@ class Operator:
     takes_lengths: bool
     has_data_dependent_shape: bool
     is_index: bool
+    out_names: tuple[str, ...]
 
 
 # By identity, because PyTorch hashes an operator in Python; each is kept here with its record, so
@@ -56,6 +60,7 @@ def operator_of(func: Any) -> Operator:
             takes_lengths=name in TAKES_LENGTHS,
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
+            out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
         )
     return found
 

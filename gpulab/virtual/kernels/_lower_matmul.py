@@ -41,8 +41,10 @@ def _addmm(call: OperatorCall) -> KernelWork:
 
 def _matmul_shape(call: OperatorCall, kind: str) -> MatmulShape:
     a, b = call.reads[-2:]
-    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     is_aligned = _is_aligned(a) and _is_aligned(b)
+    if call.name == "linear":  # any number of dimensions, and the weight as the layer has it
+        return MatmulShape(1, prod(a.sizes[:-1]), b.sizes[0], a.sizes[-1], kind, is_aligned)
+    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     return MatmulShape(prod(a.sizes[:-2]), m, n, k, kind, is_aligned)
 
 

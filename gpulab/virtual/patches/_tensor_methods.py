@@ -20,8 +20,9 @@ from gpulab.virtual.tensors import VirtualTensor, cuda_device
 # Where C++ reads a bare number as a device, it asks for an accelerator that it was built with.
 _FACTORIES = (
     *("empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange"),
-    *("linspace", "logspace", "eye", "empty_strided", "empty_like", "zeros_like", "ones_like"),
-    *("full_like", "rand_like", "randn_like", "randint_like"),
+    *("linspace", "logspace", "eye", "empty_strided", "normal"),
+    *("empty_like", "zeros_like", "ones_like", "full_like"),
+    *("rand_like", "randn_like", "randint_like"),
 )
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
 
@@ -36,6 +37,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.Tensor, {**_moves(machine), **_host_access(machine)}),
         (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
         (torch, factories),
+        (torch.linalg, {"matrix_rank": _filling_out(torch.linalg.matrix_rank)}),
     ]
 
 
@@ -182,6 +184,9 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
     @wraps(original)
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = kwargs.get("device")
+        if device is not None and isinstance(kwargs.get("out"), VirtualTensor):
+            _drop_device_of_out(machine, kwargs)
+            device = None
         if type(device) is int:
             kwargs["device"] = numbered(machine, device)
         elif device is None and follows_default:
@@ -191,6 +196,27 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
 
     return make
+
+
+def _filling_out(original: Any) -> Any:
+    """Write to ``out=`` where PyTorch's C++ returns a new tensor for subclasses of its own."""
+
+    @wraps(original)
+    def filled(*args: Any, **kwargs: Any) -> torch.Tensor:
+        out = kwargs.pop("out", None)
+        result: torch.Tensor = original(*args, **kwargs)
+        return result if out is None else out.resize_(result.shape).copy_(result)
+
+    return filled
+
+
+def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:
+    """Leave out a device that says what ``out`` says; PyTorch's C++ would compare it to meta."""
+    device, out = torch.device(numbered(machine, kwargs.pop("device"))), kwargs["out"]
+    if device.type != "cuda" or index_of(device, machine) != out.get_device():
+        raise RuntimeError(
+            f"device type {device.type} does not match device type of out parameter (cuda)"
+        )
 
 
 def _without_data(source: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:

@@ -150,7 +150,7 @@ def _splits(matmul: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> 
         return []
     if matmul.kind == "linear" and not _is_quick(arithmetic):
         return []
-    n_tiles = matmul.batch * _n_results(matmul, tile)
+    n_tiles = _n_tiles(matmul, tile)
     n_most = min(_MOST_SPLITS, matmul.k // _LEAST_SPLIT, spec.n_sms // n_tiles)
     return [1 << power for power in range(1, 7) if 1 << power <= n_most]
 
@@ -162,7 +162,7 @@ def _n_results(matmul: MatmulShape, tile: Tile) -> int:
 def _tiled_schedule(
     matmul: MatmulShape, tile: Tile, n_splits: int, arithmetic: str, spec: GpuSpec
 ) -> TileSchedule:
-    n_tiles = matmul.batch * _n_results(matmul, tile) * n_splits
+    n_tiles = _n_tiles(matmul, tile) * n_splits
     n_waves = _waves(n_tiles, spec.n_sms)
     is_quick = _is_quick(arithmetic)
     n_steps = ceil(matmul.k / n_splits) + (0 if is_quick else _TILE_START)
@@ -180,6 +180,10 @@ def _tiled_schedule(
 def _is_quick(arithmetic: str) -> bool:
     """Tell whether tensor cores compute so quickly that writing a tile takes time of its own."""
     return arithmetic not in {"float32", "float64"}
+
+
+def _n_tiles(matmul: MatmulShape, tile: Tile) -> int:
+    return max(1, matmul.batch * _n_results(matmul, tile))  # nothing to multiply takes a block too
 
 
 def _waves(n_tiles: int, n_sms: int) -> float:
