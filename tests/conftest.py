@@ -1,5 +1,6 @@
 """What every test gets: a fresh choice of GPU, and no virtual GPU left behind by another test."""
 
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# What is imported and collected stays until the end: the collector need not look at it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let Python's garbage collector see only what the tests themselves make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
