@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import hypothesis
 import pytest
@@ -25,6 +26,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 # What is imported and collected stays until the end: the collector need not look at it.
 gc.disable()
+gc.set_threshold(10_000, 50, 20)
 
 
 def pytest_collection_finish() -> None:
@@ -60,6 +62,19 @@ def warm_python() -> Iterator[list[str]]:
 def warm_kernel(warm_python: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder for ``JUPYTER_PATH`` whose kernel ``python3`` starts from a warm Python."""
     return warm_server.warm_kernel(tmp_path_factory.mktemp("jupyter"), warm_python)
+
+
+@pytest.fixture
+def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave figures undrawn, which is most of their cost; words and artists are as always."""
+    if request.node.get_closest_marker("pixels"):
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    def print_png(_canvas: object, file: BinaryIO, **_: object) -> None:
+        file.write(b"\x89PNG")
+
+    monkeypatch.setattr(FigureCanvasAgg, "print_png", print_png)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
 from gpulab.plots import draw_ladder
 from gpulab.timing import N_RUNGS, Ladder, Rung, ladder, run_ladder
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 RUNGS = [
     "naive",
     "synchronized",
