@@ -256,6 +256,7 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explorer.scene.empty.startswith("no size of add float32 on the CPU could be timed")
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
     """Picture or table, as the name says; anything else is refused."""
@@ -331,6 +332,7 @@ def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> No
     explorer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 def test_table_and_files_are_made_when_asked_for(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch

@@ -112,6 +112,7 @@ def test_drawing_changes_no_style_and_keeps_no_figure(
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 @pytest.mark.pixels
 @each_plot
 def test_drawn_figures_are_small_and_readable_without_eyes(

@@ -48,6 +48,7 @@ def by_name(climbed: Ladder) -> dict[str, Rung]:
     return {rung.name: rung for rung in climbed.rungs}
 
 
+@pytest.mark.slow
 def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
     """From the naive stopwatch to the referee."""
     assert [rung.name for rung in addition.rungs] == RUNGS
