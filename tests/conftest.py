@@ -10,7 +10,7 @@ from typing import BinaryIO
 import hypothesis
 import pytest
 
-from tests.support import warm_server
+from tests.support import loopback, warm_server
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
@@ -24,6 +24,7 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+loopback.refuse_others()
 # What is imported and collected stays until the end: the collector need not look at it.
 gc.disable()
 gc.set_threshold(10_000, 50, 20)
@@ -33,6 +34,14 @@ def pytest_collection_finish() -> None:
     """Let Python's garbage collector see only what the tests themselves make."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_runtest_teardown() -> None:
+    """Fail a test that tried to leave the machine, even if its code swallowed the refusal."""
+    if loopback.attempts:
+        tried = ", ".join(loopback.attempts)
+        loopback.attempts.clear()
+        pytest.fail(f"the test tried to leave the machine: {tried}")
 
 
 @pytest.fixture(autouse=True)
