@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,17 @@ def room_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Return everything in a file, parsed once for all tests."""
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
+@cache
 def imports_of(path: Path) -> list[tuple[int, str, str]]:
     """Return line, module and name of each import, those inside functions included."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -57,6 +65,7 @@ def own_imports(module: str) -> list[tuple[int, str, str]]:
     return found
 
 
+@cache
 def exports_of(module: str) -> set[str]:
     """Return what a package lets others have: ``__all__``, or the names of its stub."""
     path = MODULES[module]
@@ -91,11 +100,11 @@ def test_packages_are_entered_by_their_doors(module: str) -> None:
 def test_no_import_is_hidden_in_a_string(module: str) -> None:
     """No text names a private module, which would be an import that no tool sees."""
     private = re.compile(r"gpulab(\.\w+)*\._\w+")
-    tree = ast.parse(MODULES[module].read_text("utf-8"))
-    expressions = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = nodes_of(MODULES[module])
+    expressions = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     texts = [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if id(node) not in expressions  # docstrings may say where to read on
     ]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
 from gpulab.stats import drift, median_interval, modes, robust_spread, steady_from, tick
@@ -24,11 +23,14 @@ def test_interval_is_made_of_known_samples(n_samples: int, ends: tuple[int, int]
     assert median_interval([float(rank) for rank in range(n_samples, 0, -1)]) == ends
 
 
+@pytest.mark.slow
 @given(n_samples=st.integers(6, 3000), confidence=st.floats(0.01, 0.96))
 def test_interval_is_the_narrowest_that_reaches_its_confidence(
     n_samples: int, confidence: float
 ) -> None:
     """By scipy's binomial: this pair of ranks is enough, and the next pair inside is not."""
+    from scipy.stats import binom
+
     low, high = median_interval(np.arange(n_samples, dtype=float), confidence)
     assert low + high == n_samples - 1
     reached, reached_inside = 1 - 2 * binom.cdf([low, low + 1], n_samples, 0.5)

@@ -3,7 +3,6 @@
 import os
 from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 
 from gpulab.lessons import _build as build
@@ -19,6 +18,8 @@ pytestmark = needs_browser
 @pytest.mark.parametrize("lesson", [source.stem for source in SOURCES])
 def test_lesson_in_the_browser(lesson: str, lab: Lab) -> None:
     """As shipped, all cells run without GPU, network and error; figures are drawn, with words."""
+    import nbformat
+
     notebook = nbformat.reads(build.build(source_of(lesson)).decode(), as_version=4)
     upload(lab.address, lesson, checked(notebook, "not tried"))
     with lab.notebook(lesson) as shown:

@@ -273,6 +273,7 @@ PIPELINES: list[tuple[object, str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 @pytest.mark.parametrize(("pipeline", "code", "beginning"), PIPELINES)
 def test_pipelines_are_told_apart(pipeline: object, code: str, beginning: str) -> None:
@@ -296,6 +297,7 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge("08.double-buffer", buffered()).diagnosis_code == "order-open"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 @pytest.mark.parametrize(("n_disturbed", "code"), [(2, ""), (3, "no-overlap")])
 def test_a_host_that_is_busy_for_once_is_no_mistake(
@@ -410,6 +412,7 @@ def test_overlap_figure_without_a_column() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_gpu")
 @pytest.mark.parametrize(
     ("pipeline", "code", "n_runs"),

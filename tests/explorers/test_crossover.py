@@ -20,6 +20,8 @@ from gpulab.explorers._crossover import CrossoverState
 from gpulab.sweeps import Point, Task
 from tests.support.explored import formula, points, recording, take
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 HERE = {"gpu": "here", "cpu": "here"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -254,6 +256,8 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explorer.scene.empty.startswith("no size of add float32 on the CPU could be timed")
 
 
+@pytest.mark.slow
+@pytest.mark.pixels
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
     """Picture or table, as the name says; anything else is refused."""
     with Image.open(explorer.save(tmp_path / "a.png")) as image:
@@ -328,6 +332,8 @@ def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> No
     explorer.close()
 
 
+@pytest.mark.slow
+@pytest.mark.pixels
 def test_table_and_files_are_made_when_asked_for(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from gpulab.sweeps import Point, Task
 from gpulab.workloads import names, workload
 from tests.support.explored import GPU, formula, recording, take
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 KNOWN = tuple(
     formula(Task(name, size, cache=cache))
     for name in ("matmul", "add", "softmax", "copy")

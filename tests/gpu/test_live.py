@@ -13,7 +13,7 @@ from gpulab import live
 from gpulab.live._display import THREAD
 from tests.support.notebook_display import shown_in
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("no_pixels")]
 
 
 @pytest.fixture(params=["real", "virtual"])

@@ -1,12 +1,18 @@
 """A notebook follows from its source alone, and a lesson that breaks a rule is refused."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 
 from gpulab.errors import NotebookError
 from gpulab.lessons import _build as build
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# nbformat takes seconds to import
+pytestmark = pytest.mark.slow
 
 SAMPLE = """\
 # %% [markdown]
@@ -51,12 +57,14 @@ def _write(folder: Path, text: str) -> Path:
     return path
 
 
-def _sources(notebook: nbformat.NotebookNode) -> list[str]:
+def _sources(notebook: "NotebookNode") -> list[str]:
     return [cell.source for cell in notebook.cells]
 
 
 def test_learners_version(source: Path) -> None:
     """The learner's notebook has no solution and no output, and says where the answer goes."""
+    import nbformat
+
     notebook = nbformat.reads(build.build(source).decode(), as_version=4)
     assert _sources(notebook) == [
         "# A title\nOne question?",

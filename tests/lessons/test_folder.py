@@ -9,10 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 from gpulab.lessons import _build as build
@@ -20,6 +19,9 @@ from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM
 from tests.support.lessons import ROOT, SOURCES, checked
 from tests.support.ports import PORTS
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 # The learner's folder
 
@@ -287,6 +289,8 @@ def test_notebook_is_as_built(source: Path) -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
     """As shipped, a lesson runs without GPU and network."""
+    import nbformat
+
     notebook = nbformat.reads(build.build(source).decode(), as_version=4)
     _execute(checked(notebook, "not tried"), tmp_path, warm_kernel)
 
@@ -298,8 +302,10 @@ def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> 
     _execute(checked(build.solved(source), "right"), tmp_path, warm_kernel)
 
 
-def _execute(notebook: nbformat.NotebookNode, folder: Path, kernels: Path) -> None:
+def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
     """Run a notebook in a kernel of its own, however long it takes."""
+    from nbclient import NotebookClient
+
     resources = {"metadata": {"path": str(folder)}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(kernels))

@@ -73,6 +73,7 @@ def test_what_is_missing_is_said_in_its_place() -> None:
     assert [ax.texts[0].get_text() for ax in panels(BLIND)] == ["nothing can be read"] * 4
 
 
+@pytest.mark.usefixtures("no_pixels")
 def test_words() -> None:
     """Title, axis and a sentence about every panel."""
     figure = live.draw(TRACE, title="Products")
@@ -87,6 +88,7 @@ def test_words() -> None:
     assert live.draw(BLIND).caption == "No NVML."
 
 
+@pytest.mark.usefixtures("no_pixels")
 def test_words_for_a_part() -> None:
     """The title says that it was stopped, by what and when."""
     stopped = replace(TRACE, stopped_by="stop")

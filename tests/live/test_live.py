@@ -21,6 +21,8 @@ from gpulab.live._stop import Stop
 from gpulab.timing import _ladder
 from tests.support.notebook_display import shown_in
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 CYCLES = 20_000_000  # some ten milliseconds
 WATCHED = pytest.mark.parametrize("watched", [False, True])
 

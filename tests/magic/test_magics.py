@@ -3,10 +3,7 @@
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 from gpulab.magic._options import _OPTIONS
 from tests.support.ipython import LOAD, ROOT, Notebook, shows_our_frames
@@ -442,6 +439,10 @@ def test_magic_can_be_called_by_name(notebook: Notebook) -> None:
 
 def test_failing_body_fails_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runner stops at the error; what ran before printed text alone, and wrote no file."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

@@ -21,6 +21,8 @@ from gpulab.measurement import Measurement
 from gpulab.tracing import Span, Timeline
 from tests.support.conditions import HERE
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 SAMPLES_S = tuple((20 + step / 10) * 1e-6 for step in range(41))
 EVENTS = Measurement(SAMPLES_S, "events", "virtual", HERE)
 NAIVE = replace(EVENTS, method="naive", samples_s=tuple(s / 4 for s in SAMPLES_S))
@@ -110,6 +112,8 @@ def test_drawing_changes_no_style_and_keeps_no_figure(
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
+@pytest.mark.pixels
 @each_plot
 def test_drawn_figures_are_small_and_readable_without_eyes(
     plot: Callable[..., Axes], record: object
@@ -314,6 +318,7 @@ def test_pages_take_no_markup_from_data() -> None:
     assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
 
 
+@pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
     """At 6.4 inches the picture is shown 640 wide and has 1,280 pixels."""
     figure = plots.draw(plots.samples, EVENTS, title="A", alt="B")

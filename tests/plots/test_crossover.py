@@ -13,6 +13,8 @@ from gpulab.scaling import crossover
 from gpulab.sweeps import Point
 from tests.scaling.test_crossover import ALL, ON_CPU, ON_GPU, SIZES
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 
 @pytest.fixture
 def ax() -> Axes:

@@ -15,6 +15,8 @@ from gpulab.plots import roofline as figure
 from gpulab.sweeps import Point, Task
 
 H200 = "NVIDIA H200"
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 SHEET = Roof("data sheet", {"float32": 60e12, "tf32": 480e12}, 4.8e12)
 MEASURED = Roof("measured", {"float32": 50e12, "tf32": 400e12}, 4e12, 8e12, 2e-6)
 LIVE = Roof("live clocks", {"float32": 30e12, "tf32": 240e12}, 4.8e12)

@@ -242,6 +242,7 @@ def test_the_three_roofs_are_kept_apart() -> None:
     assert measured.detail == "products of 4096 and 8192, copy of 1024 MiB"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("virtual", "_tf32")
 def test_measuring_puts_the_switch_for_tf32_back() -> None:
     """Products are timed with and without it, and afterwards it is as before."""
@@ -258,6 +259,7 @@ def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
     assert str(found).startswith("Ceilings of Tesla T4\ndata sheet: float16 65.0 TFLOP/s, ")
 
 
+@pytest.mark.slow
 def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
     """A GPU whose clock is locked at half of its boost has half of the peaks."""
     regime = virtual.machine.gpu.device.regime

@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
 
 from gpulab.scaling._latency_bandwidth_fit import fit_line, student_quantile
 
@@ -23,8 +22,11 @@ def test_an_exact_line_is_found() -> None:
     assert fit.fixed_interval_s == pytest.approx((12e-6, 12e-6), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_squared_logarithms_are_least() -> None:
     """No other line has a smaller sum of squared logarithms; an optimizer finds the same one."""
+    from scipy import optimize
+
     fit = fit_line(BYTES, NOISY_S, "B")
 
     def off(line: tuple[float, float]) -> float:
@@ -34,8 +36,11 @@ def test_the_squared_logarithms_are_least() -> None:
     assert (fit.fixed_s * 1e6, fit.slope_s * 1e12) == pytest.approx(tuple(best), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_an_ordinary_fit() -> None:
     """Standard errors are those that scipy gives for the logarithms, at 95 % by Student's t."""
+    from scipy import optimize, stats
+
     fit = fit_line(BYTES, NOISY_S, "B")
     _, covariance = optimize.curve_fit(
         lambda x, fixed, slope: np.log(fixed * 1e-6 + slope * 1e-12 * x),
@@ -74,9 +79,12 @@ def test_the_intervals_hold_what_they_say() -> None:
     assert 0.90 <= n_right / 300 <= 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("freedom", [*range(1, 21), 50, 500])
 def test_student_quantiles_are_right(freedom: int) -> None:
     """They are scipy's, within a thousandth."""
+    from scipy import stats
+
     assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-3)
 
 

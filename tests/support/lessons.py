@@ -1,8 +1,10 @@
 """The lessons with a first cell that shuts the network, and a last one that asks how it went."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
@@ -24,8 +26,10 @@ def source_of(lesson: str) -> Path:
     return ROOT / "notebooks" / "source" / f"{lesson}.py"
 
 
-def checked(notebook: nbformat.NotebookNode, expected: str) -> nbformat.NotebookNode:
+def checked(notebook: "NotebookNode", expected: str) -> "NotebookNode":
     """Return a lesson that fails if it uses the network, or if its exercises are otherwise."""
+    import nbformat
+
     first, last = (
         nbformat.v4.new_code_cell(code) for code in (NO_NETWORK, EXERCISES_ARE[expected])
     )

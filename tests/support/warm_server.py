@@ -20,6 +20,8 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from tests.support import loopback
+
 ROOT = Path(__file__).parents[2]
 STUB = Path(__file__).with_name("warm_python.py")
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>: the signal for a process whose parent has ended
@@ -149,4 +151,5 @@ if __name__ == "__main__":
     listening = socket.socket(fileno=int(sys.argv[1]))
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     warm_up()
+    loopback.refuse_others()  # the forks inherit it
     serve(listening)

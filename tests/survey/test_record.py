@@ -87,6 +87,7 @@ def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None
     monkeypatch.setattr(_record, "measure_point", failing)
 
 
+@pytest.mark.slow
 def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     """All workloads hot and cold in all types, the CPU, waits, transfers and all sections."""
     found = record(out, progress=False)

@@ -10,6 +10,8 @@ from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
 from gpulab.plots import draw_ladder
 from gpulab.timing import N_RUNGS, Ladder, Rung, ladder, run_ladder
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 RUNGS = [
     "naive",
     "synchronized",
@@ -46,6 +48,7 @@ def by_name(climbed: Ladder) -> dict[str, Rung]:
     return {rung.name: rung for rung in climbed.rungs}
 
 
+@pytest.mark.slow
 def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
     """From the naive stopwatch to the referee."""
     assert [rung.name for rung in addition.rungs] == RUNGS

@@ -17,6 +17,8 @@ from gpulab.tracing import CounterSeries, Timeline, _widget
 from gpulab.tracing._widget import bundle, view
 from tests.support.spans import US, host, mark, work
 
+pytestmark = pytest.mark.usefixtures("no_pixels")
+
 SHOWN = Timeline(
     (
         host("launch", 0, 10, 1),

@@ -120,6 +120,7 @@ def test_bytes_are_inputs_and_outputs(name: str) -> None:
     assert n_bytes == sum(tensor.nbytes for tensor in (*inputs, *outputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_cpu_twin_agrees_with_float64(name: str) -> None:
     """Every operation on the CPU gives what it gives in float64, up to rounding."""
@@ -128,6 +129,7 @@ def test_the_cpu_twin_agrees_with_float64(name: str) -> None:
         assert agreement.agrees, f"{dtype}: {agreement}"
 
 
+@pytest.mark.slow
 def test_the_virtual_gpu_agrees_with_float64() -> None:
     """Every operation on the virtual GPU gives what it gives in float64, up to rounding."""
     wrong = {}

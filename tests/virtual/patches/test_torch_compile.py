@@ -79,6 +79,7 @@ def test_a_module_that_compiles_itself_is_told_where() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_was_compiled_before_runs_uncompiled() -> None:
     """Functions and modules compiled outside run inside, on device and host, and compile later."""
     traced = []

@@ -1,0 +1,187 @@
+"""Mutants of a source file: each differs in one operator, number, condition or statement."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from pathlib import Path
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+_OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+# What is no behaviour: types, and errors, whose words have tests of their own.
+_LEFT_ALONE = {"annotation", "returns", "exc", "cause", "msg", "decorator_list", "bases"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one file; the text of the changed line outlives the line's number."""
+
+    path: Path
+    number: int
+    line_number: int
+    line: str
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line_number}: {self.line}\n    {self.change}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A node, where it hangs in the tree, and what takes its place."""
+
+    owner: ast.AST
+    field: str
+    index: int | None
+    node: ast.expr | ast.stmt
+    new: ast.AST
+
+    def __str__(self) -> str:
+        # The head of a block is enough: its body is as it was.
+        old, new = (ast.unparse(node).partition("\n")[0] for node in (self.node, self.new))
+        return f"{old}  ->  {new}"
+
+    def make(self) -> None:
+        """Put the new node in its place."""
+        if self.index is None:
+            setattr(self.owner, self.field, self.new)
+        else:
+            getattr(self.owner, self.field)[self.index] = self.new
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return every mutant of a file, in the order of its syntax tree."""
+    text = path.read_text("utf-8")
+    lines = text.splitlines()
+    return [
+        Mutant(path, number, at.node.lineno, lines[at.node.lineno - 1].strip(), str(at))
+        for number, at in enumerate(_changes(ast.parse(text)))
+    ]
+
+
+def mutated(mutant: Mutant) -> ast.Module:
+    """Return the syntax tree of the file with the change made."""
+    tree = ast.parse(mutant.path.read_text("utf-8"))
+    change = list(_changes(tree))[mutant.number]
+    change.make()
+    return ast.fix_missing_locations(tree)
+
+
+def _changes(owner: ast.AST) -> Iterator[_Change]:
+    """Yield all changes below a node."""
+    for field, value in ast.iter_fields(owner):
+        if field in _LEFT_ALONE:
+            continue
+        for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(node, ast.AST) or _says_nothing(node):
+                continue
+            if isinstance(node, ast.expr | ast.stmt):
+                for new in _instead_of(node):
+                    yield _Change(owner, field, index, node, new)
+                if field in {"test", "ifs"} and not _is_negated_anyway(node):
+                    yield _Change(owner, field, index, node, ast.UnaryOp(ast.Not(), node))
+            yield from _changes(node)
+
+
+def _is_negated_anyway(node: ast.AST) -> bool:
+    """Tell whether a change of the operator has negated this condition already."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    symmetric = ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], symmetric)
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """Tell whether a statement is a docstring, the list of exports, or read by type checkers."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign):
+        return ast.unparse(node.targets[0]) == "__all__"
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+@singledispatch
+def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what may stand in the place of a node."""
+    if isinstance(node, ast.Raise | ast.Expr | ast.Break | ast.Continue | ast.Delete):
+        yield ast.Pass()
+
+
+@_instead_of.register
+def _(node: ast.Compare) -> Iterator[ast.AST]:
+    for index, old in enumerate(node.ops):
+        ops = [*node.ops[:index], _COMPARISONS[type(old)](), *node.ops[index + 1 :]]
+        yield ast.Compare(node.left, ops, node.comparators)
+
+
+@_instead_of.register
+def _(node: ast.BinOp) -> Iterator[ast.AST]:
+    if new := _ARITHMETIC.get(type(node.op)):
+        yield ast.BinOp(node.left, new(), node.right)
+
+
+@_instead_of.register
+def _(node: ast.AugAssign) -> Iterator[ast.AST]:
+    yield ast.Pass()
+    if new := _ARITHMETIC.get(type(node.op)):
+        yield ast.AugAssign(node.target, new(), node.value)
+
+
+@_instead_of.register
+def _(node: ast.BoolOp) -> Iterator[ast.AST]:
+    yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+
+
+@_instead_of.register
+def _(node: ast.UnaryOp) -> Iterator[ast.AST]:
+    yield node.operand
+
+
+@_instead_of.register
+def _(node: ast.Call) -> Iterator[ast.AST]:
+    if isinstance(node.func, ast.Name) and node.func.id in _OPPOSITES:
+        yield ast.Call(ast.Name(_OPPOSITES[node.func.id], ast.Load()), node.args, node.keywords)
+
+
+@_instead_of.register
+def _(node: ast.Constant) -> Iterator[ast.AST]:
+    if isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node.value, int | float):
+        yield ast.Constant(node.value + 1)
+        yield ast.Constant(node.value - 1)
+
+
+@_instead_of.register
+def _(node: ast.Return) -> Iterator[ast.AST]:
+    if node.value is not None and ast.unparse(node.value) != "None":
+        yield ast.Return(ast.Constant(None))
+
+
+@_instead_of.register
+def _(node: ast.Assign) -> Iterator[ast.AST]:
+    # A name that is never set is an error at once; a field may keep its old value unnoticed.
+    if all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets):
+        yield ast.Pass()

@@ -1,0 +1,55 @@
+"""Refuse every connection of this process that leaves the machine, and remember who tried.
+
+It is an audit hook: whatever opens a socket in Python passes it, asyncio, threads and forks
+included. It sees neither new programs that are no fork of this process, such as a browser or a
+Python started by its path, nor libraries that open sockets in C by themselves (ZeroMQ).
+"""
+
+import ipaddress
+import socket
+import sys
+
+attempts: list[str] = []
+_THIS_MACHINE = {"", "localhost", socket.gethostname()}
+_CONNECTS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+_LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+
+
+class LeavesTheMachineError(RuntimeError):
+    """A test wants a connection to another machine; no OSError, which a program may expect."""
+
+
+def refuse_others() -> None:
+    """Let this process connect to loopback and to Unix sockets alone, until it ends."""
+    sys.addaudithook(_look)
+
+
+def _look(event: str, arguments: tuple[object, ...]) -> None:
+    """Raise if the event is a connection, or a look-up of a name, that leaves the machine."""
+    if event in _CONNECTS:
+        address = arguments[1]
+        host = address[0] if isinstance(address, tuple) else None  # Unix: a path, not a pair
+    elif event in _LOOKS_UP:
+        address = host = arguments[0]
+    else:
+        return
+    if _is_elsewhere(host):
+        attempts.append(f"{event} to {address!r}")
+        raise LeavesTheMachineError(
+            f"{attempts[-1]}; a test may connect to loopback and Unix sockets alone: give it an "
+            "address of 127.0.0.1, or a stand-in for what it wants from there"
+        )
+
+
+def _is_elsewhere(host: object) -> bool:
+    """Tell whether a host is another machine; None is no host, and listens everywhere."""
+    if host is None:
+        return False
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    if name in _THIS_MACHINE:
+        return False
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return True
+    return not (address.is_loopback or address.is_unspecified)
