@@ -37,7 +37,7 @@ _CURES = {
 }
 # Windows has none of the first, and only Windows has the second.
 _OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_LOCK_BYTE = 2**62  # behind every file: Windows keeps others from reading what is locked
+_LOCK_BYTE = 2**40  # behind every file: Windows keeps others from reading what is locked
 _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
