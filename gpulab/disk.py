@@ -8,6 +8,7 @@ import socket
 import stat
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,8 @@ _CURES = {
 # Windows has none of the first, and only Windows has the second.
 _OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _LOCK_BYTE = 2**40  # behind every file: Windows keeps others from reading what is locked
+# A process locks first and writes its note then, and the note of one that was killed stays.
+_N_READS, _READ_EVERY_S = 10, 0.02
 _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
@@ -324,17 +327,24 @@ def _remove_note(note: Path | None) -> None:
 
 
 def _holder(note: Path | None) -> str:
+    """Return who has the file, in words."""
+    for _ in range(_N_READS):
+        host, pid = _read_note(note)
+        if host == socket.gethostname() and psutil.pid_exists(pid):
+            return f"process {pid}" + (", which is this one" if pid == os.getpid() else "")
+        if host and host != socket.gethostname():
+            return f"a process of {host}"
+        time.sleep(_READ_EVERY_S)
+    # Another user's, another machine's, or it was not quick enough.
+    return "another process"
+
+
+def _read_note(note: Path | None) -> tuple[str, int]:
     try:
         host, pid = json.loads(note.read_bytes()) if note else ("", 0)
+        return str(host), int(pid)
     except (OSError, ValueError, TypeError):
-        host, pid = "", 0
-    if host == socket.gethostname():
-        if pid == os.getpid():
-            return f"process {pid}, which is this one"
-        if psutil.pid_exists(pid):
-            return f"process {pid}"
-    # The note of a process that was killed, or none: the file is of another user or machine.
-    return f"a process of {host}" if host and host != socket.gethostname() else "another process"
+        return "", 0
 
 
 def _remove_if_new_and_empty(file: GrowingFile, *, exists: bool) -> None:

@@ -329,6 +329,20 @@ def test_who_holds_a_file_may_be_unknown(
             disk.growing(path).__enter__()
 
 
+def test_a_note_that_comes_late_is_read(
+    tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has locked the file just now writes its note a moment after."""
+    path = tmp_path / "sweep.jsonl"
+    with disk.growing(path):
+        (written,) = own_state.iterdir()
+        content = written.read_bytes()
+        written.unlink()
+        monkeypatch.setattr(disk.time, "sleep", lambda _s: written.write_bytes(content))
+        with pytest.raises(FileInUseError, match=f"written by process {os.getpid()}, which"):
+            disk.growing(path).__enter__()
+
+
 def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path) -> None:
     """Neither an empty file nor a note stays; an empty file that was there does."""
     (tmp_path / "old").touch()
