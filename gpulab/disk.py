@@ -314,10 +314,10 @@ def _note_of(handle: int) -> Path | None:
 
 
 def _write_note(note: Path | None) -> None:
-    # It serves a message only; the lock does without.
+    # It serves a message only: the lock does without, and no disk is waited for.
     if note is not None:
-        with suppress(NotSavedError):
-            write_whole(note, json.dumps([socket.gethostname(), os.getpid()]).encode())
+        with suppress(OSError):
+            note.write_text(json.dumps([socket.gethostname(), os.getpid()]))
 
 
 def _remove_note(note: Path | None) -> None:

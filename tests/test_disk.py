@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +23,7 @@ import pytest
 
 from gpulab import disk
 from gpulab.errors import FileInUseError, InvalidOptionError, NotSavedError
+from tests.support.refusing import halting, refusal
 
 ROOT = Path(__file__).parents[1]
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes nor pipes as files")
@@ -130,15 +131,6 @@ CURES = {
     errno.EDQUOT: "make room in your quota, or give a file on another disk",
     errno.EIO: "give another file",
 }
-
-
-def refusal(number: int) -> Callable[..., Any]:
-    """Return a function that fails as a disk does."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return refuse
 
 
 @pytest.mark.parametrize("number", REASONS)
@@ -395,21 +387,6 @@ def test_a_file_that_cannot_be_opened_is_told(
     with pytest.raises(NotSavedError) as error:
         disk.growing(path).__enter__()
     assert str(error.value) == f"{path} cannot be written: {os.strerror(number)}; {CURES[number]}"
-
-
-def halting(n_bytes: int, error: BaseException) -> Callable[[int, Any], int]:
-    """Return an os.write that takes so many bytes and then fails."""
-    original, taken = os.write, 0
-
-    def write(handle: int, content: Any) -> int:  # noqa: ANN401  # as the original
-        nonlocal taken
-        if taken >= n_bytes:
-            raise error
-        n_now = original(handle, content[: n_bytes - taken])
-        taken += n_now
-        return n_now
-
-    return write
 
 
 @pytest.mark.parametrize("n_bytes", [0, 3, 6])
