@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -100,6 +101,28 @@ def test_a_full_disk_loses_nothing(
     again = sweep(TASKS, out=out, progress=False)
     assert len(again.points) == len(TASKS)
     assert out.read_bytes().splitlines()[: n_points + 1] == lines
+
+
+def test_what_runs_beside_a_refused_point_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All workers have begun when the disk refuses the first point, and all points are there."""
+    begun = threading.Barrier(len(TASKS))
+
+    def together(_assignment: object, task: Task, _effort: object) -> Point:
+        begun.wait()
+        return Point(task, median_s=1.0, n_samples=1, source="virtual", device_name="NVIDIA H200")
+
+    out = tmp_path / "sweep.jsonl"
+    sweep([], out=out, progress=False)  # the header
+    with monkeypatch.context() as patch, ThreadPoolExecutor(len(TASKS)) as executor:
+        patch.setattr(_executor, "measure_in_worker", together)
+        patch.setattr(os, "write", halting(0, FULL))
+        with pytest.raises(NotSavedError) as error:
+            sweep(TASKS, out=out, executor=executor, progress=False)
+    partial = error.value.partial
+    assert isinstance(partial, Sweep)
+    assert [point.task for point in partial.points] == list(TASKS)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
