@@ -3,6 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 from socket import SOCK_DGRAM
+from typing import Any
 
 import psutil
 
@@ -21,12 +22,18 @@ class Port:
         return ipaddress.ip_address(self.address).is_loopback
 
 
+def connections_of(process: psutil.Process) -> list[Any]:
+    """Return the connections of a process; psutil has called the method so since version 6."""
+    method = getattr(process, "net_connections", None) or process.connections
+    return list(method("inet"))
+
+
 def ports_of(process: psutil.Process) -> list[Port]:
     """Return all ports at which a process and its children listen now."""
     found = []
     for each in [process, *process.children(recursive=True)]:
         try:
-            command, connections = " ".join(each.cmdline()), each.net_connections("inet")
+            command, connections = " ".join(each.cmdline()), connections_of(each)
         except psutil.NoSuchProcess:  # it has ended meanwhile
             continue
         found += [
