@@ -3,6 +3,10 @@
 Workers are started by Dask's command, not by its ``SpecCluster`` with ``Nanny(env=...)``: a nanny
 sets the variables after the worker has imported the user's script, where a library may have woken
 the driver already, and it changes the environment of this process.
+
+Dask runs whatever code reaches one of its ports. All ports are on the loopback address, where
+other machines cannot reach them, but other users of this machine can: what keeps them out is TLS
+with a key that exists as long as the cluster.
 """
 
 import logging
@@ -11,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -26,18 +31,25 @@ __all__ = ["local"]
 
 _N_VIRTUAL = 2  # workers, where there is no GPU whose number would tell
 _VIRTUAL_NEEDS = ["torch._dynamo"]
-_HERE = "127.0.0.1"  # the workers' ports are of no use to other machines
+_HERE = "127.0.0.1"
+_LAST_PORT = 65535
+_ANY_PORT = f"{_HERE}:0"  # one that another cluster has not taken
+# Dask opens a port for web pages in each process, whether it has pages or not.
+_NO_PAGES: dict[str, object] = {"distributed.scheduler.http.routes": []}
 _START_S, _END_S = 90, 10
-# By default Dask lets its workers use one thread of the CPU; a sweep measures all of them, too.
-_ALL_THREADS = {
+_WORKER_SETTINGS = {
+    # By default Dask lets its workers use one thread of the CPU; a sweep measures all of them.
     "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": str(
         dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
-    )
+    ),
+    "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
 }
 
 
 @contextmanager
-def local(n_workers: int | None = None) -> Iterator[Executor]:
+def local(
+    n_workers: int | None = None, *, dashboard_port: int | None = None
+) -> Iterator[Executor]:
     """Start one process for each GPU of this machine, and stop them at the end of the block.
 
     Each worker sees one GPU and no other, and runs one task at a time. Where a virtual GPU was
@@ -45,10 +57,18 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
     start Dask as its documentation says, one worker with one thread per GPU, and give
     ``client.get_executor()`` to :func:`gpulab.sweeps.sweep`.
 
+    Nobody on other machines can reach the cluster. With the package ``cryptography`` its processes
+    talk over TLS, and no other user of this machine can reach it either. Without that package
+    everybody who has an account on this machine can run code as you while the cluster runs.
+
     Parameters
     ----------
     n_workers
         None: one for each GPU, or two where the GPU is virtual.
+    dashboard_port
+        Where to show Dask's pages on what the workers do, e.g. 8787 for
+        ``http://127.0.0.1:8787/status``; all users of this machine can see them. If the port is
+        taken, Dask names another one in a warning. None: nowhere.
 
     Raises
     ------
@@ -59,7 +79,7 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
         not come up.
     InvalidOptionError
         If fewer than one worker is asked for, or more than there are GPUs (cores, where the GPU
-        is virtual).
+        is virtual); or if the port is none.
 
     Examples
     --------
@@ -71,9 +91,13 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
     """
     distributed = _import_dask()
     gpus = _gpus_for(n_workers)
+    if dashboard_port is not None and dashboard_port not in range(1, _LAST_PORT + 1):
+        raise InvalidOptionError(
+            f"dashboard_port={dashboard_port!r}; it must be from 1 to {_LAST_PORT}, e.g. 8787"
+        )
     with ExitStack() as stack:
         with outside():  # Dask's clocks are to be the real ones, as are those of its threads
-            client = _start_cluster(distributed, gpus, stack)
+            client = _start_cluster(distributed, gpus, dashboard_port, stack)
         try:
             yield client.get_executor(pure=False)
         finally:
@@ -132,19 +156,19 @@ def _visible(n_gpus: int) -> list[str]:
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
 
 
-def _start_cluster(distributed: Any, gpus: list[str | None], stack: ExitStack) -> Any:  # noqa: ANN401  # as above
+def _start_cluster(
+    distributed: Any,  # noqa: ANN401  # as above
+    gpus: list[str | None],
+    dashboard_port: int | None,
+    stack: ExitStack,
+) -> Any:  # noqa: ANN401  # as above
     """Return a client whose workers are there; closing ``stack`` stops everything."""
-    scheduler = distributed.LocalCluster(
-        n_workers=0,
-        host=_HERE,
-        # Any free port: the default one of its pages may be taken by another cluster.
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL,
-    )
+    keys = _temporary_keys(distributed)
+    scheduler = _start_scheduler(distributed, keys, dashboard_port)
     stack.callback(scheduler.close)
     log = stack.enter_context(TemporaryFile("w+"))  # noqa: SIM115 # the stack closes it
     for gpu in gpus:
-        process = _start_worker(scheduler.scheduler_address, gpu, log)
+        process = _start_worker(scheduler.scheduler_address, gpu, _settings_of(keys), log)
         stack.callback(_stop_worker, process)
     client = distributed.Client(scheduler)
     stack.callback(client.close)
@@ -160,7 +184,38 @@ def _start_cluster(distributed: Any, gpus: list[str | None], stack: ExitStack) -
     return client
 
 
-def _start_worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
+def _temporary_keys(distributed: Any) -> Any:  # noqa: ANN401  # as above
+    """Return keys for this cluster alone, or None where nothing is there to make them."""
+    return distributed.Security.temporary() if find_spec("cryptography") else None
+
+
+def _settings_of(keys: Any) -> dict[str, str]:  # noqa: ANN401  # as above
+    """Return the variables by which a worker gets the keys; only its user can read them."""
+    if keys is None:
+        return {}
+    tls = keys.get_tls_config_for_role("worker")
+    given = {"CA_FILE": tls["ca_file"], "WORKER__CERT": tls["cert"], "WORKER__KEY": tls["key"]}
+    settings = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": text for name, text in given.items()}
+    return settings | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+
+
+def _start_scheduler(distributed: Any, keys: Any, dashboard_port: int | None) -> Any:  # noqa: ANN401  # as above
+    import dask
+
+    with dask.config.set(_NO_PAGES if dashboard_port is None else {}):
+        return distributed.LocalCluster(
+            n_workers=0,
+            host=_HERE,
+            security=keys,
+            dashboard_address=f"{_HERE}:{dashboard_port or 0}",
+            scheduler_kwargs={"dashboard": dashboard_port is not None},
+            silence_logs=logging.CRITICAL,
+        )
+
+
+def _start_worker(
+    address: str, gpu: str | None, settings: dict[str, str], log: IO[str]
+) -> "Popen[str]":
     """Start a worker that will be started again when it dies."""
     # Set before the process starts: a library that the worker imports may wake the driver, and
     # then it is too late to choose a GPU.
@@ -171,13 +226,14 @@ def _start_worker(address: str, gpu: str | None, log: IO[str]) -> "Popen[str]":
         "--nthreads": "1",  # one task at a time has the GPU for itself
         "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task
         "--host": _HERE,
+        "--dashboard-address": _ANY_PORT,
     }
     arguments = [word for pair in options.items() for word in pair]
     preloads = [word for name in needs for word in ("--preload", name)]
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
     return Popen(  # noqa: S603  # it is this Python
         [*command, *arguments, *preloads],
-        env=os.environ | _ALL_THREADS | seen,
+        env=os.environ | _WORKER_SETTINGS | settings | seen,
         stdout=log,
         stderr=log,
         text=True,

@@ -98,6 +98,29 @@ class FlushMemoryError(GpulabError, MemoryError):
     """The GPU has no room for the buffer that empties its cache."""
 
 
+class NotSavedError(GpulabError, OSError):
+    """A file cannot be written.
+
+    Attributes
+    ----------
+    partial
+        What was measured before, where a measurement was being saved; else None.
+    """
+
+    def __init__(self, message: str, cause: OSError | None = None, partial: object = None) -> None:
+        super().__init__(message)
+        if cause is not None:
+            self.errno, self.strerror = cause.errno, cause.strerror
+        self.partial = partial
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # OSError's own would show the number and leave the message out
+
+
+class FileInUseError(GpulabError, OSError):
+    """Another process writes to the file."""
+
+
 class RecordingError(GpulabError, ValueError):
     """A file is no recording, or is not as it was made; or a recording could not be made."""
 

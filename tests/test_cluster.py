@@ -2,12 +2,21 @@
 
 import os
 import signal
+import socket
+import ssl
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
 import torch
 
@@ -16,6 +25,8 @@ from gpulab import cluster
 from gpulab.device import _probe
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
 from gpulab.sweeps import sweep, tasks_of
+from tests.support.listening import ports_of
+from tests.support.ports import PORTS
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +88,89 @@ def test_another_gpu_can_be_asked_of_the_same_workers(executor: Executor) -> Non
     with gpulab.virtual_gpu("T4"):
         found = sweep(TASKS[:2], executor=executor, progress=False)
     assert {point.device_name for point in found.points} == {"Tesla T4"}
+
+
+def test_the_cluster_listens_on_loopback_only(executor: Executor) -> None:
+    """No other machine sees the ports of the scheduler, the workers and what starts them."""
+    del executor
+    ports = ports_of(psutil.Process())
+    # Two of the scheduler and of each worker, one of what starts it again if a test has killed it.
+    assert len(ports) >= 2 + 2 + 2
+    assert [port for port in ports if not port.is_on_loopback] == []
+
+
+def scheduler_of(executor: Executor) -> Any:  # noqa: ANN401  # Dask has no types
+    """Return the scheduler, which runs in this process."""
+    return executor._client.cluster.scheduler  # type: ignore[attr-defined]  # Dask's
+
+
+def test_the_cluster_shows_no_pages(executor: Executor) -> None:
+    """Dask's port for pages is there, but has none on what the workers do."""
+    port = scheduler_of(executor).http_server.port
+    for page in ("", "status", "health", "metrics", "info/main/workers.html"):
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}")
+        error.value.close()
+        assert error.value.code == 404
+
+
+@pytest.mark.skipif(not find_spec("cryptography"), reason="without it there are no keys")
+def test_a_stranger_is_refused(executor: Executor) -> None:
+    """Who has an account on this machine and no key of the cluster gets no answer from it."""
+    address = urlsplit(scheduler_of(executor).address)
+    assert address.scheme == "tls"
+    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anybody.check_hostname = False
+    anybody.verify_mode = ssl.CERT_NONE
+    with (
+        pytest.raises(ssl.SSLError, match=r"certificate required|handshake failure"),
+        socket.create_connection((str(address.hostname), address.port or 0)) as plain,
+        anybody.wrap_socket(plain) as wrapped,
+    ):
+        wrapped.recv(1)
+
+
+class FakeKeys:
+    """Keys as Dask makes them."""
+
+    @staticmethod
+    def temporary() -> str:
+        """Return something in their place."""
+        return "keys"
+
+
+@pytest.mark.parametrize(("found", "keys"), [(None, None), ("cryptography", "keys")])
+def test_there_are_keys_where_they_can_be_made(
+    monkeypatch: pytest.MonkeyPatch, found: str | None, keys: str | None
+) -> None:
+    """Dask makes keys with a package that need not be installed."""
+    monkeypatch.setattr(cluster, "find_spec", lambda _name: found)
+    assert cluster._temporary_keys(SimpleNamespace(Security=FakeKeys)) == keys
+
+
+def test_pages_come_where_they_are_asked_for() -> None:
+    """They are at the port that was named, on loopback."""
+    distributed = pytest.importorskip("distributed")
+    with PORTS, closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+        free.close()
+        with closing(cluster._start_scheduler(distributed, None, port)) as scheduler:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+                assert answer.read() == b"ok"
+            assert all(port.is_on_loopback for port in ports_of(psutil.Process()))
+            assert scheduler.scheduler.http_server.port == port
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_ports_are_checked(port: int) -> None:
+    """A number that is no port is refused before anything is started."""
+    with (
+        gpulab.virtual_gpu("A100"),
+        pytest.raises(InvalidOptionError) as error,
+        cluster.local(dashboard_port=port),
+    ):
+        pass
+    assert str(error.value) == f"dashboard_port={port}; it must be from 1 to 65535, e.g. 8787"
 
 
 def no_gpu() -> _probe.Obstacle:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gpulab.disk import write_whole
 from gpulab.errors import NotebookError
-from gpulab.lessons._folder import write_whole
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 
 CODE_STUB = "# your answer goes above this line"

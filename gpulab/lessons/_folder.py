@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from gpulab.disk import write_whole
 from gpulab.errors import LessonFolderError, NotebookError
 
 MANIFEST = ".gpulab.json"
@@ -117,10 +118,3 @@ def _read_manifest(folder: Path) -> dict[str, str]:
     except (FileNotFoundError, ValueError):
         return {}
     return digests if isinstance(digests, dict) else {}
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a learner may press Ctrl-C at any time."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)

@@ -8,7 +8,6 @@ from gpulab.recordings._file import (
     seal,
     section_line,
     unsealed,
-    write,
 )
 from gpulab.recordings._recording import (
     Recording,
@@ -31,5 +30,4 @@ __all__ = [
     "seal",
     "section_line",
     "unsealed",
-    "write",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpulab.disk import write_whole
 from gpulab.errors import GpulabError, RecordingError, SchemaVersionError
 from gpulab.sweeps import SCHEMA, Point
 
@@ -115,10 +116,7 @@ def write(path: Path, text: str) -> None:
     raw = text.encode()
     if path.suffix == ".gz":
         raw = gzip.compress(raw, mtime=0)  # the same content is the same file, whenever packed
-    # A reader or a crash meets the old file or the new one, and never half of one.
-    beside = path.with_name(f"{path.name}.part")
-    beside.write_bytes(raw)
-    beside.replace(path)
+    write_whole(path, raw)
 
 
 def _text(path: Path) -> str:

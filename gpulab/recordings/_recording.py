@@ -154,6 +154,11 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     -------
     Path
         The file.
+
+    Raises
+    ------
+    NotSavedError
+        If the file cannot be written; one that was there before is as it was.
     """
     if digits is not None and digits < 1:
         raise InvalidOptionError(f"digits={digits}; it must be at least 1")

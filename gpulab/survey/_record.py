@@ -10,10 +10,11 @@ from pathlib import Path
 import torch
 
 from gpulab import device, recordings
+from gpulab.disk import growing
 from gpulab.errors import GpulabError
 from gpulab.progress import Bar
 from gpulab.recordings import Recording
-from gpulab.survey._journal import OpenRecording, open_recording
+from gpulab.survey._journal import OpenRecording, recording_in
 from gpulab.survey._plan import (
     EFFORT,
     LONGEST_CPU_S,
@@ -66,21 +67,27 @@ def record(
     InvalidOptionError
         If the file was begun on another machine or its folder is missing, or ``minutes`` is
         not above 0.
+    FileInUseError
+        If another process records to the file; the message names it.
+    NotSavedError
+        If the file cannot be written, for example on a full disk. What was measured is the
+        error's ``partial``, a :class:`gpulab.recordings.Recording`.
     UnknownNameError
         If there is no such section.
     RecordingError
         If the file is something else, or was changed since.
     """
     path = Path(out)
-    to_do = plan(path, minutes=minutes, sections=sections, quick=quick)
-    if progress:
-        Bar.write(str(to_do))
-    # Not the clock of the samples, because that one is the virtual GPU's where there is one.
-    end_s = time.monotonic() + to_do.limit_s
-    with device.active(), open_recording(path, provenance()) as log:
-        log.left_out.update(to_do.left_out)
-        _Survey(log, end_s, quick=quick).run(to_do, progress=progress)
-        log.add_left_out()
+    with growing(out) as file:
+        to_do = plan(path, minutes=minutes, sections=sections, quick=quick)
+        if progress:
+            Bar.write(str(to_do))
+        # Not the clock of the samples, because that one is the virtual GPU's where there is one.
+        end_s = time.monotonic() + to_do.limit_s
+        with device.active(), recording_in(file, provenance()) as log:
+            log.left_out.update(to_do.left_out)
+            _Survey(log, end_s, quick=quick).run(to_do, progress=progress)
+            log.add_left_out()
     return recordings.load(path)
 
 
@@ -140,11 +147,12 @@ class _Survey:
 
     def _section(self, section: SurveySection) -> str:
         try:
-            self.log.add_section(section.name, list(section.rows(quick=self.quick)))
+            rows = list(section.rows(quick=self.quick))
         # What one machine forbids, such as its clocks, must not cost the rest.
         except (GpulabError, RuntimeError, OSError) as error:
             _check_gpu()
             return _first_line(error)
+        self.log.add_section(section.name, rows)
         return ""
 
     def _task(self, planned: PlannedTask) -> str:

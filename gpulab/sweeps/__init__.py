@@ -1,7 +1,7 @@
 """Run many measurements, on any executor, and keep each result in a file that resumes."""
 
 from gpulab.sweeps._host import provenance
-from gpulab.sweeps._journal import SCHEMA, Journal, journal
+from gpulab.sweeps._journal import SCHEMA, Journal
 from gpulab.sweeps._measure_point import Effort, measure_point
 from gpulab.sweeps._sweep import Sweep, sweep, take, tasks_of
 from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, HasPoints, Point, Task, frame_of
@@ -18,7 +18,6 @@ __all__ = [
     "Sweep",
     "Task",
     "frame_of",
-    "journal",
     "measure_point",
     "provenance",
     "sweep",

@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
+from gpulab.disk import GrowingFile
 from gpulab.errors import InvalidOptionError, SchemaVersionError
 from gpulab.sweeps._tasks import Point
 
@@ -93,11 +92,26 @@ def _parsed(line: bytes, path: str | os.PathLike[str], number: int) -> dict[str,
 
 
 class Journal:
-    """The file of a sweep, open for more points."""
+    """The file of a sweep, open for more points.
 
-    def __init__(self, stream: IO[str], before: JournalContents) -> None:
-        self.before = before
-        self._stream = stream
+    Parameters
+    ----------
+    file
+        A new one, or that of an earlier run. A last line that was cut off is taken away, because
+        it would spoil the next one.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is a finished recording.
+    SchemaVersionError
+        As :func:`read`.
+    """
+
+    def __init__(self, file: GrowingFile) -> None:
+        self.before = read(file.path)
+        self._file = file
+        file.cut(self.before.n_bytes)
 
     def add(self, point: Point) -> None:
         """Write a point; it is safe from the end of this process when this returns."""
@@ -118,34 +132,11 @@ class Journal:
             then, now = self.before.provenance.get(name), provenance.get(name)
             if then != now:
                 raise InvalidOptionError(
-                    f"{self._stream.name} was taken with {name}={then!r}, and here it is {now!r}; "
+                    f"{self._file.path} was taken with {name}={then!r}, and here it is {now!r}; "
                     "their points may not be mixed: give another file, or go on where it was "
                     "begun"
                 )
         return self.before.provenance
 
     def _write(self, row: Mapping[str, object]) -> None:
-        self._stream.write(json.dumps(row) + "\n")
-        self._stream.flush()
-
-
-@contextmanager
-def journal(path: str | os.PathLike[str]) -> Iterator[Journal]:
-    """Open the file of a sweep for a first or a later run.
-
-    Raises
-    ------
-    InvalidOptionError
-        If its folder does not exist, or it is a finished recording.
-    SchemaVersionError
-        As :func:`read`.
-    """
-    file = Path(path)
-    if not file.parent.is_dir():
-        raise InvalidOptionError(
-            f"out={str(path)!r}, and the folder {str(file.parent)!r} does not exist; make it"
-        )
-    before = read(file) if file.exists() else JournalContents()
-    with file.open("a", encoding="utf-8", newline="\n") as stream:
-        stream.truncate(before.n_bytes)  # a line that was cut off would spoil the next
-        yield Journal(stream, before)
+        self._file.append(json.dumps(row) + "\n")

@@ -4,10 +4,10 @@ While a point is measured, a lock keeps other processes from the same GPU or CPU
 """
 
 import math
-import os
-import tempfile
+import socket
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from gpulab import device, stats, timing
 from gpulab.device import outside
+from gpulab.disk import state_folder
 from gpulab.errors import DoesNotFitError, FlushMemoryError
 from gpulab.measurement import Measurement
 from gpulab.sweeps import _host
@@ -230,14 +231,20 @@ def device_lock(task: Task) -> Iterator[None]:
     if name is None:
         yield
         return
-    with FileLock(lock_file(name)):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(lock_file(name)))
+        except (OSError, NotImplementedError) as error:  # a network file system without locks
+            warnings.warn(
+                f"{name} cannot be locked ({error}): let no second sweep run on this machine",
+                stacklevel=2,
+            )
         yield
 
 
 def lock_file(name: str) -> Path:
-    """Return the file that is locked; each user has his own, because others' are read-only."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"gpulab-{user}-{name}.lock"
+    """Return the file that is locked for some hardware of this machine."""
+    return state_folder() / f"{socket.gethostname()}-{name}.lock"
 
 
 def _hardware_id(task: Task) -> str | None:

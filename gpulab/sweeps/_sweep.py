@@ -10,9 +10,10 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from gpulab.errors import UnknownNameError
+from gpulab.disk import growing
+from gpulab.errors import NotSavedError, UnknownNameError
 from gpulab.progress import Bar
 from gpulab.provenance import device_label
 from gpulab.sweeps._executor import (
@@ -23,7 +24,7 @@ from gpulab.sweeps._executor import (
     share_gpu,
 )
 from gpulab.sweeps._host import utc_now
-from gpulab.sweeps._journal import Journal, journal
+from gpulab.sweeps._journal import Journal
 from gpulab.sweeps._measure_point import Effort, check, measure_point
 from gpulab.sweeps._tasks import Point, Task, frame_of
 from gpulab.workloads import workload
@@ -101,12 +102,12 @@ class RunningSweep:
         return new + again
 
     @contextmanager
-    def shown_on(self, bar: Bar) -> Iterator[Self]:
+    def shown_on(self, bar: Bar) -> Iterator[None]:
         """Show the progress on a bar."""
         with bar:
             self._bar = bar
             bar.update(sum(not point.error for point in self._points.values()))
-            yield self
+            yield
 
     def task_started(self, task: Task) -> None:
         """Show the title of a task that runs now."""
@@ -118,11 +119,22 @@ class RunningSweep:
             self._bar.refresh()
 
     def point_measured(self, point: Point) -> None:
-        """Keep a point, on disk first."""
+        """Keep a point, on disk first.
+
+        Raises
+        ------
+        NotSavedError
+            If the disk refuses it; this and all later points are kept in memory only.
+        """
         point = self._checked(point)
-        if self._file is not None:
-            self._file.add(point)
-        self._points[point.task.key] = point
+        try:
+            if self._file is not None:
+                self._file.add(point)
+        except NotSavedError:
+            self._file = None
+            raise
+        finally:
+            self._points[point.task.key] = point
         if self._bar is not None:
             self._bar.update()
 
@@ -142,6 +154,20 @@ class RunningSweep:
             device_name=point.device_name,
             taken_at=point.taken_at,
         )
+
+    @contextmanager
+    def kept_in_memory(self) -> Iterator[None]:
+        """Give the error of a disk that refuses a point all points to keep."""
+        try:
+            yield
+        except NotSavedError as error:
+            partial = self.result("its file, which cannot be written")
+            raise NotSavedError(
+                f"{error}; what was measured ({len(partial.points)} of {len(self._tasks)} points) "
+                "is in memory, as this error's .partial: after a traceback sys.last_value.partial",
+                error,
+                partial,
+            ) from error
 
     def result(self, stopped_by: str) -> Sweep:
         """Return the sweep as it ended."""
@@ -175,7 +201,8 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
         beside them.
     out
         A file for the points, one line of JSON each, written as they come. If it exists, its
-        points are not measured again; those that failed are, after all others.
+        points are not measured again; those that failed are, after all others. One sweep at a
+        time may write to it, see :func:`gpulab.disk.growing`.
     progress
         Whether to show a bar (in text) after one second.
     precision
@@ -194,7 +221,13 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     UnknownNameError
         If a task names a workload or a method that does not exist.
     InvalidOptionError
-        If the file was begun on another machine, or the executor cannot run the tasks.
+        If ``out`` is not the name of a file in a folder that exists, the file was begun on another
+        machine, or the executor cannot run the tasks.
+    FileInUseError
+        If another sweep writes to the file; the message names its process.
+    NotSavedError
+        If the file cannot be written, for example on a full disk. What was measured is the error's
+        ``partial``, a :class:`Sweep`.
     SchemaVersionError
         If the file is not one of a sweep, or is damaged.
     NoGpuError
@@ -216,20 +249,22 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
         check(task)
     effort = Effort(precision, max_time_s)
     with ExitStack() as stack:
-        file = None if out is None else stack.enter_context(journal(out))
+        file = None if out is None else stack.enter_context(growing(out))
+        journal = None if file is None else Journal(file)
         runner: TaskRunner = InProcessRunner(effort)
         if executor is not None:
             refuse_forks(executor, by_key.values())
             assignment = stack.enter_context(share_gpu(executor, by_key.values()))
             runner = ExecutorRunner(executor, assignment, effort)
         provenance = runner.describe()
-        if file is not None:
-            provenance = file.begin(provenance)
-        running = RunningSweep(by_key, provenance, file)
+        if journal is not None:
+            provenance = journal.begin(provenance)
+        running = RunningSweep(by_key, provenance, journal)
         bar = Bar(total=len(by_key), desc="sweep", unit=" points", disable=not progress)
-        stopped_by = runner.run(
-            running.pending_tasks(), stack.enter_context(running.shown_on(bar))
-        )
+        with running.shown_on(bar), running.kept_in_memory():
+            stopped_by = runner.run(running.pending_tasks(), running)
+            if file is not None:
+                file.sync()
         return running.result(stopped_by)
 
 

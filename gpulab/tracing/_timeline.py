@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gpulab.disk import write_whole
 from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.tracing._chrome_trace import trace
@@ -98,11 +99,16 @@ class Timeline(Saved):
         -------
         Path
             The file.
+
+        Raises
+        ------
+        NotSavedError
+            If the file cannot be written; one that was there before is as it was.
         """
         series = (*self.queue_depth, *self.memory)
         content = trace(self.spans, series, self.place, self.device_name)
         path = Path(path)
-        path.write_text(json.dumps(content), encoding="utf-8")
+        write_whole(path, json.dumps(content).encode())
         return path
 
     def to_frame(self) -> "pd.DataFrame":

@@ -1,5 +1,6 @@
 """The learner's folder is never harmed, and every lesson runs as shipped and as solved."""
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM
 from tests.support.lessons import ROOT, SOURCES, checked
 from tests.support.ports import PORTS
+from tests.support.refusing import refusal
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -106,6 +108,25 @@ def test_without_its_record_nothing_is_overwritten(
     assert sorted(json.loads((mine / _folder.MANIFEST).read_text())) == [
         *["00_a.ipynb", "00_a.new.ipynb", "01_b.ipynb"],
     ]
+
+
+def test_a_full_disk_keeps_the_lessons(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lesson that cannot be refreshed is as it was, and the reason is named."""
+    mine = tmp_path / "mine"
+    _folder.copy_lessons(mine)
+    before = {path: path.read_bytes() for path in mine.iterdir()}
+    (shipped / "00_a.ipynb").write_text("00_a.ipynb v2")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refusal(errno.ENOSPC))
+        with pytest.raises(LessonFolderError) as error:
+            _folder.copy_lessons(mine)
+    assert str(error.value) == (
+        f"cannot write to {mine} (No space left on device); "
+        "name a folder that you own: gpulab lab FOLDER"
+    )
+    assert {path: path.read_bytes() for path in mine.iterdir()} == before
 
 
 def test_folder_that_cannot_be_written(shipped: Path, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Recordings: found by name, read from files, refused with the reason, compared task by task."""
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +16,14 @@ from gpulab.errors import (
     GpulabError,
     InvalidOptionError,
     NotComparableError,
+    NotSavedError,
     RecordingError,
     SchemaVersionError,
     UnknownNameError,
 )
 from gpulab.recordings import Recording, _recording
 from gpulab.sweeps import Point, Sweep, Task
+from tests.support.refusing import refusal
 
 PACKED = Path(gpulab.__file__).parent / "data" / "recordings"
 MOST_BYTES = 2_000_000
@@ -56,6 +60,23 @@ def recording(*points: Point, source: str = "measured", name: str = "mine") -> R
 def path(tmp_path: Path) -> Path:
     """Return the file of a recording of two points."""
     return _recording.save(recording(point(), point(3e-6, size=4096)), tmp_path / "mine.jsonl")
+
+
+def test_a_disk_that_refuses_keeps_the_old_recording(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording that cannot be written is told in one sentence and replaces nothing."""
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refusal(errno.ENOSPC))
+        with pytest.raises(NotSavedError) as error:
+            _recording.save(recording(), path)
+    assert str(error.value) == (
+        f"{path} cannot be written: No space left on device; make room on the disk, or give a "
+        "file on another one"
+    )
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
 
 
 def lines_of(path: Path) -> list[str]:

@@ -1,7 +1,9 @@
 """Recording a machine: what is planned, what is kept, what is left out and why."""
 
+import errno
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,12 @@ from click.testing import CliRunner
 from gpulab import device, recordings, survey
 from gpulab.cli import record as command
 from gpulab.clocks import _read
+from gpulab.disk import growing
 from gpulab.errors import (
     ClocksUnavailableError,
+    FileInUseError,
     InvalidOptionError,
+    NotSavedError,
     RecordingError,
     UnknownNameError,
 )
@@ -33,6 +38,7 @@ from gpulab.survey import (
 )
 from gpulab.survey._plan import LONGEST_CPU_S
 from gpulab.sweeps import Point, Task
+from tests.support.refusing import halting
 
 Taken = list[str]
 
@@ -198,6 +204,53 @@ def test_a_crash_keeps_what_there_is(
         record(out, sections=["catalogue"], quick=True, progress=False)
     assert len(recordings.load(out).points) == len(taken) == 3
     assert len(record(out, sections=["catalogue"], quick=True, progress=False).points) == 18
+
+
+@pytest.mark.parametrize("n_bytes", [600, 60_000])
+def test_a_full_disk_loses_nothing(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, n_bytes: int
+) -> None:
+    """What was measured is in the error, be it a section or a point that is refused first."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", halting(n_bytes, full))
+        with pytest.raises(NotSavedError) as error:
+            record(out, progress=False)
+    partial = error.value.partial
+    assert isinstance(partial, recordings.Recording)
+    assert [*partial.sections, *(point.task.key for point in partial.points)] == taken
+    assert str(error.value) == (
+        f"{out} cannot be written: No space left on device; make room on the disk, or give a file "
+        f"on another one; what was measured ({len(partial.points)} points) is in memory, as this "
+        "error's .partial: after a traceback sys.last_value.partial"
+    )
+    again = record(out, progress=False)
+    assert {*again.sections, *(point.task.key for point in again.points)} == {*taken, "left_out"}
+    assert len(taken) == len(set(taken)) + 1  # the one that was refused
+
+
+def test_a_recording_is_sealed_where_it_is(out: Path, taken: Taken) -> None:
+    """Its mode stays, and a link to it stays a link."""
+    link = out.with_name("link.jsonl")
+    link.symlink_to(out)
+    record(link, progress=False, sections=["clocks"])
+    out.chmod(0o600)
+    before = out.stat()
+    record(link, progress=False, sections=["streams"])
+    assert taken == ["clocks", "streams"]
+    assert link.is_symlink()
+    assert (out.stat().st_ino, out.stat().st_mode) == (before.st_ino, before.st_mode)
+    assert recordings.load(out).sections.keys() >= {"clocks", "streams"}
+
+
+def test_a_second_recording_to_the_file_is_refused(out: Path, taken: Taken) -> None:
+    """Nothing is measured, and the file is as it was."""
+    with growing(out) as file:
+        file.append("line\n")
+        with pytest.raises(FileInUseError):
+            record(out, progress=False)
+    assert out.read_text("utf-8") == "line\n"
+    assert not taken
 
 
 def test_a_line_cut_off_by_a_crash_is_taken_again(out: Path, taken: Taken) -> None:

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import platform
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -523,7 +522,7 @@ def test_processes_take_turns_at_hardware(
 ) -> None:
     """While one process measures on the CPU no other one does; a virtual GPU is nobody else's."""
     del h200
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may measure just now
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)  # others may measure now
     seen = []
 
     def walls(_work: object, **_: float) -> Any:  # noqa: ANN401  # as the original
@@ -539,7 +538,7 @@ def test_processes_take_turns_at_hardware(
 
 def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A GPU is told by its own number, so that two GPUs are two turns."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
     with gpulab.virtual_gpu("H200"):
         real = replace(device.current(), virtual=None, source="measured")
         monkeypatch.setattr(device, "current", lambda: real)

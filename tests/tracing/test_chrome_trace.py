@@ -1,6 +1,8 @@
 """The exported trace keeps the rules of the Trace Event Format, so that Perfetto opens it."""
 
+import errno
 import json
+import os
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from gpulab.errors import NotSavedError
 from gpulab.tracing import CounterSeries, Timeline
+from tests.support.refusing import refusal
 from tests.support.spans import host, mark, work
 
 TIMELINE = Timeline(
@@ -43,6 +47,19 @@ def events(content: dict[str, Any]) -> list[Event]:
     """Return the events of the trace."""
     found: list[Event] = content["traceEvents"]
     return found
+
+
+def test_a_disk_that_refuses_keeps_the_old_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace that cannot be written is told in one sentence and replaces nothing."""
+    path = tmp_path / "trace.json"
+    path.write_text("old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refusal(errno.EROFS))
+        with pytest.raises(NotSavedError, match="cannot be written: Read-only file system; give"):
+            TIMELINE.to_chrome_trace(path)
+    assert path.read_text() == "old"
 
 
 def of(events: list[Event], phase: str) -> list[Event]:

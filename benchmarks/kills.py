@@ -1,0 +1,132 @@
+"""Kill a sweep at random moments, go on with it, and count what is lost and what is doubled.
+
+    python -m benchmarks.kills --minutes 5 --device cuda
+    python -m benchmarks.kills --minutes 1 --seed 7
+
+Half of the kills come by the clock, at any moment from the start of the process to the end of the
+sweep. The others come while a line is being written, of which a part is then on disk.
+"""
+
+import argparse
+import random
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.forked_sweeps import (
+    DEVICES,
+    ForkedSweep,
+    kill_while_writing,
+    nothing,
+    rows_by_key,
+    tasks,
+    warm_up,
+    whole_lines,
+)
+
+_N_POINTS = 40
+
+
+class Campaign:
+    """Sweeps that are killed until the time is over, and what was found."""
+
+    def __init__(self, folder: Path, device: str, n_points: int, seed: int) -> None:
+        self.folder, self.device, self.todo = folder, device, tasks(n_points)
+        self.random = random.Random(seed)  # noqa: S311  # no secret
+        self.counts: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self.longest_s = 0.0
+
+    def run(self, end_s: float) -> None:
+        """Kill and go on, sweep after sweep."""
+        while time.monotonic() < end_s or not self.counts["sweeps"]:
+            self.sweep(self.folder / f"sweep-{self.counts['sweeps']}.jsonl", end_s)
+            self.counts["sweeps"] += 1
+
+    def sweep(self, out: Path, end_s: float) -> None:
+        """Run one sweep to its end, through all kills."""
+        kept: Counter[str] = Counter()
+        ended = self.counts["sweeps"] == 0  # the first one says how long a sweep takes
+        while not ended and time.monotonic() < end_s:
+            before = whole_lines(out)
+            run = self._killed(out)
+            self._check(out, run, before)
+            kept += run.kept
+            ended = run.outcome == "done"
+        if not ended or self.counts["sweeps"] == 0:
+            start_s = time.monotonic()
+            run = ForkedSweep.start(out, self.todo, self.device)
+            before = whole_lines(out)
+            run.wait()
+            self._check(out, run, before)
+            kept += run.kept
+            self.longest_s = max(self.longest_s, time.monotonic() - start_s)
+        rows = rows_by_key(out)
+        self.counts["points"] += len(rows)
+        self.counts["lost"] += len({task.key for task in self.todo} - rows.keys())
+        self.counts["lost"] += len(kept - rows)
+        self.counts["doubled"] += rows.total() - len(rows)
+
+    def _killed(self, out: Path) -> ForkedSweep:
+        if self.random.random() < 0.5:  # noqa: PLR2004  # half of them
+            trap = partial(
+                kill_while_writing, self.random.randrange(len(self.todo)), self.random.random()
+            )
+            run = ForkedSweep.start(out, self.todo, self.device, trap)
+            kind = "killed while writing"
+        else:
+            run = ForkedSweep.start(out, self.todo, self.device, nothing)
+            time.sleep(self.random.uniform(0, self.longest_s))
+            run.signal(signal.SIGKILL)
+            kind = "killed by the clock"
+        run.wait()
+        if not run.outcome:
+            self.counts[kind] += 1
+        return run
+
+    def _check(self, out: Path, run: ForkedSweep, before: bytes) -> None:
+        """Count the lines of earlier runs that are gone, and what went wrong otherwise."""
+        if not whole_lines(out).startswith(before):
+            self.counts["lost"] += 1
+        if out.exists() and out.stat().st_size > len(whole_lines(out)):
+            self.counts["lines cut off"] += 1
+        if run.outcome in {"refused", "failed"}:
+            self.counts[run.outcome] += 1
+            self.failures.append(run.message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.kills", __doc__)
+    made.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
+    made.add_argument("--seed", type=int, default=0, help="of the moments (default: 0)")
+    made.add_argument("--device", choices=DEVICES, default="virtual", help="default: virtual")
+    made.add_argument("--points", type=int, default=_N_POINTS, help="of a sweep (default: 40)")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what was killed, and what that cost."""
+    given = parser().parse_args(arguments)
+    warm_up(given.device)
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(Path(folder), given.device, given.points, given.seed)
+        campaign.run(time.monotonic() + 60 * given.minutes)
+    for name in (
+        *("killed by the clock", "killed while writing", "lines cut off", "sweeps", "points"),
+        *("lost", "doubled", "refused", "failed"),
+    ):
+        print(f"{name:22} {campaign.counts[name]:8,}")
+    for message in campaign.failures[:3]:
+        print(message)
+    if any(campaign.counts[name] for name in ("lost", "doubled", "refused", "failed")):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
