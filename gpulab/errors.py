@@ -34,6 +34,10 @@ class SchemaVersionError(GpulabError, ValueError):
     """Saved data were written in a form that this version does not read."""
 
 
+class DamagedDataError(GpulabError, ValueError):
+    """A text or a file cannot be read; the message is a clause that says why."""
+
+
 class StreamLeftOpenError(GpulabError, RuntimeError):
     """The timed work returned with another current stream than it was given."""
 

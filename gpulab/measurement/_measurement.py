@@ -74,7 +74,7 @@ class Measurement(Saved):
     EmptyMeasurementError
         If there are no samples.
     InvalidOptionError
-        If a sample is not finite, or a count is too small.
+        If a time is negative or not finite, a count too small, or an index of no sample.
     UnknownNameError
         If the source is not one of the three.
     """
@@ -103,9 +103,15 @@ class Measurement(Saved):
             )
         # One nan would silently turn the median, and every comparison with it, into nonsense.
         for index, sample_s in enumerate(self.samples_s):
-            if not math.isfinite(sample_s):
+            if not 0 <= sample_s < math.inf:
                 raise InvalidOptionError(
-                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds"
+                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds, "
+                    "0 or more"
+                )
+        for name, value_s in (("floor_s", self.floor_s), ("floor_error_s", self.floor_error_s)):
+            if not 0 <= value_s < math.inf:
+                raise InvalidOptionError(
+                    f"{name}={value_s}; it must be a finite number of seconds, 0 or more"
                 )
         for name, value, least in (
             ("inner_loops", self.inner_loops, 1),
@@ -113,6 +119,12 @@ class Measurement(Saved):
         ):
             if value < least:
                 raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+        for index in self.flagged:
+            if not 0 <= index < len(self.samples_s):
+                raise InvalidOptionError(
+                    f"flagged has {index}; it must be the index of one of the "
+                    f"{len(self.samples_s)} samples, from 0"
+                )
 
     @property
     def n_samples(self) -> int:

@@ -1,11 +1,12 @@
 """The three rooflines of a GPU: from its data sheet, its clocks now, and what it reaches."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpulab import clocks, device, gpus
-from gpulab.errors import InvalidOptionError
+from gpulab.errors import InvalidOptionError, RecordingError
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
 from gpulab.provenance import device_label
 from gpulab.recordings import Row
@@ -136,13 +137,32 @@ def ceilings_of(recording: "Recording") -> Ceilings:
     ------
     UnknownNameError
         If it has no section of ceilings.
+    RecordingError
+        If that section has a row that is not a figure.
     """
     rows = [
         {str(name): value for name, value in row.items()}
         for row in recording.section("ceilings").to_dict("records")
     ]
+    for row in rows:
+        if not _is_figure(row):
+            raise RecordingError(
+                f"{recording.name} is damaged: {row} in its section of ceilings is no figure of a "
+                "roof, with a value above 0; take the original again, or make a new one: "
+                "gpulab record --out FILE"
+            )
     source = "virtual" if recording.is_virtual else "recorded"
-    return Ceilings(str(recording.provenance["gpu"]), source, tuple(_roofs_of(rows)))
+    return Ceilings(str(recording.provenance.get("gpu")), source, tuple(_roofs_of(rows)))
+
+
+def _is_figure(row: Row) -> bool:
+    value = row.get("value")
+    return (
+        isinstance(row.get("roof"), str)
+        and isinstance(row.get("quantity"), str)
+        and isinstance(value, int | float)
+        and 0 < value < math.inf
+    )
 
 
 def _rows_of(roof: Roof) -> Iterator[Row]:

@@ -155,7 +155,8 @@ class Point(Saved):
     Raises
     ------
     InvalidOptionError
-        If a time is negative or not finite, or if there are neither samples nor an error.
+        If a time is negative or not finite, if the interval is turned round, or if there are
+        neither samples nor an error.
     UnknownNameError
         If the source is not one of the three.
     """
@@ -185,6 +186,11 @@ class Point(Saved):
                     f"{name}={value} of {self.task.key}; it must be a finite number of seconds, "
                     "0 or more"
                 )
+        if self.low_s > self.high_s:
+            raise InvalidOptionError(
+                f"low_s={self.low_s}, high_s={self.high_s} of {self.task.key}; the low end of an "
+                "interval must not be above the high one"
+            )
         if not self.error and self.n_samples < 1:
             raise InvalidOptionError(
                 f"n_samples={self.n_samples} of {self.task.key} without an error; a point has "

@@ -1,11 +1,17 @@
 """The ladder: one piece of work timed by every method, side by side with the driver's records."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
-from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.errors import (
+    InvalidOptionError,
+    NotCapturableError,
+    ProfilerBusyError,
+    ProfilerUnavailableError,
+)
 from gpulab.markup import table
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
@@ -74,6 +80,11 @@ class Rung:
         after; None if there are none.
     obstacle
         Why there is no measurement; empty if there is one.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the records' time is negative or not finite.
     """
 
     name: str
@@ -81,6 +92,12 @@ class Rung:
     record: Measurement | None = None
     referee_s: float | None = None
     obstacle: str = ""
+
+    def __post_init__(self) -> None:
+        if self.referee_s is not None and not 0 <= self.referee_s < math.inf:
+            raise InvalidOptionError(
+                f"referee_s={self.referee_s}; it must be a finite number of seconds, 0 or more"
+            )
 
     @property
     def error(self) -> float | None:

@@ -26,7 +26,7 @@ SAMPLES_S = tuple((24.5 + step / 100) * 1e-6 for step in range(41))
 TAKEN = Measurement(SAMPLES_S, "events", "measured", HERE, n_warmup=3)
 DRIFTING = Finding("drifting", "the last third is 5 % slower", "wait until the clocks settle")
 
-seconds = st.floats(-1e3, 1e6)
+seconds = st.floats(0, 1e6)
 texts = st.text(st.characters(codec="utf-8"))
 findings = st.builds(Finding, texts, texts, texts)
 clocks = st.none() | st.integers(0, 5000)
@@ -191,7 +191,9 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
     """One such sample would spoil every statistic; the message says where it is."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, samples_s=(1.0, value))
-    assert str(error.value) == f"samples_s[1]={value}; it must be a finite number of seconds"
+    assert str(error.value) == (
+        f"samples_s[1]={value}; it must be a finite number of seconds, 0 or more"
+    )
 
 
 @pytest.mark.parametrize(("name", "value", "least"), [("inner_loops", 0, 1), ("n_warmup", -1, 0)])
@@ -316,7 +318,7 @@ def test_text_cut_short_is_refused() -> None:
         Measurement.from_json('{"schema"')
     assert str(error.value) == (
         "the saved data are not a whole 'gpulab.measurement/1' record; save them again: "
-        "the text is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
+        "it is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
     )
 
 

@@ -275,7 +275,11 @@ def test_what_is_not_as_it_was_made_is_refused(path: Path, how: str) -> None:
 
 
 LINES = {
-    "{": "is damaged: it is not JSON; " + AGAIN,
+    "{": (
+        "is damaged: it is not JSON (Expecting property name enclosed in double quotes: line 1 "
+        "column 2 (char 1)); "
+    )
+    + AGAIN,
     '{"a": 1}': "is neither a point nor a section; " + AGAIN,
 }
 
@@ -321,13 +325,13 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RecordingError) as error:
         _recording.load(path)
-    assert str(error.value).startswith(f"{path} is damaged: it does not unpack (")
+    assert str(error.value).startswith(f"{path} cannot be read: it does not unpack (")
     assert str(error.value).endswith(AGAIN)
     path.write_bytes(gzip.compress(b"\xff\xfe\xfa"))
     with pytest.raises(RecordingError) as error:
         _recording.load(path)
-    assert str(error.value) == (
-        f"{path} is not a recording: it is not text; make one: gpulab record --out FILE"
+    assert (
+        str(error.value) == f"{path} cannot be read: it is UTF-16 text, and must be UTF-8; {AGAIN}"
     )
 
 

@@ -753,9 +753,9 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{\n{}\n',
             SchemaVersionError,
             (
-                "line 2 of {out} is not JSON (Expecting property name enclosed in double quotes: "
-                "line 1 column 2 (char 1)); the file is damaged: take that line out, or give "
-                "another file"
+                "line 2 of {out} is damaged: it is not JSON (Expecting property name enclosed in "
+                "double quotes: line 1 column 2 (char 1)); take that line out, or give another "
+                "file"
             ),
         ),
         (
