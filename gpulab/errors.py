@@ -3,9 +3,15 @@
 import difflib
 from collections.abc import Iterable
 
+from gpulab.foreign_text import visible
+
 
 class GpulabError(Exception):
     """Base of every error that the package raises on purpose."""
+
+    def __str__(self) -> str:
+        # A message has names of files and works in it, which come from anywhere.
+        return visible(super().__str__())
 
 
 class InvalidOptionError(GpulabError, ValueError):

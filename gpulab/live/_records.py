@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from gpulab import clocks
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of
-from gpulab.provenance import device_label
+from gpulab.foreign_text import one_line, visible
+from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Trace(Saved):
     missing: str = ""
 
     def __post_init__(self) -> None:
+        check_source(self.source)
         stop_words(self.stopped_by)
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")
@@ -108,7 +110,7 @@ class Trace(Saved):
     def to_frame(self) -> "pd.DataFrame":
         """Return one row a reading: ``time_s``, its parts, ``source`` and ``device_name``."""
         frame = clocks.to_frame(self.readings)
-        return frame.assign(source=self.source, device_name=self.device_name)
+        return frame.assign(source=self.source, device_name=visible(self.device_name))
 
     def __str__(self) -> str:
         n = len(self.readings)
@@ -116,7 +118,9 @@ class Trace(Saved):
         run = self.stopped or f"{self.duration_s:.1f} s under load"
         counted = f"{n} reading{'s' if n > 1 else ''}"
         said = self.missing or str(self.regime)
-        return f"{run}, {counted}; {said} ({device_label(self.device_name, self.source)})"
+        return (
+            f"{run}, {counted}; {one_line(said)} ({device_label(self.device_name, self.source)})"
+        )
 
     __repr__ = __str__
 

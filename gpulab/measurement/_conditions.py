@@ -4,6 +4,7 @@ import math
 from dataclasses import KW_ONLY, dataclass
 
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import visible
 
 _NEVER_NEGATIVE = ("clock_before_mhz", "clock_after_mhz", "power_before_w", "power_after_w")
 
@@ -27,7 +28,7 @@ class Finding:
     advice: str
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.advice}"
+        return visible(f"{self.message}; {self.advice}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.foreign_text import visible
 from gpulab.markup import PrettyPrinter
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
@@ -168,14 +169,14 @@ class Measurement(Saved):
 
         table = pd.DataFrame({"sample": range(self.n_samples), "duration_s": self.samples_s})
         return table.assign(
-            method=self.method,
+            method=visible(self.method),
             source=self.source,
-            device_name=self.conditions.device_name,
-            label=self.label,
+            device_name=visible(self.conditions.device_name),
+            label=visible(self.label),
         )
 
     def __str__(self) -> str:
-        return f"{self._estimate()} ({self._remark()})"
+        return visible(f"{self._estimate()} ({self._remark()})")
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text("\n".join([str(self), *map(str, self.findings)]))

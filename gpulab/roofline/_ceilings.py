@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab import clocks, device, gpus
 from gpulab.errors import InvalidOptionError, RecordingError
+from gpulab.foreign_text import one_line, visible, visible_row
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
-from gpulab.provenance import device_label
+from gpulab.provenance import check_source, device_label
 from gpulab.recordings import Row
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import workload
@@ -46,6 +47,8 @@ class Ceilings:
     roofs: tuple[Roof, ...]
 
     def __post_init__(self) -> None:
+        if self.source:
+            check_source(self.source)
         found = [roof.basis for roof in self.roofs]
         if len(set(found)) < len(found) or not set(found) <= set(BASES):
             raise InvalidOptionError(
@@ -79,9 +82,10 @@ class Ceilings:
         import pandas as pd
 
         table = pd.DataFrame(
-            self.to_rows(), columns=["roof", "quantity", "value", "unit", "detail"]
+            map(visible_row, self.to_rows()),
+            columns=["roof", "quantity", "value", "unit", "detail"],
         )
-        return table.assign(source=self.source, device_name=self.device_name)
+        return table.assign(source=self.source, device_name=visible(self.device_name))
 
     def __str__(self) -> str:
         name = device_label(self.device_name, self.source) if self.source else self.device_name
@@ -89,7 +93,7 @@ class Ceilings:
         why = gpus.why_unknown(self.device_name)
         lines += [why] if why else []
         lines += [_line(roof) for roof in self.roofs]
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
     def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's has no types
         printer.text(str(self))

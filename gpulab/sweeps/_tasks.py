@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.foreign_text import one_line, visible_row
 from gpulab.provenance import check_source
 from gpulab.serialization import Saved
 
@@ -113,7 +114,7 @@ class Task:
     def __str__(self) -> str:
         how = f"{self.cache}, {self.method}" if self.on == "gpu" else _threads(self.n_threads)
         copied = "" if self.transfers == "none" else f", transfers {self.transfers}"
-        return (
+        return one_line(
             f"{self.workload} n={self.size:,} {self.dtype} on the {self.on.upper()}: {how}{copied}"
         )
 
@@ -231,4 +232,4 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
 def _row(point: Point) -> dict[str, object]:
     found = asdict(point)
     times = {} if point.ok else dict.fromkeys(("median_s", "low_s", "high_s"), math.nan)
-    return {**found["task"], **found, **times, "findings": ",".join(point.findings)}
+    return visible_row({**found["task"], **found, **times, "findings": ",".join(point.findings)})
