@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpulab.errors import InvalidOptionError
 from gpulab.tracing._flows import callers_of
-from gpulab.tracing._spans import ENGINES, Span
+from gpulab.tracing._spans import ENGINES, MOST_S, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ class CounterSeries:
                 f"{len(self.times_s)} times and {len(self.values)} values; "
                 "a series has one value for each time"
             )
+        for time_s in self.times_s:
+            if not -MOST_S <= time_s <= MOST_S:
+                raise InvalidOptionError(
+                    f"times_s has {time_s}; it must be finite seconds, at most {MOST_S:.0e}"
+                )
         for value in self.values:
             if not math.isfinite(value):
                 raise InvalidOptionError(f"values has {value}; it must be a finite number")
