@@ -186,7 +186,7 @@ def test_measurement_without_samples_is_refused() -> None:
     assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_sample_that_is_no_number_is_refused(value: float) -> None:
     """One such sample would spoil every statistic; the message says where it is."""
     with pytest.raises(InvalidOptionError) as error:
@@ -320,6 +320,35 @@ def test_text_cut_short_is_refused() -> None:
         "the saved data are not a whole 'gpulab.measurement/1' record; save them again: "
         "it is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
     )
+
+
+@pytest.mark.parametrize("name", ["floor_s", "floor_error_s"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
+def test_a_floor_that_is_no_time_is_refused(name: str, value: float) -> None:
+    """It is subtracted from times, and added to their uncertainty."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **{name: value})
+    assert str(error.value) == f"{name}={value}; it must be a finite number of seconds, 0 or more"
+
+
+@pytest.mark.parametrize("index", [-1, TAKEN.n_samples])
+def test_an_index_of_no_sample_is_refused(index: int) -> None:
+    """A flag is of one of the samples."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, flagged=(0, index))
+    assert str(error.value) == (
+        f"flagged has {index}; it must be the index of one of the {TAKEN.n_samples} samples, "
+        "from 0"
+    )
+
+
+@pytest.mark.parametrize("name", ["clock_before_mhz", "power_after_w"])
+@pytest.mark.parametrize("value", [math.nan, -1])
+def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None:
+    """No driver reports one."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(HERE, **{name: value})
+    assert str(error.value) == f"{name}={value}; it must be a finite number, 0 or more"
 
 
 def test_frame_has_one_row_a_sample() -> None:
