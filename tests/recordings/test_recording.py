@@ -464,8 +464,8 @@ DAMAGED = {
     "source": (
         HEADER.replace('"x"', '"x", "source": "virtuam"'),
         (
-            "{path} is damaged: its header has the source 'virtuam', and it must be one of measured, "
-            f"recorded, virtual; {AGAIN}"
+            "{path} is damaged: its header has the source 'virtuam', and it must be one of "
+            f"measured, recorded, virtual; {AGAIN}"
         ),
     ),
     "rows": (
@@ -479,8 +479,8 @@ DAMAGED = {
     "no number": (
         HEADER + '{"task": 1e400}\n',
         (
-            "{path}, line 2, is damaged: it has the number 1e400, which is not finite or beyond 64 "
-            f"bits; {AGAIN}"
+            "{path}, line 2, is damaged: it has the number 1e400, which is not finite or beyond "
+            f"64 bits; {AGAIN}"
         ),
     ),
 }
