@@ -12,6 +12,12 @@ import click
 
 from gpulab._version import __version__
 from gpulab.errors import GpulabError, NotebookError
+from gpulab.foreign_text import visible
+
+
+def _echo(text: object) -> None:
+    """Print a text, whatever names of files and machines are in it."""
+    click.echo(visible(str(text)))
 
 
 @click.command(epilog="Example: gpulab record --out my-gpu.jsonl --minutes 5")
@@ -45,15 +51,15 @@ def record(  # noqa: PLR0913 # one for each option
     device.use(gpu)
     names = None if sections is None else [name.strip() for name in sections.split(",")]
     if only_plan:
-        click.echo(survey.plan(out, minutes=minutes, sections=names, quick=quick))
+        _echo(survey.plan(out, minutes=minutes, sections=names, quick=quick))
         return
     recording = survey.record(out, minutes=minutes, sections=names, quick=quick)
-    click.echo(recording)
+    _echo(recording)
     missing = recording.section("left_out")
     if len(missing):
         counted = missing["reason"].value_counts()
-        click.echo("left out: " + "; ".join(f"{n:,}: {why}" for why, n in counted.items()))
-        click.echo(f"go on with the same command, or take it as it is: {out}")
+        _echo("left out: " + "; ".join(f"{n:,}: {why}" for why, n in counted.items()))
+        _echo(f"go on with the same command, or take it as it is: {out}")
 
 
 class FriendlyGroup(click.Group):
@@ -101,7 +107,7 @@ def doctor(*, as_json: bool) -> None:
     from gpulab.device import doctor as examine
 
     report = examine()
-    click.echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
+    _echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
 
 
 @main.command(epilog="Example: gpulab lab my-lessons --no-browser --port 9000")
@@ -121,28 +127,28 @@ def lab(*, folder: Path, no_browser: bool, port: int | None) -> None:
     try:
         lessons.serve(folder, port=port, browser=not no_browser, say=_say_address)
     except KeyboardInterrupt:
-        click.echo("JupyterLab has stopped.")
+        _echo("JupyterLab has stopped.")
 
 
 def _say_copies(folder: Path, copies: Any) -> None:  # noqa: ANN401 # CopiedLessons, loaded late
-    click.echo(f"Lessons: {folder.resolve()}")
+    _echo(f"Lessons: {folder.resolve()}")
     for verb, names in (
         ("copied", copies.written),
         ("kept as you changed them", copies.kept),
         ("newer versions put beside yours", copies.beside),
     ):
         if names:
-            click.echo(f"  {verb}: {', '.join(names)}")
+            _echo(f"  {verb}: {', '.join(names)}")
 
 
 def _say_address(url: str) -> None:
-    click.echo(f"JupyterLab: {url}\nStop it with Ctrl-C.")
+    _echo(f"JupyterLab: {url}\nStop it with Ctrl-C.")
 
 
 @main.command(epilog="Example: gpulab version")
 def version() -> None:
     """Print the version."""
-    click.echo(__version__)
+    _echo(__version__)
 
 
 @main.command("build-notebooks", epilog="Example: gpulab build-notebooks --check")
@@ -160,7 +166,7 @@ def build_notebooks(*, check: bool) -> None:
         raise NotebookError(
             f"{', '.join(differing)}: not as built from source; run: gpulab build-notebooks"
         )
-    click.echo(f"{len(differing)} written" if differing else "all notebooks are up to date")
+    _echo(f"{len(differing)} written" if differing else "all notebooks are up to date")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,15 @@
 import difflib
 from collections.abc import Iterable
 
+from gpulab.foreign_text import visible
+
 
 class GpulabError(Exception):
     """Base of every error that the package raises on purpose."""
+
+    def __str__(self) -> str:
+        # A message has names of files and works in it, which come from anywhere.
+        return visible(super().__str__())
 
 
 class InvalidOptionError(GpulabError, ValueError):
@@ -32,6 +38,10 @@ class EmptyMeasurementError(GpulabError, ValueError):
 
 class SchemaVersionError(GpulabError, ValueError):
     """Saved data were written in a form that this version does not read."""
+
+
+class DamagedDataError(GpulabError, ValueError):
+    """A text or a file cannot be read; the message is a clause that says why."""
 
 
 class StreamLeftOpenError(GpulabError, RuntimeError):

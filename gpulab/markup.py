@@ -5,26 +5,25 @@ an id or a class into every cell, and loading it takes 0.7 s, pandas included, w
 doctor`` and a measurement would wait for.
 """
 
-import re
 from collections.abc import Iterable
 from html import escape
 from typing import Protocol
 
+from gpulab.foreign_text import visible
+
 __all__ = ["PrettyPrinter", "clean", "table"]
 
 
-# Characters that XML 1.0 has no way to write, not even escaped.
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _LEFT = ' style="text-align:left"'
 
 
 def clean(text: str) -> str:
-    """Return ``text`` escaped for an element or a quoted attribute.
+    """Return ``text`` visible, and escaped for an element or a quoted attribute.
 
     >>> clean('<b> & "c"')
     '&lt;b&gt; &amp; &quot;c&quot;'
     """
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+    return escape(visible(text))
 
 
 class PrettyPrinter(Protocol):

@@ -2,6 +2,7 @@
 
 from gpulab import gpus
 from gpulab.errors import UnknownNameError
+from gpulab.foreign_text import one_line
 
 SOURCES = ("measured", "recorded", "virtual")
 
@@ -28,10 +29,12 @@ def device_label(device_name: str, source: str) -> str:
     >>> device_label("Tesla T4", "virtual")
     'virtual Tesla T4, extrapolated'
     """
-    return virtual_label(device_name) if source == "virtual" else f"{device_name}, {source}"
+    return (
+        virtual_label(device_name) if source == "virtual" else f"{one_line(device_name)}, {source}"
+    )
 
 
 def virtual_label(device_name: str) -> str:
     """Return the text for a virtual GPU, with a note if only its data sheet is known."""
     note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
-    return f"virtual {device_name}{note}"
+    return f"virtual {one_line(device_name)}{note}"

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+from gpulab.foreign_text import visible
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -87,6 +89,6 @@ def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
     rows = [asdict(reading) for reading in kept]
     for row in rows:
         row["time_s"] = row["at_s"] - kept[0].at_s
-        row["reasons"] = None if row["reasons"] is None else ", ".join(row["reasons"])
+        row["reasons"] = None if row["reasons"] is None else visible(", ".join(row["reasons"]))
     parts = [field.name for field in fields(Reading) if field.name != "at_s"]
     return pd.DataFrame(rows, columns=["time_s", *parts])

@@ -15,6 +15,7 @@ from gpulab.clocks._reading import (
     in_order,
 )
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import one_line
 
 # The clock moves in steps of 15 of about 2000 MHz, and a settled one trembles by two or three of
 # them; beyond, times differ by more than their intervals usually do.
@@ -58,7 +59,7 @@ class Regime:
     changed: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.why}"
+        return one_line(f"{self.kind}: {self.why}")
 
 
 def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANCE) -> Regime:

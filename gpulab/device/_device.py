@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
 
 from gpulab import gpus
 from gpulab.device import _probe
 from gpulab.errors import NoGpuError, UnknownNameError
+from gpulab.foreign_text import one_line
+from gpulab.markup import clean
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:
@@ -47,14 +48,15 @@ class Device:
         warning = "" if self.virtual is None else ", so nothing here is measured on hardware"
         source = "real" if self.virtual is None else "virtual"
         basis = ", extrapolated from its data sheet" if self._is_extrapolated else ""
-        return f"{self.name}, {source}{basis}: {self.reason}{warning}"
+        return f"{one_line(self.name)}, {source}{basis}: {one_line(self.reason)}{warning}"
 
     @property
     def _is_extrapolated(self) -> bool:
         return self.virtual is not None and not self.virtual.spec.recorded
 
     def _repr_html_(self) -> str:
-        return f"<p><strong>{escape(self.name)}</strong>{escape(str(self)[len(self.name) :])}</p>"
+        name = one_line(self.name)
+        return f"<p><strong>{clean(name)}</strong>{clean(str(self)[len(name) :])}</p>"
 
 
 def find(gpu: str) -> Device:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
+from gpulab.foreign_text import one_line
 from gpulab.markup import table
 
 
@@ -34,7 +35,7 @@ class Report:
     def __str__(self) -> str:
         widths = [max(len(getattr(row, name)) for row in self.rows) for name in ("topic", "state")]
         return "\n".join(
-            f"{row.topic:{widths[0]}}  {row.state:{widths[1]}}  {explain(row)}"
+            one_line(f"{row.topic:{widths[0]}}  {row.state:{widths[1]}}  {explain(row)}")
             for row in self.rows
         )
 
@@ -54,4 +55,5 @@ class Report:
 
 def explain(row: DiagnosisRow) -> str:
     """Say why a row is as it is, and what is used in place of what is missing."""
-    return f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason
+    said = f"{row.reason}; used instead: {row.instead}" if row.instead else row.reason
+    return one_line(said)

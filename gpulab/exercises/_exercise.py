@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpulab.exercises import _html
+from gpulab.foreign_text import visible
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Verdict:
         return self.ok is True
 
     def __str__(self) -> str:
-        return f"{self._tone.word} {self.message}".strip()
+        return visible(f"{self._tone.word} {self.message}".strip())
 
     __repr__ = __str__
 
@@ -92,7 +93,7 @@ class Exercise:
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in (self.choices or {}).items())
-        return "\n".join([f"{self.exercise_id}: {self.question}", *lines, self.judge.how])
+        return visible("\n".join([f"{self.exercise_id}: {self.question}", *lines, self.judge.how]))
 
     __repr__ = __str__
 
@@ -109,7 +110,7 @@ def _table(readings: "pd.DataFrame") -> str:
     """Write readings as a table, columns of seconds in the unit that a reader would choose."""
     columns = [name for name in map(str, readings.columns) if name.endswith("_s")]
     times = {name: readings[name].map(format_time) for name in columns}
-    return readings.assign(**times).to_html(index=False, border=0)
+    return visible(readings.assign(**times).to_html(index=False, border=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Hint:
     n_hints: int
 
     def __str__(self) -> str:
-        return f"{self._heading} {self.text}"
+        return visible(f"{self._heading} {self.text}")
 
     __repr__ = __str__
 

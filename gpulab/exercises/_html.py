@@ -24,10 +24,11 @@ ASKED = Tone("#0072B2", "?", "Predict.")
 
 def box(tone: Tone, body: str) -> str:
     """Wrap escaped HTML in a box that a screen reader announces when it appears."""
+    head = f'<span aria-hidden="true">{tone.sign}</span> {clean(tone.word)}'
     return (
         f'<div role="status" style="border-left:0.3em solid {tone.colour};'
         f'padding:0.3em 0.8em;margin:0.3em 0;max-width:46em">'
-        f'<strong><span aria-hidden="true">{tone.sign}</span> {tone.word}</strong> {body}</div>'
+        f"<strong>{head}</strong> {body}</div>"
     )
 
 

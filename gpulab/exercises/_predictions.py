@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
+from gpulab.foreign_text import visible
 from gpulab.provenance import device_label
 from gpulab.units import format_estimate, format_time
 
@@ -46,7 +47,7 @@ class GuessReview:
     ratio: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.tone.word} {self.message}".strip()
+        return visible(f"{self.tone.word} {self.message}".strip())
 
     __repr__ = __str__
 
@@ -79,7 +80,7 @@ class Prediction:
     problem: str = ""
 
     def __str__(self) -> str:
-        return f"{self.question} {self._state}"
+        return visible(f"{self.question} {self._state}")
 
     __repr__ = __str__
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from gpulab.exercises._exercise import Verdict
+from gpulab.foreign_text import visible
 from gpulab.markup import table
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
@@ -89,7 +90,7 @@ class Progress:
             f"{_count(entry.n_hints, 'hint')}"
             for exercise_id, entry in self.rows
         )
-        return "\n".join([self._summary, *lines])
+        return visible("\n".join([self._summary, *lines]))
 
     __repr__ = __str__
 

@@ -270,7 +270,9 @@ def _plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes
     ax.set_xlim(*limits[0])
     ax.set_ylim(*(time_s / scale for time_s in limits[1]))
     # Curves rise to the right, so this corner is free; "best" would jump about.
-    ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
+    legend = ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _name(point: Point) -> str:

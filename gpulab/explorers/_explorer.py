@@ -14,6 +14,7 @@ from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Ste
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
 from gpulab.explorers._table import table_html
 from gpulab.figures import Figure, render
+from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.sweeps import Point
 
@@ -181,7 +182,7 @@ class Explorer(Generic[State]):
 
     def __str__(self) -> str:
         scene = self.scene
-        return scene.empty or "\n".join((scene.title.replace("\n", " "), *scene.words))
+        return visible(scene.empty or "\n".join((scene.title.replace("\n", " "), *scene.words)))
 
     __repr__ = __str__
 
@@ -194,7 +195,10 @@ class Explorer(Generic[State]):
     def _static(self) -> dict[str, Any]:
         scene = self.scene
         if scene.empty:
-            return {"text/plain": scene.empty, "text/html": f"<p>{clean(scene.empty)}</p>"}
+            return {
+                "text/plain": visible(scene.empty),
+                "text/html": f"<p>{clean(scene.empty)}</p>",
+            }
         return self.figure()._repr_mimebundle_()
 
     def _drawable(self) -> Scene:
@@ -274,24 +278,24 @@ def _axes(scene: Scene) -> "Axes":
     scene.plot(ax)
     for marker in scene.markers:
         marker.draw(ax)
-    ax.set_title(scene.title, fontsize="medium")
+    ax.set_title(visible(scene.title), fontsize="medium", parse_math=False)
     return ax
 
 
 def _traits(scene: Scene, renderer: Renderer, sharpness: float) -> dict[str, Any]:
     """Render a scene, and return what the widget is to be told."""
     if scene.empty:
-        return {"empty": scene.empty, "words": []}
+        return {"empty": visible(scene.empty), "words": []}
     renderer.sharpness = sharpness
     drawn = renderer.draw(scene)
-    hints = (spot.hint for spot in scene.spots)
+    hints = (visible(spot.hint) for spot in scene.spots)
     return {
         "png": drawn.png,
-        "alt": " ".join((drawn.description, *scene.words)),
+        "alt": visible(" ".join((drawn.description, *scene.words))),
         "width": renderer.width_px,
         "spots": [[*place, hint] for place, hint in zip(drawn.spots, hints, strict=True)],
         "legend": [entry._asdict() for entry in drawn.legend],
         "markers": [list(marker) for marker in drawn.markers],
-        "words": list(scene.words),
+        "words": [visible(words) for words in scene.words],
         "empty": "",
     }

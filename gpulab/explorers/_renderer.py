@@ -14,6 +14,7 @@ import numpy as np
 
 from gpulab.explorers._scene import Scene
 from gpulab.figures import describe
+from gpulab.foreign_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -159,7 +160,7 @@ class Renderer:
             artist.remove()
         ax.set_prop_cycle(None)  # colours begin anew, as on axes of its own
         scene.plot(ax)
-        ax.set_title(scene.title, fontsize="medium")
+        ax.set_title(visible(scene.title), fontsize="medium", parse_math=False)
         description, legend = describe(ax, scene.alt), take_legend(ax)
         contents = self._contents()
         self._draw_empty(contents)
@@ -218,7 +219,7 @@ def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
     if drawn is not None:
         drawn.remove()
     pairs = zip(handles, labels, strict=True)
-    return tuple(_entry(handle, str(label)) for handle, label in pairs)
+    return tuple(_entry(handle, visible(str(label))) for handle, label in pairs)
 
 
 def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 from gpulab.explorers._scene import Measured, Step
+from gpulab.foreign_text import one_line
 from gpulab.sweeps import Point
 
 P = ParamSpec("P")
@@ -170,7 +171,7 @@ class MeasurementJob:
             return f"{self.n_done + 1} of {len(self.steps)}: {self.steps[self.n_done]}"
         if self.is_complete:
             return f"{so_far}."
-        why = f": {self.error}" if self.error else ""
+        why = f": {one_line(self.error)}" if self.error else ""
         return f"Stopped{why}. {so_far}; press again for the rest."
 
     def start(self, loop: asyncio.AbstractEventLoop | None) -> None:

@@ -5,6 +5,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpulab.foreign_text import visible
 from gpulab.markup import clean
 
 if TYPE_CHECKING:
@@ -88,8 +89,9 @@ def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
     canvas.figure.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
     canvas.print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
     width_px = round(canvas.figure.get_figwidth() * _PIXELS_PER_INCH)
-    title = ax.get_title().replace("\n", " ")
-    return Figure(file.getvalue(), width_px, title, describe(ax, alt), alt.strip(), frame)
+    title = visible(ax.get_title().replace("\n", " "))
+    caption = visible(alt.strip())
+    return Figure(file.getvalue(), width_px, title, describe(ax, alt), caption, frame)
 
 
 def describe(ax: "Axes", alt: str) -> str:
@@ -99,7 +101,7 @@ def describe(ax: "Axes", alt: str) -> str:
     series = f" Series: {', '.join(names)}." if names else ""
     axes = f"{_axis(ax, 'x')} {_axis(ax, 'y')}".strip()
     title = ax.get_title().replace("\n", " ")
-    return f"{kind}: {title}. {axes}{series} {alt.strip()}".strip()
+    return visible(f"{kind}: {title}. {axes}{series} {alt.strip()}".strip())
 
 
 def _axis(ax: "Axes", which: str) -> str:
@@ -131,7 +133,9 @@ def _number(value: float) -> str:
 def _table(frame: "pd.DataFrame") -> str:
     """Write the first rows as an HTML table, and say so when there are more."""
     rows = frame.head(MAX_TABLE_ROWS)
-    table: str = rows.to_html(index=False, border=0, float_format=lambda value: f"{value:.6g}")
+    table: str = visible(
+        rows.to_html(index=False, border=0, float_format=lambda value: f"{value:.6g}")
+    )
     if len(frame) <= MAX_TABLE_ROWS:
         return table
     return f"<p>The first {MAX_TABLE_ROWS} of {len(frame):,} rows.</p>{table}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import one_line
 from gpulab.provenance import virtual_label
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def provenance(record: object, source: object = None) -> str:
         If neither says where the numbers come from.
     """
     if isinstance(source, str) and source.strip():
-        return source.strip()
+        return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
     if not words or None in pairs:
@@ -60,7 +61,9 @@ def _origin(item: object) -> tuple[str, str] | None:
 
 
 def _words(kind: str, device_name: str) -> str:
-    return virtual_label(device_name) if kind == "virtual" else f"{kind} on {device_name}"
+    return (
+        virtual_label(device_name) if kind == "virtual" else one_line(f"{kind} on {device_name}")
+    )
 
 
 def frame_of(record: object) -> "pd.DataFrame":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import one_line, visible
 from gpulab.measurement import Measurement
 from gpulab.units import time_unit
 
@@ -56,7 +57,7 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
 
 def name_of(item: Measurement) -> str:
     """Name a measurement by its label, or else by its method."""
-    return item.label or item.method
+    return one_line(item.label or item.method)
 
 
 def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
@@ -110,4 +111,15 @@ def finish(ax: "Axes", kind: str, xlabel: str, ylabel: str, *, legend: bool = Tr
     ax.spines[["top", "right"]].set_visible(False)
     if legend and len(ax.get_legend_handles_labels()[1]) > 1:
         ax.legend(frameon=False, fontsize="small")
+    _show_as_it_is(ax)
     return ax
+
+
+def _show_as_it_is(ax: "Axes") -> None:
+    """Let no name on the axes be read as a formula, and none have what no font can draw."""
+    from matplotlib.text import Text
+
+    for text in ax.findobj(Text):
+        if isinstance(text, Text):
+            text.set_parse_math(False)
+            text.set_text(visible(text.get_text()))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from gpulab.foreign_text import one_line, visible
 from gpulab.happens_before._accesses import RecordedAccess
 from gpulab.happens_before._call_sites import Site, site_text
 from gpulab.happens_before._vector_clocks import StreamKey
@@ -44,7 +45,7 @@ class Operation:
     place: str
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.stream} {self.does} it, {self.place}"
+        return one_line(f"{self.name} on {self.stream} {self.does} it, {self.place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class Hazard:
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.kind}: {self.tensor}{times}\n  {self.first}; {self.second}\n  {self.cure}"
+        what = f"{self.kind}: {one_line(self.tensor)}{times}"
+        return visible(f"{what}\n  {self.first}; {self.second}\n  {self.cure}")
 
 
 def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:

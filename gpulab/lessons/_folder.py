@@ -7,7 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from gpulab.disk import write_whole
-from gpulab.errors import LessonFolderError, NotebookError
+from gpulab.errors import DamagedDataError, LessonFolderError, NotebookError
+from gpulab.serialization import parse_json
 
 MANIFEST = ".gpulab.json"
 FIRST_LESSON = "00_start_here.ipynb"
@@ -114,7 +115,8 @@ def _digest(content: bytes) -> str:
 def _read_manifest(folder: Path) -> dict[str, str]:
     """Return the digests of what was copied; without them every file counts as changed."""
     try:
-        digests = json.loads((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, ValueError):
+        digests = parse_json((folder / MANIFEST).read_bytes())
+    except (FileNotFoundError, DamagedDataError):
         return {}
-    return digests if isinstance(digests, dict) else {}
+    known = digests.items() if isinstance(digests, dict) else ()
+    return {name: digest for name, digest in known if isinstance(digest, str)}

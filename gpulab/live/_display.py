@@ -9,6 +9,7 @@ from typing import Any
 
 from gpulab import widgets
 from gpulab.figures import Figure
+from gpulab.foreign_text import visible
 from gpulab.live._stop import Stop, StopButton
 from gpulab.markup import clean
 from gpulab.progress import Bar
@@ -194,11 +195,11 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
 
 
 def _plain(note: str) -> dict[str, str]:
-    return {"text/plain": note, "text/html": f"<p>{clean(note)}</p>"}
+    return {"text/plain": visible(note), "text/html": f"<p>{clean(note)}</p>"}
 
 
 def _frame(figure: Figure, note: str) -> dict[str, str]:
     return {
-        "text/plain": f"{figure.description} {note}",
+        "text/plain": visible(f"{figure.description} {note}"),
         "text/html": f"{figure._repr_html_()}<p>{clean(note)}</p>",
     }

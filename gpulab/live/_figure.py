@@ -57,7 +57,9 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     for panel, axes in zip(PANELS, _panels(ax), strict=True):
         _draw(frame, axes, panel, record.missing)
     if shade_reasons(frame, ax):
-        ax.legend(frameon=False, fontsize="small", loc="lower right")
+        legend = ax.legend(frameon=False, fontsize="small", loc="lower right")
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     ax.tick_params(labelbottom=False)
     ax.get_xaxis().get_label().set_visible(False)
     return ax

@@ -1,12 +1,14 @@
 """What a live picture returns: readings of a load, or a series of results, whole or stopped."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from gpulab import clocks
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of
-from gpulab.provenance import device_label
+from gpulab.foreign_text import one_line, visible
+from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -34,6 +36,13 @@ def stop_words(stopped_by: str) -> str:
             f"stopped_by={stopped_by!r}; it must be '' or one of {', '.join(_WORDS)}"
         )
     return _WORDS.get(stopped_by, "")
+
+
+def _refuse_negative(reading: clocks.Reading) -> None:
+    for name in ("sm_mhz", "memory_mhz", "power_w", "power_limit_w", "utilization", "max_sm_mhz"):
+        value = getattr(reading, name)
+        if value is not None and not value >= 0:
+            raise InvalidOptionError(f"{name}={value} of a reading; it must be 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +74,22 @@ class Trace(Saved):
     missing: str = ""
 
     def __post_init__(self) -> None:
+        check_source(self.source)
         stop_words(self.stopped_by)
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")
+        if not 0 <= self.asked_s < math.inf:
+            raise InvalidOptionError(
+                f"asked_s={self.asked_s}; it must be a finite number of seconds, 0 or more"
+            )
+        for before, after in zip(self.readings, self.readings[1:], strict=False):
+            if not before.at_s <= after.at_s:
+                raise InvalidOptionError(
+                    f"readings go from {before.at_s} s to {after.at_s} s; give them in the order "
+                    "in which they were taken"
+                )
+        for reading in self.readings:
+            _refuse_negative(reading)
 
     @property
     def duration_s(self) -> float:
@@ -88,7 +110,7 @@ class Trace(Saved):
     def to_frame(self) -> "pd.DataFrame":
         """Return one row a reading: ``time_s``, its parts, ``source`` and ``device_name``."""
         frame = clocks.to_frame(self.readings)
-        return frame.assign(source=self.source, device_name=self.device_name)
+        return frame.assign(source=self.source, device_name=visible(self.device_name))
 
     def __str__(self) -> str:
         n = len(self.readings)
@@ -96,7 +118,9 @@ class Trace(Saved):
         run = self.stopped or f"{self.duration_s:.1f} s under load"
         counted = f"{n} reading{'s' if n > 1 else ''}"
         said = self.missing or str(self.regime)
-        return f"{run}, {counted}; {said} ({device_label(self.device_name, self.source)})"
+        return (
+            f"{run}, {counted}; {one_line(said)} ({device_label(self.device_name, self.source)})"
+        )
 
     __repr__ = __str__
 

@@ -18,6 +18,7 @@ from IPython.display import display
 from IPython.testing.skipdoctest import skip_doctest
 
 from gpulab.errors import NoGpuError
+from gpulab.foreign_text import visible
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._isolation import explain
 from gpulab.magic._options import CellOptions, parse_options
@@ -209,4 +210,4 @@ def _is_silenced(source: str) -> bool:
 
 
 def _print(text: str) -> None:
-    print(ascii_units(text, sys.stdout.encoding))  # noqa: T201  # the magic's one output
+    print(ascii_units(visible(text), sys.stdout.encoding))  # noqa: T201  # the magic's one output

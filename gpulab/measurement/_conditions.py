@@ -1,6 +1,12 @@
 """Where and when samples were taken, and what is doubtful about them."""
 
+import math
 from dataclasses import KW_ONLY, dataclass
+
+from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import visible
+
+_NEVER_NEGATIVE = ("clock_before_mhz", "clock_after_mhz", "power_before_w", "power_after_w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class Finding:
     advice: str
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.advice}"
+        return visible(f"{self.message}; {self.advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,11 @@ class Conditions:
         the clock was while the samples were taken; see :mod:`gpulab.clocks`.
     throttle_reasons
         What held the clock down meanwhile, in the driver's terms.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a clock or a power is negative or not finite.
     """
 
     device_name: str
@@ -74,3 +85,9 @@ class Conditions:
     temperature_after_c: int | None = None
     regime: str = "unknown"
     throttle_reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in _NEVER_NEGATIVE:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise InvalidOptionError(f"{name}={value}; it must be a finite number, 0 or more")

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.foreign_text import visible
 from gpulab.markup import PrettyPrinter
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
@@ -74,7 +75,7 @@ class Measurement(Saved):
     EmptyMeasurementError
         If there are no samples.
     InvalidOptionError
-        If a sample is not finite, or a count is too small.
+        If a time is negative or not finite, a count too small, or an index of no sample.
     UnknownNameError
         If the source is not one of the three.
     """
@@ -103,9 +104,15 @@ class Measurement(Saved):
             )
         # One nan would silently turn the median, and every comparison with it, into nonsense.
         for index, sample_s in enumerate(self.samples_s):
-            if not math.isfinite(sample_s):
+            if not 0 <= sample_s < math.inf:
                 raise InvalidOptionError(
-                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds"
+                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds, "
+                    "0 or more"
+                )
+        for name, value_s in (("floor_s", self.floor_s), ("floor_error_s", self.floor_error_s)):
+            if not 0 <= value_s < math.inf:
+                raise InvalidOptionError(
+                    f"{name}={value_s}; it must be a finite number of seconds, 0 or more"
                 )
         for name, value, least in (
             ("inner_loops", self.inner_loops, 1),
@@ -113,6 +120,12 @@ class Measurement(Saved):
         ):
             if value < least:
                 raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+        for index in self.flagged:
+            if not 0 <= index < len(self.samples_s):
+                raise InvalidOptionError(
+                    f"flagged has {index}; it must be the index of one of the "
+                    f"{len(self.samples_s)} samples, from 0"
+                )
 
     @property
     def n_samples(self) -> int:
@@ -156,14 +169,14 @@ class Measurement(Saved):
 
         table = pd.DataFrame({"sample": range(self.n_samples), "duration_s": self.samples_s})
         return table.assign(
-            method=self.method,
+            method=visible(self.method),
             source=self.source,
-            device_name=self.conditions.device_name,
-            label=self.label,
+            device_name=visible(self.conditions.device_name),
+            label=visible(self.label),
         )
 
     def __str__(self) -> str:
-        return f"{self._estimate()} ({self._remark()})"
+        return visible(f"{self._estimate()} ({self._remark()})")
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text("\n".join([str(self), *map(str, self.findings)]))

@@ -20,6 +20,7 @@ from gpulab.figures import (
     render,
     unit_of,
 )
+from gpulab.foreign_text import one_line, visible
 from gpulab.measurement import Measurement
 from gpulab.units import format_estimate
 
@@ -91,7 +92,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     ax = canvas.add_subplot()
     plot(record, ax, **options)
     gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
-    ax.set_title(f"{title}{gap}({origin})", fontsize="medium")
+    ax.set_title(visible(f"{title}{gap}({origin})"), fontsize="medium", parse_math=False)
     return render(ax, alt=alt, frame=frame_of(record))
 
 
@@ -196,7 +197,7 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
             color=look.colour,
             marker=look.marker,
             linestyle=look.dashes,
-            label=str(name),
+            label=one_line(str(name)),
         )
     log_axis(ax, "x")
     log_axis(ax, "y")
@@ -263,7 +264,9 @@ def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     ax.fill_between(ends, ends / 2, ends * 2, color="#595959", alpha=0.12, label="within 2 times")
     ax.plot(predicted, measured, linestyle="none", marker="o", color=COLOURS[0], label="readings")
     for x, y, name in zip(predicted, measured, record.get("label", ()), strict=False):
-        ax.annotate(str(name), (x, y), (6, -3), textcoords="offset points", fontsize="small")
+        ax.annotate(
+            one_line(str(name)), (x, y), (6, -3), textcoords="offset points", fontsize="small"
+        )
     log_axis(ax, "x")
     log_axis(ax, "y")
     return finish(ax, "Scatter plot", f"predicted ({unit})", f"measured ({unit})")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import COLOURS, Figure, finish, log_axis, unit_of
+from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.timing import Ladder
 from gpulab.units import format_time
@@ -38,7 +39,7 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
     for row, (rung, measurement) in enumerate(timed):
         error = "" if rung.error is None else f", {rung.error:+.1%}"
         _dot(ax, row, measurement, scale, error)
-    ax.set_yticks(range(len(timed)), [rung.name for rung, _ in timed])
+    ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
     ax.set_ylim(len(timed) - 0.4, -0.8)
     ax.grid(visible=True, axis="x", alpha=0.3)
     ax.margins(x=0.3)

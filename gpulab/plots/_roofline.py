@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import COLOURS, finish, log_axis, need
+from gpulab.foreign_text import one_line
 from gpulab.gpus import DATA_SHEET, LIVE, MEASURED, Roof
 from gpulab.roofline import Chart
 from gpulab.units import format_bytes, format_time
@@ -67,9 +68,9 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     if names and record.ceilings.roofs:
         _write_names(ax, record, table)
     ax.grid(visible=True, alpha=0.3)
-    finish(ax, "Roofline chart", "arithmetic intensity (FLOP/byte)", "reached (TFLOP/s)")
     ax.legend(frameon=False, fontsize="x-small", loc="lower right", ncols=2)
-    return ax
+    x_label, y_label = "arithmetic intensity (FLOP/byte)", "reached (TFLOP/s)"
+    return finish(ax, "Roofline chart", x_label, y_label, legend=False)
 
 
 def _draw_roof(
@@ -212,12 +213,11 @@ def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
             color=colour,
             label=f"over the {model} prediction",
         )
-    ax.set_yticks(range(len(rows)), rows)
+    ax.set_yticks(range(len(rows)), [one_line(str(row)) for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.grid(visible=True, axis="x", alpha=0.3)
     log_axis(ax, "x")
-    finish(ax, "Dot plot", "measured time over predicted time", "")
     ax.legend(
         frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=3
     )
-    return ax
+    return finish(ax, "Dot plot", "measured time over predicted time", "", legend=False)

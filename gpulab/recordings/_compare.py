@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpulab.errors import NotComparableError
+from gpulab.foreign_text import visible_row
 from gpulab.sweeps import Point, Task
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
 
     timed_a, timed_b = _timed(a), _timed(b)
     rows = [
-        {**asdict(point.task), **_ratio(point, timed_b[key])}
+        {**visible_row(asdict(point.task)), **_ratio(point, timed_b[key])}
         for key, point in timed_a.items()
         if key in timed_b
     ]

@@ -4,17 +4,17 @@ import gzip
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpulab.disk import write_whole
-from gpulab.errors import GpulabError, RecordingError, SchemaVersionError
+from gpulab.errors import DamagedDataError, GpulabError, RecordingError, SchemaVersionError
+from gpulab.provenance import SOURCES
+from gpulab.serialization import parse_json, read_text
 from gpulab.sweeps import SCHEMA, Point
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
 _AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
 
@@ -76,8 +76,9 @@ def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContent
     else:
         # The line that was being written when it stopped is lost, and nothing else.
         body = text[: text.rfind("\n") + 1]
-    for number, line in enumerate(body.splitlines()[1:], start=2):
-        _add(contents, _json(line), f"{name}, line {number}")
+    # By the newline alone: splitlines would also cut a name at a U+2028.
+    for number, line in enumerate(body.rstrip("\n").split("\n")[1:], start=2):
+        _add(contents, line, f"{name}, line {number}")
     return contents
 
 
@@ -102,8 +103,10 @@ def unsealed(text: str) -> str:
 
 def as_line(row: Mapping[str, Any]) -> str:
     """Return a line of JSON; a value that JSON does not know, such as nan, is an error."""
-    # Names and units stay readable to whoever opens the file.
-    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    # Names and units stay readable to whoever opens the file. A lone surrogate, which UTF-8 cannot
+    # write, becomes the escape that JSON has for it.
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
@@ -121,23 +124,14 @@ def write(path: Path, text: str) -> None:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        return read_text(path)
     except OSError as error:
         raise RecordingError(
             f"{path} cannot be read: {error.strerror}; check the name, or see what is shipped: "
             "gpulab.recordings.list()"
         ) from error
-    try:
-        # By content, not by name: programs that download unpack some files on the way.
-        if raw.startswith(_GZIP_MAGIC):
-            raw = gzip.decompress(raw)
-        return raw.decode()
-    except (OSError, EOFError, zlib.error) as error:
-        raise RecordingError(
-            f"{path} is damaged: it does not unpack ({error}); {_AGAIN}"
-        ) from None
-    except UnicodeDecodeError:
-        raise RecordingError(_not_one(str(path), "it is not text")) from None
+    except DamagedDataError as error:
+        raise RecordingError(f"{path} cannot be read: {error}; {_AGAIN}") from error
 
 
 def _provenance(head: str, name: str) -> Row:
@@ -159,6 +153,13 @@ def _provenance(head: str, name: str) -> Row:
     provenance = header.get("provenance")
     if not isinstance(provenance, dict):
         raise RecordingError(f"{name} is damaged: its header has no provenance; {_AGAIN}")
+    # By it a time is told from one that a model computed.
+    source = provenance.get("source", SOURCES[0])
+    if source not in SOURCES:
+        raise RecordingError(
+            f"{name} is damaged: its header has the source {source!r}, and it must be one of "
+            f"{', '.join(SOURCES)}; {_AGAIN}"
+        )
     return provenance
 
 
@@ -178,7 +179,7 @@ def _check_seal(body: str, last: Row, name: str) -> None:
 
 def _unsealed(text: str, name: str) -> str:
     # A last line that was cut off may look like a checksum, so that one is not looked at.
-    if any(line.startswith('{"checksum"') for line in text.splitlines()[:-1]):
+    if '\n{"checksum"' in text.rstrip("\n").rpartition("\n")[0]:
         return f"{name} was edited: something stands behind its checksum; {_AGAIN}"
     return (
         f"{name} has no checksum in its last line: the recording was not finished, or the file "
@@ -187,19 +188,32 @@ def _unsealed(text: str, name: str) -> str:
     )
 
 
-def _add(contents: RecordingContents, row: Row | None, where: str) -> None:
-    if row is None:
-        raise RecordingError(f"{where}, is damaged: it is not JSON; {_AGAIN}")
-    if "section" in row and isinstance(row.get("rows"), list):
-        contents.sections[str(row["section"])] = tuple(row["rows"])
-        return
-    if "task" not in row:
-        raise RecordingError(f"{where}, is neither a point nor a section; {_AGAIN}")
+def _add(contents: RecordingContents, line: str, where: str) -> None:
     try:
-        point = Point.from_dict(row)
+        row = parse_json(line)
+    except DamagedDataError as error:
+        raise RecordingError(f"{where}, is damaged: {error}; {_AGAIN}") from error
+    if isinstance(row, dict) and "section" in row:
+        contents.sections[str(row["section"])] = _rows(row, where)
+    elif isinstance(row, dict) and "task" in row:
+        point = _point(row, where)
+        contents.points[point.task.key] = point
+    else:
+        raise RecordingError(f"{where}, is neither a point nor a section; {_AGAIN}")
+
+
+def _rows(section: Row, where: str) -> tuple[Row, ...]:
+    rows = section.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RecordingError(f"{where}, is damaged: it is a section without rows; {_AGAIN}")
+    return tuple(rows)
+
+
+def _point(row: Row, where: str) -> Point:
+    try:
+        return Point.from_dict(row)
     except GpulabError as error:
         raise SchemaVersionError(f"{where}: {error}") from error
-    contents.points[point.task.key] = point
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -211,8 +225,8 @@ def _split(text: str) -> tuple[str, str]:
 def _json(line: str) -> Row | None:
     """Return the object in a line, or None if there is none."""
     try:
-        row = json.loads(line)
-    except json.JSONDecodeError:
+        row = parse_json(line)
+    except DamagedDataError:
         return None
     return row if isinstance(row, dict) else None
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.foreign_text import one_line, visible_row
 from gpulab.recordings import _file as file
 from gpulab.recordings._compare import ratios, refuse_incomparable
 from gpulab.sweeps import Point, frame_of
@@ -81,10 +82,10 @@ class Recording:
 
         if name not in self.sections:
             raise UnknownNameError(f"section of {self.name}", name, self.sections)
-        return pd.DataFrame(self.sections[name])
+        return pd.DataFrame(map(visible_row, self.sections[name]))
 
     def __str__(self) -> str:
-        return f"{self.name}: {'; '.join(self._facts())}"
+        return one_line(f"{self.name}: {'; '.join(self._facts())}")
 
     def _facts(self) -> Iterator[str]:
         about = self.provenance

@@ -1,13 +1,15 @@
 """The three rooflines of a GPU: from its data sheet, its clocks now, and what it reaches."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpulab import clocks, device, gpus
-from gpulab.errors import InvalidOptionError
+from gpulab.errors import InvalidOptionError, RecordingError
+from gpulab.foreign_text import one_line, visible, visible_row
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
-from gpulab.provenance import device_label
+from gpulab.provenance import check_source, device_label
 from gpulab.recordings import Row
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import workload
@@ -45,6 +47,8 @@ class Ceilings:
     roofs: tuple[Roof, ...]
 
     def __post_init__(self) -> None:
+        if self.source:
+            check_source(self.source)
         found = [roof.basis for roof in self.roofs]
         if len(set(found)) < len(found) or not set(found) <= set(BASES):
             raise InvalidOptionError(
@@ -78,9 +82,10 @@ class Ceilings:
         import pandas as pd
 
         table = pd.DataFrame(
-            self.to_rows(), columns=["roof", "quantity", "value", "unit", "detail"]
+            map(visible_row, self.to_rows()),
+            columns=["roof", "quantity", "value", "unit", "detail"],
         )
-        return table.assign(source=self.source, device_name=self.device_name)
+        return table.assign(source=self.source, device_name=visible(self.device_name))
 
     def __str__(self) -> str:
         name = device_label(self.device_name, self.source) if self.source else self.device_name
@@ -88,7 +93,7 @@ class Ceilings:
         why = gpus.why_unknown(self.device_name)
         lines += [why] if why else []
         lines += [_line(roof) for roof in self.roofs]
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
     def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's has no types
         printer.text(str(self))
@@ -136,13 +141,32 @@ def ceilings_of(recording: "Recording") -> Ceilings:
     ------
     UnknownNameError
         If it has no section of ceilings.
+    RecordingError
+        If that section has a row that is not a figure.
     """
     rows = [
         {str(name): value for name, value in row.items()}
         for row in recording.section("ceilings").to_dict("records")
     ]
+    for row in rows:
+        if not _is_figure(row):
+            raise RecordingError(
+                f"{recording.name} is damaged: {row} in its section of ceilings is no figure of a "
+                "roof, with a value above 0; take the original again, or make a new one: "
+                "gpulab record --out FILE"
+            )
     source = "virtual" if recording.is_virtual else "recorded"
-    return Ceilings(str(recording.provenance["gpu"]), source, tuple(_roofs_of(rows)))
+    return Ceilings(str(recording.provenance.get("gpu")), source, tuple(_roofs_of(rows)))
+
+
+def _is_figure(row: Row) -> bool:
+    value = row.get("value")
+    return (
+        isinstance(row.get("roof"), str)
+        and isinstance(row.get("quantity"), str)
+        and isinstance(value, int | float)
+        and 0 < value < math.inf
+    )
 
 
 def _rows_of(roof: Roof) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import visible
 from gpulab.roofline._ceilings import Ceilings
 from gpulab.roofline._table import table
 from gpulab.sweeps import HasPoints, Point
@@ -78,7 +79,7 @@ def chart(
             if len(found)
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )
-    here = (ceilings.source, ceilings.device_name)
+    here = (ceilings.source, visible(ceilings.device_name))  # as the table has it
     for pair in set(zip(kept["source"], kept["device_name"], strict=True)):
         if pair != here and ceilings.source:
             raise InvalidOptionError(

@@ -6,6 +6,7 @@ import torch
 
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.foreign_text import one_line
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.roofline._kernel_model import TimeBreakdown, predict_by_kernels
 from gpulab.sweeps import CACHES
@@ -62,7 +63,7 @@ class PredictedTime:
     def __str__(self) -> str:
         where = self.device_name or "a GPU of these limits"
         took = format_time(self.duration_s)
-        return (
+        return one_line(
             f"{self.workload} n={self.size} {self.dtype}: {took} predicted for {where} "
             f"({self.model} model, {self.cache} cache), bound by {self.bound}"
         )

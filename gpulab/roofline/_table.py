@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import visible_row
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.roofline._ceilings import Ceilings
 from gpulab.roofline._predict import PredictedTime, predict
@@ -59,7 +60,9 @@ def table(
     found = points.points if hasattr(points, "points") else points
     kept = [point for point in found if _is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
-    rows = [_row(point, gpus.by_driver_name(point.device_name), roof) for point in kept]
+    rows = [
+        visible_row(_row(point, gpus.by_driver_name(point.device_name), roof)) for point in kept
+    ]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 

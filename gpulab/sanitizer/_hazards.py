@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpulab import device
+from gpulab.foreign_text import visible_row
 from gpulab.happens_before import Checker, Hazard, Operation
 from gpulab.markup import PrettyPrinter, clean
 from gpulab.sanitizer._cuda_program import watched
@@ -58,7 +59,7 @@ class Hazards:
         fields = Operation.__dataclass_fields__
         pairs = [f"{which}_{name}" for which in ("first", "second") for name in fields]
         columns = ["kind", "tensor", *pairs, "cure", "count"]
-        return pd.DataFrame([_row(hazard) for hazard in self.found], columns=columns)
+        return pd.DataFrame([visible_row(_row(hazard)) for hazard in self.found], columns=columns)
 
     def __str__(self) -> str:
         numbered = [f"{index}. {hazard}" for index, hazard in enumerate(self.found, start=1)]

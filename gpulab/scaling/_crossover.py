@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import one_line, visible
 from gpulab.measurement import Finding
 from gpulab.provenance import device_label
 from gpulab.scaling._cpu_contention import ContentionWatch, contention_findings
@@ -143,7 +144,7 @@ class Crossover:
                 "transfers": transfers,
                 "how": curve.how,
                 "source": curve.source,
-                "device_name": curve.device_name,
+                "device_name": visible(curve.device_name),
             }
         )
 
@@ -157,7 +158,7 @@ class Crossover:
     @property
     def details(self) -> str:
         """The crossing, both lines, what they predict, and what is doubtful: several lines."""
-        return "\n  ".join(self._lines())
+        return "\n  ".join(map(one_line, self._lines()))
 
     def _repr_pretty_(self, printer: Any, _cycle: object) -> None:  # noqa: ANN401 # IPython's
         printer.text(self.details)

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 from gpulab import device
-from gpulab.errors import RecordingError
+from gpulab.errors import DamagedDataError, RecordingError
 from gpulab.recordings import Row
+from gpulab.serialization import parse_json
 
 # Each sequence is a fresh process; what comes first in it pays what later ones share.
 SEQUENCES = (
@@ -35,7 +37,12 @@ def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
     command = [sys.executable, "-m", __name__, gpu, *steps]
     try:
         done = subprocess.run(  # noqa: S603 # this very Python, and names from above
-            command, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=True,
+            timeout=_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
         raise RecordingError(f"a fresh process did not end within {_TIMEOUT_S} s") from error
@@ -43,8 +50,11 @@ def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
         last = (error.stderr.strip().splitlines() or ["nothing"])[-1]
         raise RecordingError(f"a fresh process failed and said: {last}") from error
     # Whatever a library prints comes before.
-    found: list[Row] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    try:
+        found = parse_json(done.stdout.rpartition("\n")[2])
+    except DamagedDataError as error:
+        raise RecordingError(f"a fresh process gave no times: {error}; try again") from error
+    return cast("list[Row]", found)
 
 
 def main(gpu: str, steps: list[str]) -> None:

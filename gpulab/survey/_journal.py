@@ -122,7 +122,8 @@ def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
     # A run that was killed may have taken what the run before had left out.
     there = before.points.keys() | before.sections.keys()
     rows = before.sections.get(LEFT_OUT, ())
-    return {row["what"]: row["reason"] for row in rows if row["what"] not in there}
+    told = {str(row.get("what")): str(row.get("reason")) for row in rows}
+    return {what: reason for what, reason in told.items() if what not in there}
 
 
 def _unseal(file: GrowingFile) -> str:

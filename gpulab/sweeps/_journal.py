@@ -4,13 +4,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from gpulab.disk import GrowingFile
-from gpulab.errors import InvalidOptionError, SchemaVersionError
+from gpulab.errors import DamagedDataError, GpulabError, InvalidOptionError, SchemaVersionError
+from gpulab.serialization import as_text, parse_json, read_bytes
 from gpulab.sweeps._tasks import Point
 
 SCHEMA = "gpulab.sweep/1"
+_MAX_SHOWN = 60  # characters of a schema that nobody knows
 # Numbers of one file must agree in these; what is not here may change from run to run.
 IDENTITY = ("gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads")
 
@@ -43,47 +44,85 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
     SchemaVersionError
         If it is no such file, is of another version, or is damaged; the message names the line.
     """
-    content = Path(path).read_bytes()
+    content = _content(path)
     whole = content[: content.rfind(b"\n") + 1]
     if not whole:
         return _begun(content, path)
-    lines = whole.splitlines()
-    header = _parsed(lines[0], path, 1)
-    provenance = header.get("provenance")
-    if header.get("schema") != SCHEMA or not isinstance(provenance, dict):
-        raise SchemaVersionError(
-            f"{path} has the schema {header.get('schema')!r} and this version of gpulab goes on "
-            f"with {SCHEMA!r}; give another file"
-        )
+    header, *lines = _text(whole, path).removesuffix("\n").split("\n")
+    provenance = _provenance(_parsed(header, path, 1), path)
     points = {}
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines, start=2):
         row = _parsed(line, path, number)
         if "checksum" in row:
             raise InvalidOptionError(
                 f"{path} is a finished recording, which a checksum closes; give another file"
             )
         if "section" not in row:
-            point = Point.from_dict(row)
+            point = _point(row, path, number)
             points[point.task.key] = point
     return JournalContents(provenance, points, len(whole))
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        raise InvalidOptionError(
+            f"{path} cannot be read: {error.strerror}; give another file"
+        ) from error
+    except DamagedDataError as error:
+        raise SchemaVersionError(_no_sweep(path, str(error))) from error
+
+
+def _text(content: bytes, path: str | os.PathLike[str]) -> str:
+    try:
+        return as_text(content)
+    except DamagedDataError as error:
+        raise SchemaVersionError(_no_sweep(path, str(error))) from error
+
+
+def _no_sweep(path: str | os.PathLike[str], reason: str = "") -> str:
+    return f"{path} is no file of a sweep{reason and f': {reason}'}; give another file"
+
+
+def _provenance(
+    header: Mapping[str, object], path: str | os.PathLike[str]
+) -> Mapping[str, object]:
+    provenance = header.get("provenance")
+    if header.get("schema") != SCHEMA or not isinstance(provenance, dict):
+        raise SchemaVersionError(
+            f"{path} has the schema {str(header.get('schema'))[:_MAX_SHOWN]!r} and this version "
+            f"of gpulab goes on with {SCHEMA!r}; give another file"
+        )
+    return provenance
+
+
+def _point(row: Mapping[str, object], path: str | os.PathLike[str], number: int) -> Point:
+    try:
+        return Point.from_dict(row)
+    except GpulabError as error:
+        raise SchemaVersionError(_damaged(path, number, error)) from error
+
+
+def _damaged(path: str | os.PathLike[str], number: int, reason: object) -> str:
+    return (
+        f"line {number} of {path} is damaged: {reason}; take that line out, or give another file"
+    )
 
 
 def _begun(content: bytes, path: str | os.PathLike[str]) -> JournalContents:
     # Not one whole line: a header that was cut off, or somebody's file of another kind.
     start = b'{"schema": "' + SCHEMA.encode()
     if content[: len(start)] != start[: len(content)]:
-        raise SchemaVersionError(f"{path} is no file of a sweep; give another file")
+        raise SchemaVersionError(_no_sweep(path))
     return JournalContents()
 
 
-def _parsed(line: bytes, path: str | os.PathLike[str], number: int) -> dict[str, object]:
+def _parsed(line: str, path: str | os.PathLike[str], number: int) -> dict[str, object]:
     try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise SchemaVersionError(
-            f"line {number} of {path} is not JSON ({error}); the file is damaged: take that line "
-            "out, or give another file"
-        ) from error
+        row = parse_json(line)
+    except DamagedDataError as error:
+        raise SchemaVersionError(_damaged(path, number, error)) from error
     if not isinstance(row, dict):
         raise SchemaVersionError(
             f"line {number} of {path} is not a record; give the file of a sweep"

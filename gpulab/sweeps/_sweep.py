@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpulab.disk import growing
 from gpulab.errors import NotSavedError, UnknownNameError
+from gpulab.foreign_text import one_line
 from gpulab.progress import Bar
 from gpulab.provenance import device_label
 from gpulab.sweeps._executor import (
@@ -69,9 +70,9 @@ class Sweep:
         n_tasks = len(self.points) + len(self.missing)
         devices = [device_label(point.device_name, point.source) for point in self.points]
         lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(devices)])]
-        lines += [f"failed: {point.task}: {point.error}" for point in self.failures()]
+        lines += [f"failed: {point.task}: {one_line(point.error)}" for point in self.failures()]
         if self.stopped_by:
-            lines.append(f"stopped by {self.stopped_by}")
+            lines.append(f"stopped by {one_line(self.stopped_by)}")
         if self.missing:
             n_more = len(self.missing) - 1
             more = f" and {n_more} more" if n_more else ""

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.foreign_text import one_line, visible_row
 from gpulab.provenance import check_source
 from gpulab.serialization import Saved
 
@@ -113,7 +114,7 @@ class Task:
     def __str__(self) -> str:
         how = f"{self.cache}, {self.method}" if self.on == "gpu" else _threads(self.n_threads)
         copied = "" if self.transfers == "none" else f", transfers {self.transfers}"
-        return (
+        return one_line(
             f"{self.workload} n={self.size:,} {self.dtype} on the {self.on.upper()}: {how}{copied}"
         )
 
@@ -155,7 +156,8 @@ class Point(Saved):
     Raises
     ------
     InvalidOptionError
-        If a time is negative or not finite, or if there are neither samples nor an error.
+        If a time is negative or not finite, if the interval is turned round, or if there are
+        neither samples nor an error.
     UnknownNameError
         If the source is not one of the three.
     """
@@ -185,6 +187,11 @@ class Point(Saved):
                     f"{name}={value} of {self.task.key}; it must be a finite number of seconds, "
                     "0 or more"
                 )
+        if self.low_s > self.high_s:
+            raise InvalidOptionError(
+                f"low_s={self.low_s}, high_s={self.high_s} of {self.task.key}; the low end of an "
+                "interval must not be above the high one"
+            )
         if not self.error and self.n_samples < 1:
             raise InvalidOptionError(
                 f"n_samples={self.n_samples} of {self.task.key} without an error; a point has "
@@ -225,4 +232,4 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
 def _row(point: Point) -> dict[str, object]:
     found = asdict(point)
     times = {} if point.ok else dict.fromkeys(("median_s", "low_s", "high_s"), math.nan)
-    return {**found["task"], **found, **times, "findings": ",".join(point.findings)}
+    return visible_row({**found["task"], **found, **times, "findings": ",".join(point.findings)})

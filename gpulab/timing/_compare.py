@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device, stats
 from gpulab.errors import InvalidOptionError
+from gpulab.foreign_text import one_line
+from gpulab.markup import clean
 from gpulab.measurement import Measurement
 from gpulab.serialization import Saved
 from gpulab.timing._isolation import left_as_found
@@ -81,12 +82,15 @@ class Comparison(Saved):
 
     def _repr_html_(self) -> str:
         tables = (record._repr_html_() for record in (self.first, self.second))
-        return f"<p>{escape(self.verdict())}</p>{''.join(tables)}"
+        return f"<p>{clean(self.verdict())}</p>{''.join(tables)}"
 
     def verdict(self) -> str:
         """Say in one line which of the two takes longer, if that was seen."""
         low, high = self.ratio_interval
-        second, first = self.second.label or "second", self.first.label or "first"
+        second, first = (
+            one_line(self.second.label) or "second",
+            one_line(self.first.label) or "first",
+        )
         found = f"{self.ratio:.3f} [{low:.3f}, {high:.3f}]"
         if not self.differs:
             return f"no difference seen: {second} / {first} = {found}"

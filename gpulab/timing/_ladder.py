@@ -1,15 +1,22 @@
 """The ladder: one piece of work timed by every method, side by side with the driver's records."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Never
 
 from gpulab import device
-from gpulab.errors import NotCapturableError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.errors import (
+    InvalidOptionError,
+    NotCapturableError,
+    ProfilerBusyError,
+    ProfilerUnavailableError,
+)
+from gpulab.foreign_text import one_line, visible, visible_row
 from gpulab.markup import table
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
-from gpulab.provenance import device_label
+from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.timing._measure import measure
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_unknown
@@ -74,6 +81,11 @@ class Rung:
         after; None if there are none.
     obstacle
         Why there is no measurement; empty if there is one.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the records' time is negative or not finite.
     """
 
     name: str
@@ -81,6 +93,12 @@ class Rung:
     record: Measurement | None = None
     referee_s: float | None = None
     obstacle: str = ""
+
+    def __post_init__(self) -> None:
+        if self.referee_s is not None and not 0 <= self.referee_s < math.inf:
+            raise InvalidOptionError(
+                f"referee_s={self.referee_s}; it must be a finite number of seconds, 0 or more"
+            )
 
     @property
     def error(self) -> float | None:
@@ -102,6 +120,11 @@ class Ladder(Saved):
         As of a measurement.
     label
         Name of the work.
+
+    Raises
+    ------
+    UnknownNameError
+        If the source is not one of the three.
     """
 
     schema: ClassVar[str] = "gpulab.ladder/1"
@@ -111,6 +134,9 @@ class Ladder(Saved):
     device_name: str
     label: str = ""
 
+    def __post_init__(self) -> None:
+        check_source(self.source)
+
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row a rung.
 
@@ -119,8 +145,10 @@ class Ladder(Saved):
         """
         import pandas as pd
 
-        return pd.DataFrame([_row(rung) for rung in self.rungs]).assign(
-            source=self.source, device_name=self.device_name, label=self.label
+        return pd.DataFrame([visible_row(_row(rung)) for rung in self.rungs]).assign(
+            source=self.source,
+            device_name=visible(self.device_name),
+            label=visible(self.label),
         )
 
     def __str__(self) -> str:
@@ -269,12 +297,12 @@ def _row(rung: Rung) -> dict[str, object]:
 
 def _cells(rung: Rung) -> tuple[str, ...]:
     if rung.record is None:
-        return rung.name, "not timed", "", "", rung.obstacle
+        return one_line(rung.name), "not timed", "", "", one_line(rung.obstacle)
     error = "" if rung.error is None else f"{rung.error:+.1%}"
     return (
-        rung.name,
+        one_line(rung.name),
         format_time(rung.record.median_s),
         format_interval(*rung.record.interval_s),
         error,
-        rung.repairs,
+        one_line(rung.repairs),
     )

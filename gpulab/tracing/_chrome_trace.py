@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpulab.foreign_text import visible
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import flows
 from gpulab.tracing._lanes import LaneLayout, layout
@@ -39,7 +40,7 @@ def trace(
     return {
         "traceEvents": events,
         "displayTimeUnit": "ns",
-        "otherData": {"device": device_name, "place": place},
+        "otherData": {"device": visible(device_name), "place": place},
     }
 
 
@@ -54,7 +55,7 @@ def _names(placed: LaneLayout, place: str) -> Iterator[TraceEvent]:
             yield _metadata(process, 0, "process_sort_index", {"sort_index": process})
         for row in range(lane.first_row, lane.first_row + lane.n_rows):
             number = row - lane.first_row + 1
-            name = lane.name if number == 1 else f"{lane.name} ({number})"
+            name = visible(lane.name if number == 1 else f"{lane.name} ({number})")
             yield _metadata(process, row + 1, "thread_name", {"name": name})
             yield _metadata(process, row + 1, "thread_sort_index", {"sort_index": row})
 
@@ -73,7 +74,7 @@ def _complete(span: Span, row: int) -> TraceEvent:
     return {
         "ph": "X",
         "cat": span.kind,
-        "name": span.name,
+        "name": visible(span.name),
         **_thread(span, row),
         "ts": start_us,
         "dur": round(end_us - start_us, 3),
@@ -105,9 +106,9 @@ def _counters(series: Sequence[CounterSeries]) -> Iterator[TraceEvent]:
                 "ph": "C",
                 "pid": _process(each.device),
                 "tid": 0,
-                "name": each.name,
+                "name": visible(each.name),
                 "ts": _us(time_s),
-                "args": {each.unit: value},
+                "args": {visible(each.unit): value},
             }
 
 

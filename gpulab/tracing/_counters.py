@@ -1,12 +1,13 @@
 """What is counted over the time of a timeline: engines in use, launches in the queue, memory."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpulab.errors import InvalidOptionError
 from gpulab.tracing._flows import callers_of
-from gpulab.tracing._spans import ENGINES, Span
+from gpulab.tracing._spans import ENGINES, MOST_S, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class CounterSeries:
     Raises
     ------
     InvalidOptionError
-        If there are not as many values as times, or the times go back.
+        If there are not as many values as times, a value is not finite, or the times go back.
     """
 
     name: str
@@ -44,6 +45,14 @@ class CounterSeries:
                 f"{len(self.times_s)} times and {len(self.values)} values; "
                 "a series has one value for each time"
             )
+        for time_s in self.times_s:
+            if not -MOST_S <= time_s <= MOST_S:
+                raise InvalidOptionError(
+                    f"times_s has {time_s}; it must be finite seconds, at most {MOST_S:.0e}"
+                )
+        for value in self.values:
+            if not math.isfinite(value):
+                raise InvalidOptionError(f"values has {value}; it must be a finite number")
         for before_s, after_s in zip(self.times_s, self.times_s[1:], strict=False):
             if not before_s <= after_s:
                 raise InvalidOptionError(

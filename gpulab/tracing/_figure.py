@@ -6,6 +6,7 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import Figure, Look, finish, looks, render
+from gpulab.foreign_text import one_line
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Bars, Drawing, drawing
@@ -63,15 +64,16 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
         _draw_series(ax, series, row, length_us)
     middles = [lane.first_row + (lane.n_rows - 1) / 2 for lane in shown.lanes]
     rows = [*middles, *range(n_rows, n_rows + len(shown.series))]
-    names = [lane.name for lane in shown.lanes]
-    names += [f"{title_of(series, shown)} (≤ {most_of(series)})" for series in shown.series]
+    names = [one_line(lane.name) for lane in shown.lanes]
+    names += [
+        one_line(f"{title_of(series, shown)} (≤ {most_of(series)})") for series in shown.series
+    ]
     ax.set_yticks(rows, names)
     ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)
     ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
     ax.xaxis.set_major_formatter("{x:,.6g}")
-    finish(ax, "Timeline", "time (µs)", "", legend=False)
     ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return ax
+    return finish(ax, "Timeline", "time (µs)", "", legend=False)
 
 
 def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figure:
@@ -157,6 +159,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
 def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None:
     """Write a name, or the beginning of it, into a bar with room for so many characters."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    name = one_line(name)
     name = name if len(name) <= room else f"{name[: room - 1]}…"
     ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
 

@@ -1,12 +1,12 @@
 """Spans, of which a timeline is made: calls, kernels, copies, events and waits."""
 
-import math
 from dataclasses import dataclass
 
 from gpulab.errors import InvalidOptionError, UnknownNameError
 
 SPAN_KINDS = ("host", "launch", "kernel", "copy", "event", "wait")
 ENGINES = ("compute", "copy in", "copy out", "copy between GPUs")
+MOST_S = 1e12  # thirty thousand years; larger times overflow where they are drawn
 _WORK = frozenset({"kernel", "copy"})
 
 
@@ -43,7 +43,7 @@ class Span:
     UnknownNameError
         If the kind is not one of the six, or the engine not one of the four.
     InvalidOptionError
-        If a time is not finite, or the end lies before the start.
+        If a time is not finite or absurd, or the end lies before the start.
     """
 
     kind: str
@@ -63,10 +63,11 @@ class Span:
             raise UnknownNameError("span kind", self.kind, SPAN_KINDS)
         if self.engine is not None and self.engine not in ENGINES:
             raise UnknownNameError("engine", self.engine, ENGINES)
-        if not -math.inf < self.start_s <= self.end_s < math.inf:
+        if not -MOST_S <= self.start_s <= self.end_s <= MOST_S:
             raise InvalidOptionError(
                 f"start_s={self.start_s}, end_s={self.end_s}; "
-                "both must be finite seconds, and the end not before the start"
+                f"both must be finite seconds, at most {MOST_S:.0e}, and the end not before the "
+                "start"
             )
 
     @property

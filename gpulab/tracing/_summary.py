@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.tracing._counters import at_once
 from gpulab.tracing._idle_causes import Gap, Interval, gaps, merged
@@ -108,7 +109,7 @@ class Summary:
         return dict(sorted(lost.items(), key=lambda item: -item[1]))
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return visible("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
         """Return the text, one entry a line."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpulab.disk import write_whole
+from gpulab.foreign_text import visible
 from gpulab.provenance import check_source, device_label
 from gpulab.serialization import Saved
 from gpulab.tracing._chrome_trace import trace
@@ -122,6 +123,8 @@ class Timeline(Saved):
         names = [field.name for field in fields(Span)]
         # By columns: a dict a span would take most of a minute for a million of them.
         columns = {name: [getattr(span, name) for span in self.spans] for name in names}
+        for name in ("name", "lane"):
+            columns[name] = list(map(visible, columns[name]))
         whole = dict.fromkeys(
             ("stream", "device", "correlation", "waits_for", "size_bytes"), "Int64"
         )
@@ -131,7 +134,7 @@ class Timeline(Saved):
             .assign(
                 duration_s=[span.duration_s for span in self.spans],
                 source=self.source,
-                device_name=self.device_name,
+                device_name=visible(self.device_name),
             )
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab import widgets
+from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.tracing._figure import draw_timeline, looks_of_kinds, most_of, title_of
 from gpulab.tracing._geometry import Drawing, drawing
@@ -70,12 +71,12 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
     shown = drawing(record, max_bars=MAX_BARS)
     bars = shown.bars
     numbers: dict[str, int] = {}
-    names = [numbers.setdefault(name, len(numbers)) for name in bars.name]
+    names = [numbers.setdefault(visible(name), len(numbers)) for name in bars.name]
     arrows = [(_ARROWS[arrow.kind], arrow.source, arrow.target) for arrow in shown.arrows]
     return {
         "place": record.place,
         "summary": str(summary),
-        "headline": "\n".join(map(summary.headline, summary.devices)),
+        "headline": visible("\n".join(map(summary.headline, summary.devices))),
         "note": shown.note,
         "n_spans": len(record.spans),
         "names": list(numbers),
@@ -83,7 +84,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
             {"name": kind, "colour": look.colour, "hatch": look.hatch}
             for kind, look in zip(SPAN_KINDS, looks_of_kinds(), strict=True)
         ],
-        "lanes": [{"name": lane.name, "rows": lane.n_rows} for lane in shown.lanes],
+        "lanes": [{"name": visible(lane.name), "rows": lane.n_rows} for lane in shown.lanes],
         "series": _series(shown),
         "start": _floats(bars.start_s * _MICRO),
         "end": _floats(bars.end_s * _MICRO),
@@ -100,7 +101,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
 def _series(shown: Drawing) -> list[dict[str, Any]]:
     return [
         {
-            "name": title_of(series, shown),
+            "name": visible(title_of(series, shown)),
             "most": most_of(series),
             "times": _floats(np.array(series.times_s) * _MICRO),
             "values": _floats(series.values),

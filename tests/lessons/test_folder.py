@@ -91,7 +91,9 @@ def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> N
     assert (mine / "00_a.new.ipynb").read_text() == "more work"
 
 
-@pytest.mark.parametrize("record", ["", "{", "[]", None])
+@pytest.mark.parametrize(
+    "record", ["", "{", "[]", None, '{"00_a.ipynb": ["x"]}', "[" * 200_000, '{"a": 1e400}']
+)
 def test_without_its_record_nothing_is_overwritten(
     record: str | None, shipped: Path, tmp_path: Path
 ) -> None:

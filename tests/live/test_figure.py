@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab import live
 from gpulab.clocks import Reading
-from gpulab.errors import InvalidOptionError, SchemaVersionError
+from gpulab.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
 from gpulab.live import _figure
 
 TRACE = live.Trace(
@@ -125,3 +125,35 @@ def test_a_trace_that_says_nothing_is_refused() -> None:
     assert (
         str(unknown.value) == "stopped_by='bored'; it must be '' or one of interrupt, stop, error"
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"asked_s": -1.0},
+            "asked_s=-1.0; it must be a finite number of seconds, 0 or more",
+        ),
+        (
+            {"readings": (Reading(2.0), Reading(1.0))},
+            "readings go from 2.0 s to 1.0 s; give them in the order in which they were taken",
+        ),
+        (
+            {"readings": (Reading(1.0, power_w=-3.0),)},
+            "power_w=-3.0 of a reading; it must be 0 or more",
+        ),
+    ],
+)
+def test_a_trace_of_impossible_numbers_is_refused(
+    changed: dict[str, object], message: str
+) -> None:
+    """The message names the number."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TRACE, **changed)  # type: ignore[arg-type] # of several types
+    assert str(error.value) == message
+
+
+def test_a_trace_has_one_of_the_three_sources() -> None:
+    """A name that is one letter off would let a model's numbers pass for a GPU's."""
+    with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
+        replace(TRACE, source="virtuam")

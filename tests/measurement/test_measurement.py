@@ -26,7 +26,7 @@ SAMPLES_S = tuple((24.5 + step / 100) * 1e-6 for step in range(41))
 TAKEN = Measurement(SAMPLES_S, "events", "measured", HERE, n_warmup=3)
 DRIFTING = Finding("drifting", "the last third is 5 % slower", "wait until the clocks settle")
 
-seconds = st.floats(-1e3, 1e6)
+seconds = st.floats(0, 1e6)
 texts = st.text(st.characters(codec="utf-8"))
 findings = st.builds(Finding, texts, texts, texts)
 clocks = st.none() | st.integers(0, 5000)
@@ -186,12 +186,14 @@ def test_measurement_without_samples_is_refused() -> None:
     assert str(error.value) == "samples_s is empty; a Measurement needs at least one sample"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_sample_that_is_no_number_is_refused(value: float) -> None:
     """One such sample would spoil every statistic; the message says where it is."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, samples_s=(1.0, value))
-    assert str(error.value) == f"samples_s[1]={value}; it must be a finite number of seconds"
+    assert str(error.value) == (
+        f"samples_s[1]={value}; it must be a finite number of seconds, 0 or more"
+    )
 
 
 @pytest.mark.parametrize(("name", "value", "least"), [("inner_loops", 0, 1), ("n_warmup", -1, 0)])
@@ -316,8 +318,37 @@ def test_text_cut_short_is_refused() -> None:
         Measurement.from_json('{"schema"')
     assert str(error.value) == (
         "the saved data are not a whole 'gpulab.measurement/1' record; save them again: "
-        "the text is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
+        "it is not JSON (Expecting ':' delimiter: line 1 column 10 (char 9))"
     )
+
+
+@pytest.mark.parametrize("name", ["floor_s", "floor_error_s"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
+def test_a_floor_that_is_no_time_is_refused(name: str, value: float) -> None:
+    """It is subtracted from times, and added to their uncertainty."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, **{name: value})
+    assert str(error.value) == f"{name}={value}; it must be a finite number of seconds, 0 or more"
+
+
+@pytest.mark.parametrize("index", [-1, TAKEN.n_samples])
+def test_an_index_of_no_sample_is_refused(index: int) -> None:
+    """A flag is of one of the samples."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(TAKEN, flagged=(0, index))
+    assert str(error.value) == (
+        f"flagged has {index}; it must be the index of one of the {TAKEN.n_samples} samples, "
+        "from 0"
+    )
+
+
+@pytest.mark.parametrize("name", ["clock_before_mhz", "power_after_w"])
+@pytest.mark.parametrize("value", [math.nan, -1])
+def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None:
+    """No driver reports one."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(HERE, **{name: value})
+    assert str(error.value) == f"{name}={value}; it must be a finite number, 0 or more"
 
 
 def test_frame_has_one_row_a_sample() -> None:
@@ -523,7 +554,8 @@ def test_span_of_unknown_kind_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start_s", "end_s"), [(2.0, 1.0), (2.0, math.nan), (2.0, math.inf), (-math.inf, 2.0)]
+    ("start_s", "end_s"),
+    [(2.0, 1.0), (2.0, math.nan), (2.0, math.inf), (-math.inf, 2.0), (0.0, 1e300)],
 )
 def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> None:
     """Equal times are a moment; an earlier end, or none, is a mistake."""
@@ -531,7 +563,7 @@ def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> No
         Span("kernel", "gemm", "stream 7", start_s, end_s)
     assert str(error.value) == (
         f"start_s={start_s}, end_s={end_s}; "
-        "both must be finite seconds, and the end not before the start"
+        "both must be finite seconds, at most 1e+12, and the end not before the start"
     )
 
 

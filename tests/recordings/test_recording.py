@@ -296,7 +296,11 @@ def test_what_is_not_as_it_was_made_is_refused(path: Path, how: str) -> None:
 
 
 LINES = {
-    "{": "is damaged: it is not JSON; " + AGAIN,
+    "{": (
+        "is damaged: it is not JSON (Expecting property name enclosed in double quotes: line 1 "
+        "column 2 (char 1)); "
+    )
+    + AGAIN,
     '{"a": 1}': "is neither a point nor a section; " + AGAIN,
 }
 
@@ -342,13 +346,13 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RecordingError) as error:
         _recording.load(path)
-    assert str(error.value).startswith(f"{path} is damaged: it does not unpack (")
+    assert str(error.value).startswith(f"{path} cannot be read: it does not unpack (")
     assert str(error.value).endswith(AGAIN)
     path.write_bytes(gzip.compress(b"\xff\xfe\xfa"))
     with pytest.raises(RecordingError) as error:
         _recording.load(path)
-    assert str(error.value) == (
-        f"{path} is not a recording: it is not text; make one: gpulab record --out FILE"
+    assert (
+        str(error.value) == f"{path} cannot be read: it is UTF-16 text, and must be UTF-8; {AGAIN}"
     )
 
 
@@ -474,3 +478,58 @@ def test_the_shipped_recording_is_of_an_h200() -> None:
     assert frame.groupby("on")["workload"].nunique().to_dict() == {"cpu": 29, "gpu": 29}
     assert set(frame["source"]) == {"recorded"}
     assert (frame["error"] == "").all()
+
+
+HEADER = '{"schema": "gpulab.sweep/1", "provenance": {"gpu": "x"}}\n'
+DAMAGED = {
+    "source": (
+        HEADER.replace('"x"', '"x", "source": "virtuam"'),
+        (
+            "{path} is damaged: its header has the source 'virtuam', and it must be one of "
+            f"measured, recorded, virtual; {AGAIN}"
+        ),
+    ),
+    "rows": (
+        HEADER + '{"section": "clocks", "rows": [1]}\n',
+        f"{{path}}, line 2, is damaged: it is a section without rows; {AGAIN}",
+    ),
+    "no object": (
+        HEADER + "[1]\n",
+        f"{{path}}, line 2, is neither a point nor a section; {AGAIN}",
+    ),
+    "no number": (
+        HEADER + '{"task": 1e400}\n',
+        (
+            "{path}, line 2, is damaged: it has the number 1e400, which is not finite or beyond "
+            f"64 bits; {AGAIN}"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_values_that_mean_nothing_are_refused(tmp_path: Path, how: str) -> None:
+    """Where no checksum tells, the message names the line and what is wrong with it."""
+    text, message = DAMAGED[how]
+    path = tmp_path / "mine.jsonl"
+    path.write_text(text, "utf-8")
+    with pytest.raises(RecordingError) as error:
+        _recording.load(path, unfinished=True)
+    assert str(error.value) == message.format(path=path)
+
+
+@pytest.mark.parametrize("name", ["a\N{LINE SEPARATOR}b", "a\N{NEXT LINE}b", "a\x1cb", "\ud800"])
+def test_a_name_may_have_any_character(tmp_path: Path, name: str) -> None:
+    """Those that some readers take for the end of a line, and those that UTF-8 cannot write."""
+    named = replace(point(), device_name=name)
+    path = _recording.save(recording(named), tmp_path / "mine.jsonl")
+    assert _recording.load(path).points[0].device_name == name
+
+
+def test_a_small_archive_that_unpacks_to_a_gigabyte_is_refused(tmp_path: Path) -> None:
+    """It is read to the limit and no further."""
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(HEADER.encode()) + gzip.compress(b" " * (16 << 20)) * 64)
+    with pytest.raises(RecordingError) as error:
+        _recording.load(path)
+    assert str(error.value) == f"{path} cannot be read: it unpacks to more than 64 MiB; {AGAIN}"

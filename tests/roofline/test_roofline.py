@@ -9,7 +9,7 @@ import torch
 
 import gpulab
 from gpulab import gpus, recordings, roofline
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError, RecordingError, UnknownNameError
 from gpulab.gpus import Roof, _datasheets
 from gpulab.roofline._kernel_model import _private_gpu, _trace_kernels
 from gpulab.sweeps import Point, Task
@@ -439,3 +439,29 @@ def test_points_and_roofs_of_different_gpus_are_not_drawn_together() -> None:
         "the points are virtual on NVIDIA H200 and the ceilings virtual on NVIDIA L4; take both "
         "from one GPU"
     )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"quantity": "memory", "value": 1.0},
+        {"roof": "measured", "quantity": "memory", "value": -1.0},
+        {"roof": "measured", "quantity": "memory", "value": "fast"},
+        {"roof": "measured", "quantity": 3, "value": 1.0},
+    ],
+)
+def test_a_recorded_roof_that_is_no_figure_is_refused(row: dict[str, object]) -> None:
+    """A roof of no bandwidth, or of a negative one, would predict nonsense."""
+    recording = recordings.Recording("mine", {"gpu": H200}, (), {"ceilings": (row,)})
+    with pytest.raises(RecordingError) as error:
+        roofline.ceilings_of(recording)
+    assert str(error.value) == (
+        f"mine is damaged: {row} in its section of ceilings is no figure of a roof, with a value "
+        "above 0; take the original again, or make a new one: gpulab record --out FILE"
+    )
+
+
+def test_ceilings_have_one_of_the_three_sources() -> None:
+    """Or none, where there is only a data sheet."""
+    with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
+        roofline.Ceilings(H200, "virtuam", ())

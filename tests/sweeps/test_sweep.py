@@ -752,15 +752,40 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{\n{}\n',
             SchemaVersionError,
             (
-                "line 2 of {out} is not JSON (Expecting property name enclosed in double quotes: "
-                "line 1 column 2 (char 1)); the file is damaged: take that line out, or give "
-                "another file"
+                "line 2 of {out} is damaged: it is not JSON (Expecting property name enclosed in "
+                "double quotes: line 1 column 2 (char 1)); take that line out, or give another "
+                "file"
             ),
         ),
         (
             "[]\n",
             SchemaVersionError,
             "line 1 of {out} is not a record; give the file of a sweep",
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"task": {"workload": 1}}\n',
+            SchemaVersionError,
+            (
+                "line 2 of {out} is damaged: the saved data have the schema None and this version "
+                "of gpulab reads 'gpulab.point/1'; read them with the gpulab that wrote them, or "
+                "save them again with this; take that line out, or give another file"
+            ),
+        ),
+        (
+            '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"section": 1e400}\n',
+            SchemaVersionError,
+            (
+                "line 2 of {out} is damaged: it has the number 1e400, which is not finite or "
+                "beyond 64 bits; take that line out, or give another file"
+            ),
+        ),
+        (
+            "\ufeff" + '{"schema": "gpulab.sweep/1", "provenance": {}}\n',
+            SchemaVersionError,
+            (
+                "{out} is no file of a sweep: it begins with a byte order mark, and must be UTF-8 "
+                "without one, as gpulab wrote it; give another file"
+            ),
         ),
         (
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"checksum": "x", "n_lines": 1}\n',

@@ -105,6 +105,16 @@ def test_values_that_make_no_sense_are_refused(task: object, message: str) -> No
     assert str(error.value) == message
 
 
+def test_an_interval_that_is_turned_round_is_refused() -> None:
+    """Its low end is not above its high one."""
+    with pytest.raises(InvalidOptionError) as error:
+        replace(POINT, low_s=2.0, high_s=1.0)
+    assert str(error.value) == (
+        f"low_s=2.0, high_s=1.0 of {POINT.task.key}; the low end of an interval must not be above "
+        "the high one"
+    )
+
+
 @pytest.mark.parametrize("point", [POINT, FAILED], ids=["found", "failed"])
 def test_points_survive_saving(point: Point) -> None:
     """JSON and pickle give the same point back, its task included."""

@@ -150,3 +150,19 @@ def test_a_ladder_grows_by_a_rung_a_time() -> None:
     assert [len(climbed.rungs) for climbed in grown] == list(range(1, N_RUNGS + 1))
     assert all(rung.referee_s is not None for climbed in grown for rung in climbed.rungs)
     assert [rung.name for rung in grown[-1].rungs][-1] == "driver's records, cold"
+
+
+@pytest.mark.parametrize("referee_s", [-1.0, float("nan"), float("inf")])
+def test_a_referee_that_is_no_time_is_refused(referee_s: float) -> None:
+    """Every error of a rung would mean nothing."""
+    with pytest.raises(InvalidOptionError) as error:
+        Rung("naive", "", referee_s=referee_s)
+    assert str(error.value) == (
+        f"referee_s={referee_s}; it must be a finite number of seconds, 0 or more"
+    )
+
+
+def test_a_ladder_has_one_of_the_three_sources() -> None:
+    """A name that is one letter off would let a model's numbers pass for a GPU's."""
+    with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
+        Ladder((), "virtuam", "NVIDIA H200")

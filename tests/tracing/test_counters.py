@@ -1,5 +1,10 @@
 """What is counted over time: engines in use, and launches in the queue."""
 
+import math
+
+import pytest
+
+from gpulab.errors import InvalidOptionError
 from gpulab.tracing import CounterSeries, Span, counter_series
 from gpulab.tracing._counters import at_once, engine_use, queue_depth
 from tests.support.spans import US, host, work
@@ -73,3 +78,20 @@ def test_a_device_that_is_not_known_counts_as_the_first() -> None:
 def test_counting_what_overlaps() -> None:
     """Where one ends as another begins nothing changes."""
     assert at_once([(0.0, 1.0), (1.0, 2.0), (0.5, 1.5)]) == ((0.0, 0.5, 1.5, 2.0), (1, 2, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("times_s", "values", "message"),
+    [
+        ((0.0,), (math.nan,), "values has nan; it must be a finite number"),
+        ((math.nan,), (1.0,), "times_s has nan; it must be finite seconds, at most 1e+12"),
+        ((1e300,), (1.0,), "times_s has 1e+300; it must be finite seconds, at most 1e+12"),
+    ],
+)
+def test_numbers_that_cannot_be_drawn_are_refused(
+    times_s: tuple[float, ...], values: tuple[float, ...], message: str
+) -> None:
+    """The message has the number."""
+    with pytest.raises(InvalidOptionError) as error:
+        CounterSeries("memory", "B", 0, times_s, values)
+    assert str(error.value) == message

@@ -1,16 +1,20 @@
-"""Save frozen records as JSON under the name of a schema, and check every field when reading."""
+"""A frozen record as JSON under the name of its schema; every field is checked when reading."""
 
 import json
+import math
+import reprlib
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
-from gpulab.errors import SchemaVersionError
+from gpulab.errors import DamagedDataError, InvalidOptionError, SchemaVersionError
+from gpulab.serialization._json import parse_json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+_MAX_SHOWN = 60  # characters of a name that is not known
 R = TypeVar("R", bound="DataclassInstance")
 
 
@@ -42,9 +46,9 @@ class Saved:
         found = data.get("schema") if isinstance(data, dict) else None
         if not isinstance(data, dict) or found != cls.schema:
             raise SchemaVersionError(
-                f"the saved data have the schema {found!r} and this version of gpulab reads "
-                f"{cls.schema!r}; read them with the gpulab that wrote them, or save them again "
-                "with this"
+                f"the saved data have the schema {reprlib.repr(found)} and this version of gpulab "
+                f"reads {cls.schema!r}; read them with the gpulab that wrote them, or save them "
+                "again with this"
             )
         content = {name: value for name, value in data.items() if name != "schema"}
         return _record(cls, content, cls.schema, "")  # type: ignore[type-var] # every Saved is a dataclass
@@ -54,28 +58,34 @@ class Saved:
         return json.dumps(self.to_dict(), indent=indent)  # type: ignore[misc] # as above
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the record that :meth:`to_json` wrote.
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the record that :meth:`to_json` wrote; bytes are read as UTF-8.
 
         Raises
         ------
+        InvalidOptionError
+            If it is no text.
         SchemaVersionError
-            If the text is not JSON, has another schema, or is not whole.
+            If the text is not JSON, has another schema, is not whole, or has numbers that no
+            record of ours has; see :func:`parse_json`.
         """
+        if not isinstance(text, str | bytes):
+            raise InvalidOptionError(
+                f"text={reprlib.repr(text)}; it must be the text that to_json returned"
+            )
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise SchemaVersionError(
-                f"{_bad(cls.schema)} the text is not JSON ({error})"
-            ) from error
+            data = parse_json(text)
+        except DamagedDataError as error:
+            raise SchemaVersionError(f"{_bad(cls.schema)} {error}") from error
         return cls.from_dict(data)
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:
     # A field that is not known is refused rather than dropped: dropping would lose it for good.
     known = {field.name: field for field in fields(cls)}
-    if unknown := sorted(data.keys() - known.keys()):
-        raise SchemaVersionError(f"{_bad(schema)} {where}{unknown[0]} is not a field of it")
+    if unknown := sorted(map(str, data.keys() - known.keys())):
+        name = unknown[0][:_MAX_SHOWN]
+        raise SchemaVersionError(f"{_bad(schema)} {where}{name} is not a field of it")
     values = {}
     for name, field in known.items():
         if name in data:
@@ -88,7 +98,9 @@ def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R
 def _value(kind: object, value: object, schema: str, where: str) -> object:
     """Return ``value`` as the field's annotation says, going down into records and tuples."""
     declared = kind
-    if isinstance(kind, UnionType) and value is not None:
+    if isinstance(kind, UnionType):
+        if value is None:
+            return None
         # A field is a record, a number or a text, or nothing; no field could be two of them.
         (kind,) = (part for part in kind.__args__ if part is not NoneType)
     if isinstance(kind, GenericAlias) and isinstance(value, list | tuple):
@@ -97,12 +109,23 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         return _record(kind, value, schema, f"{where}.")
     # JSON writers of other languages write the float 2.0 as 2.
-    if kind is float and isinstance(value, int):
-        return float(value)
-    if isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
+    if kind is float and type(value) is int:
+        value = _as_float(value)
+    # To Python True is a 1, and nan a float; as a count or a time neither means anything.
+    is_other = isinstance(value, bool) and kind is not bool
+    is_other |= isinstance(value, float) and not math.isfinite(value)
+    if is_other or isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
         name = getattr(declared, "__name__", declared)
-        raise SchemaVersionError(f"{_bad(schema)} {where}={value!r} is not of type {name}")
+        shown = reprlib.repr(value)
+        raise SchemaVersionError(f"{_bad(schema)} {where}={shown} is not of type {name}")
     return value
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _bad(schema: str) -> str:

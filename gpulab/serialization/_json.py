@@ -1,0 +1,89 @@
+"""JSON as gpulab reads it: what has two meanings, or numbers that mean nothing, is refused."""
+
+import json
+import math
+from typing import Never
+
+from gpulab.errors import DamagedDataError
+from gpulab.serialization._text import as_text
+
+_MAX_DEPTH = 32  # no record of ours is a third as deep
+_MAX_WHOLE = 2**63  # tables have columns of 64 bits
+_MAX_DIGITS = 20
+
+
+def parse_json(text: str | bytes) -> object:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    DamagedDataError
+        If it is no JSON, is nested deeply, has a key twice, or has a number that is not finite
+        or beyond 64 bits. The message is a clause that says so, e.g. ``"it is not JSON (...)"``.
+
+    Examples
+    --------
+    >>> parse_json('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
+    try:
+        found = _DECODER.decode(as_text(text) if isinstance(text, bytes) else text)
+    except RecursionError:
+        raise DamagedDataError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise DamagedDataError(f"it is not JSON ({error})") from error
+    _refuse_depth(found)
+    return found
+
+
+def _refuse_depth(found: object) -> None:
+    """Refuse what is nested so deeply that writing or showing it would exhaust the stack."""
+    level = [found]
+    for _ in range(_MAX_DEPTH):
+        level = [part for whole in level for part in _parts(whole)]
+        if not level:
+            return
+    raise DamagedDataError(_TOO_DEEP)
+
+
+def _parts(whole: object) -> list[object]:
+    """Return what is nested in a value; numbers and texts are not worth another look."""
+    if not isinstance(whole, dict | list):
+        return []
+    inside = whole.values() if isinstance(whole, dict) else whole
+    return [part for part in inside if isinstance(part, dict | list)]
+
+
+_TOO_DEEP = f"its values are nested more than {_MAX_DEPTH} deep"
+
+
+def _real(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        _refuse_number(text)
+    return number
+
+
+def _whole(text: str) -> int:
+    # The length comes first, because Python refuses to convert thousands of digits.
+    number = int(text) if len(text) <= _MAX_DIGITS else _MAX_WHOLE
+    if not -_MAX_WHOLE <= number < _MAX_WHOLE:
+        _refuse_number(text)
+    return number
+
+
+def _refuse_number(text: str) -> Never:
+    shown = text if len(text) <= _MAX_DIGITS else f"of {len(text):,} digits"
+    raise DamagedDataError(f"it has the number {shown}, which is not finite or beyond 64 bits")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DamagedDataError("it has the same key twice, and nobody can tell which one counts")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_float=_real, parse_int=_whole, parse_constant=_refuse_number, object_pairs_hook=_object
+)

@@ -1,0 +1,47 @@
+"""Every kind of file, damaged in every way: refused in words of ours, or read without harm."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.damaged_files import BOMB, FAILURES, MUTATIONS, READ, damaged, kinds, outcome, run
+
+KINDS = kinds()
+# Tried on every run of the tests; the slow test tries all.
+FEW = (
+    "truncated",
+    "deep list",
+    "10**5000",
+    "nan",
+    "lone surrogate",
+    "line separator",
+    "key twice",
+)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_undamaged_file_is_read(name: str, tmp_path: Path) -> None:
+    """What the campaign damages is a file that gpulab reads."""
+    kind = KINDS[name]
+    assert outcome(kind, kind.finished(kind.text.encode()), tmp_path) == (READ, "")
+
+
+@pytest.mark.parametrize("name", ["recording, sealed again", "sweep", "measurement", "timeline"])
+@pytest.mark.parametrize("mutation", FEW)
+def test_a_damaged_file_is_refused_or_harmless(name: str, mutation: str, tmp_path: Path) -> None:
+    """No error of Python's, no number that means nothing, and no message without the file."""
+    content = damaged(KINDS[name], mutation, random.Random(mutation))
+    assert content is not None
+    found, error = outcome(KINDS[name], content, tmp_path)
+    assert found not in FAILURES, error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_every_damage_of_every_kind(name: str, tmp_path: Path) -> None:
+    """Each damage twice, memory included: a file of 1 MiB takes at most 160 MiB."""
+    by_kind, _, failures = run(2 * len(MUTATIONS), 7, [name], tmp_path)
+    assert failures == []
+    assert by_kind[name].peak_bytes < 160 << 20
+    assert BOMB in MUTATIONS

@@ -1,0 +1,424 @@
+"""Text from anywhere is shown by everything public, and nothing that shows it obeys it."""
+
+import dataclasses
+import importlib
+import inspect
+import io
+import json
+import pkgutil
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from matplotlib.figure import Figure as Canvas
+
+import gpulab
+from gpulab import cli, clocks, plots, recordings, roofline
+from gpulab.device import Device
+from gpulab.device._report import DiagnosisRow, Report
+from gpulab.errors import GpulabError, InvalidOptionError, RecordingError
+from gpulab.exercises._exercise import Exercise, Hint, Verdict
+from gpulab.exercises._predictions import Prediction
+from gpulab.exercises._progress import ExerciseProgress, Progress
+from gpulab.explorers import Explorer, crossover_explorer
+from gpulab.figures import Figure
+from gpulab.foreign_text import one_line, visible
+from gpulab.gpus import Roof
+from gpulab.happens_before import Hazard, Operation
+from gpulab.live import Series, Trace
+from gpulab.live import draw as draw_live
+from gpulab.measurement import Finding, Measurement
+from gpulab.recordings import Recording
+from gpulab.roofline import Ceilings, Chart
+from gpulab.sanitizer import Hazards
+from gpulab.scaling import Crossover, crossover
+from gpulab.sweeps import Point, Sweep, Task
+from gpulab.timing import Comparison, Ladder, Rung
+from gpulab.tracing import CounterSeries, Span, Summary, Timeline
+from tests.support import explored
+from tests.support.conditions import HERE
+
+NASTY = {
+    "NUL": "a\0b",
+    "ANSI": "a\x1b[31mred\x1b[2J",
+    "C1": "a\x9b31m\x85b",
+    "line ends": "a\r\nb\x0b\x0c\x1c\u2028c\u2029d",
+    "backspaces": "12.5 ns\b\b\b\b\b\b1 ns\x7f",
+    "direction": "a\u202eb\u2066c\u200f",
+    "high surrogate": "a\ud800b",
+    "low surrogate": "\udc80",
+    "not XML": "a\ufffe\uffff\ufeff",
+    "mathtext": r"$\frac{1}{$ and $x$",
+    "markup": "<script>a</script>&\"'<!-- ]]>",
+}
+# Everything that a terminal or a page obeys, and what no file can hold; a newline may be ours.
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff\ufffe\uffff]"
+)
+PAGE = re.compile(r"\s*<(div|p|table|figure|pre|ul|svg)\b")
+DOOR = re.compile(
+    r"__str__|__repr__|_repr_\w+_|to_svg|to_frame|frame|section|summary|verdict|details"
+    r"|to_chrome_trace|description|title|caption"
+)
+SHOWS = ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_repr_svg_", "to_frame", "to_svg")
+
+
+def require_harmless(text: str) -> None:
+    """Fail if anything in the text would be obeyed, or could not be written."""
+    found = OBEYED.search(text)
+    assert found is None, (found, text[:2000])
+    text.encode()
+    assert "<script>" not in text or not PAGE.match(text)
+
+
+def spoiled(value: Any, text: str) -> Any:  # noqa: ANN401 # any record
+    """Return a record with this text wherever it takes one, down into all that it contains."""
+    if isinstance(value, str):
+        return text
+    if isinstance(value, tuple):
+        return tuple(spoiled(part, text) for part in value)
+    if isinstance(value, Mapping):
+        return {name: spoiled(part, text) for name, part in value.items()}
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    for field in dataclasses.fields(value):
+        part = spoiled(getattr(value, field.name), text)
+        # What only a few words are allowed for, such as a kind, keeps its own.
+        for candidate in (part, getattr(value, field.name)):
+            try:
+                value = dataclasses.replace(value, **{field.name: candidate})
+            except (GpulabError, KeyError):
+                continue
+            break
+    return value
+
+
+class Printer:
+    """IPython's printer, as far as records use it."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def text(self, text: str) -> None:
+        """Print this text."""
+        self.said += text
+
+
+def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # whatever is shown
+    """Yield every text that an object gives of itself, found by the names of its doors."""
+    for name in dir(type(shown)):
+        if not DOOR.fullmatch(name):
+            continue
+        door = getattr(shown, name)
+        if name == "_repr_pretty_":
+            printer = Printer()
+            door(printer, False)  # noqa: FBT003 # as IPython calls it
+            yield printer.said
+        elif name == "to_chrome_trace":
+            written = json.loads(door(folder / "trace.json").read_text("utf-8"))
+            yield from texts_of(written)
+        elif name == "section":
+            for section in shown.sections:
+                yield from texts_of(door(section))
+        else:
+            yield from texts_of(door() if callable(door) else door)
+
+
+def texts_of(found: object) -> Iterator[str]:
+    """Yield the texts in what a door gave."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, pd.DataFrame):
+        yield from (found.to_csv(), found.to_string(), found.to_html())
+        yield from (text for text in found.attrs.values() if isinstance(text, str))
+    elif isinstance(found, Mapping):
+        for key, value in found.items():
+            yield from texts_of(key)
+            yield from texts_of(value)
+    elif isinstance(found, list | tuple):
+        for part in found:
+            yield from texts_of(part)
+    elif isinstance(found, Summary):
+        yield from (str(found), found._repr_html_())
+
+
+MEASUREMENT = Measurement(
+    tuple(2e-5 + 1e-8 * (n % 7) for n in range(24)),
+    "events",
+    "measured",
+    HERE,
+    (Finding("code", "message", "advice"),),
+    label="label",
+    floor_s=1e-6,
+    floor_method="work",
+)
+TIMELINE = Timeline(
+    (
+        Span("launch", "launch", "host", 0.0, 5e-6, correlation=1),
+        Span("kernel", "gemm", "stream 7", 6e-6, 9e-6, 7, 0, "compute", 1),
+        Span("kernel", "gemm", "stream 7", 8e-5, 9e-5, 7, 0, "compute", 2),
+    ),
+    "measured",
+    "NVIDIA H200",
+    (CounterSeries("memory", "B", 0, (0.0, 1e-5), (0.0, 4096.0)),),
+)
+POINT = Point(
+    Task("add", 1024), median_s=2e-6, low_s=1e-6, high_s=3e-6, n_samples=9, device_name="GPU"
+)
+FAILED = Point(Task("sort", 4), error="out of memory", device_name="GPU", findings=("drift",))
+ROWS = {"ceilings": ({"roof": "measured", "quantity": "memory", "value": 4e12, "x": "y"},)}
+CEILINGS = Ceilings("GPU", "measured", (Roof("measured", {"float32": 5e13}, 4e12, detail="x"),))
+LADDER = Ladder(
+    (Rung("naive", "nothing", MEASUREMENT, 2e-5), Rung("graph", "launch", obstacle="no")),
+    "measured",
+    "GPU",
+    "label",
+)
+TRACE = Trace(
+    (clocks.Reading(0.0, 1980, reasons=("power cap",)), clocks.Reading(0.1, 1900, reasons=("x",))),
+    "measured",
+    "GPU",
+    2.0,
+)
+HAZARD = Hazard(
+    "read after write",
+    "tensor",
+    Operation("add", "stream 1", "writes", "a.py:1"),
+    Operation("mul", "stream 2", "reads", "a.py:2"),
+    "wait",
+)
+
+
+def exercise(text: str) -> Exercise:
+    """Return an exercise about this text."""
+    judge: Any = SimpleNamespace(how=text)
+    readings = pd.DataFrame({"what": [visible(text)], "time_s": [1e-6]})
+    return Exercise(text, text, judge, (text,), {"a": text}, lambda: readings)
+
+
+def spoiled_crossover(text: str) -> Crossover:
+    """Return a crossover of devices that are called so."""
+    points = [dataclasses.replace(p, device_name=text) for p in explored.points("add")]
+    return crossover("add", source=points)
+
+
+def spoiled_chart(text: str) -> Chart:
+    """Return a roofline of a GPU that is called so."""
+    points = [
+        dataclasses.replace(POINT, device_name=text, task=Task("add", n)) for n in (64, 4096)
+    ]
+    return roofline.chart(points, spoiled(CEILINGS, text))
+
+
+def spoiled_explorer(text: str) -> Explorer:
+    """Return an explorer over a recording of devices that are called so."""
+    points = [dataclasses.replace(p, device_name=text) for p in explored.points("add")]
+    here = {"cpu": "here", "gpu": "here", "n_threads": 1, "transfers": "none"}
+    return crossover_explorer("add", points=points, **here)
+
+
+def spoiled_hazards(text: str) -> Hazards:
+    """Return hazards with this text in every name."""
+    found = (spoiled(HAZARD, text),)
+    checker: Any = SimpleNamespace(hazards=found, n_operations=2, n_streams=2)
+    return Hazards(checker)
+
+
+# How to make each thing that shows itself, from a text.
+SUBJECTS: dict[str, Callable[[str], object]] = {
+    "Measurement": lambda text: spoiled(MEASUREMENT, text),
+    "Finding": lambda text: spoiled(Finding("a", "b", "c"), text),
+    "Comparison": lambda text: spoiled(Comparison(MEASUREMENT, MEASUREMENT), text),
+    "Ladder": lambda text: spoiled(LADDER, text),
+    "Timeline": lambda text: spoiled(TIMELINE, text),
+    "Summary": lambda text: spoiled(TIMELINE, text).summary(),
+    "Point": lambda text: spoiled(POINT, text),
+    "Task": lambda text: spoiled(Task("add", 1), text),
+    "Sweep": lambda text: Sweep(
+        (spoiled(POINT, text), spoiled(FAILED, text)), {"gpu": text}, (Task(text, 1),), text
+    ),
+    "Recording": lambda text: Recording(
+        text, {"gpu": text, "cpu": text}, (spoiled(POINT, text),), {text: ({text: text},)}
+    ),
+    "Ceilings": lambda text: spoiled(CEILINGS, text),
+    "Trace": lambda text: spoiled(TRACE, text),
+    "missing Trace": lambda text: dataclasses.replace(TRACE, missing=text),
+    "Series": lambda text: Series((1,), spoiled(MEASUREMENT, text), 2),
+    "Hazard": lambda text: spoiled(HAZARD, text),
+    "Hazards": spoiled_hazards,
+    "Device": lambda text: Device(text, "measured", text),
+    "Report": lambda text: Report((DiagnosisRow(text, text, text, text),)),
+    "PredictedTime": lambda text: spoiled(roofline.predict("add", 1024, gpu="H200"), text),
+    "Crossover": spoiled_crossover,
+    "Chart": spoiled_chart,
+    "Explorer": spoiled_explorer,
+    "Figure": lambda text: plots.draw(plots.samples, MEASUREMENT, title=text, alt=f"x {text}"),
+    "ladder Figure": lambda text: plots.draw_ladder(dataclasses.replace(LADDER, label=text)),
+    "timeline Figure": lambda text: plots.draw_timeline(spoiled(TIMELINE, text)),
+    "crossover Figure": lambda text: plots.draw_crossover(spoiled_crossover(text)),
+    "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
+    "Verdict": lambda text: Verdict(ok=True, message=text),
+    "Exercise": exercise,
+    "Hint": lambda text: Hint(text, 1, 2),
+    "Progress": lambda text: Progress(((text, ExerciseProgress()),)),
+    "Prediction": lambda text: Prediction(text, None, text, (text,), text),
+    "GuessReview": lambda text: dataclasses.replace(
+        Prediction("q", 1e-6, "s").compare(2e-6), message=text
+    ),
+}
+
+
+def classes_that_show_themselves() -> set[str]:
+    """Return the public classes of the package that have a door of their own."""
+    found = set()
+    for module in pkgutil.walk_packages(gpulab.__path__, "gpulab."):
+        if ".lesson_" in module.name or module.name.endswith("__main__"):
+            continue
+        for name, each in vars(importlib.import_module(module.name)).items():
+            is_own = inspect.isclass(each) and each.__module__ == module.name
+            if is_own and not name.startswith("_") and any(door in vars(each) for door in SHOWS):
+                found.add(name)
+    return found
+
+
+def test_whatever_shows_itself_is_tried() -> None:
+    """Each class with a rendering of its own has a place in the list above."""
+    assert classes_that_show_themselves() - {"Distribution"} <= set(SUBJECTS)
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
+    """Every rendering of every record can be written, and has nothing that a reader obeys."""
+    for rendering in renderings(SUBJECTS[name](text), tmp_path):
+        require_harmless(rendering)
+
+
+PLOTTED: dict[str, Callable[[str], object]] = {
+    "samples": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
+    "distribution": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
+    "compare_methods": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
+    "scaling": lambda text: pd.DataFrame(
+        {"size": [1, 2, 4, 8], "duration_s": [1e-6] * 4, "series": [one_line(text), "b"] * 2}
+    ),
+    "call_times": lambda text: spoiled(MEASUREMENT, text),
+    "predicted_against_measured": lambda text: pd.DataFrame(
+        {"predicted_s": [1e-6], "measured_s": [2e-6], "label": [visible(text)]}
+    ),
+    "crossover": spoiled_crossover,
+    "roofline": lambda text: roofline.chart(
+        [dataclasses.replace(POINT, device_name="NVIDIA H200")],
+        Ceilings("NVIDIA H200", "measured", spoiled(CEILINGS, text).roofs),
+    ),
+    "gaps": lambda text: pd.DataFrame(
+        {"workload": [visible(text)], "plain_ratio": [1.2], "refined_ratio": [1.1]}
+    ),
+    "timeline": lambda text: spoiled(TIMELINE, text),
+}
+
+
+def test_every_plot_is_tried() -> None:
+    """Each function that draws on axes has a place in the list above."""
+    drawn = {
+        name
+        for name in plots.__all__
+        if inspect.isfunction(getattr(plots, name))
+        and "ax" in inspect.signature(getattr(plots, name)).parameters
+    }
+    assert drawn <= set(PLOTTED)
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+@pytest.mark.parametrize("name", PLOTTED)
+def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
+    """Names are no formulas, have no character without a sign, and the SVG is well-formed."""
+    ax = Canvas().add_subplot()
+    getattr(plots, name)(PLOTTED[name](text), ax)
+    ax.set_title("title")
+    file = io.BytesIO()
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(file, format="svg")
+    ET.fromstring(file.getvalue())  # our own
+    require_harmless(file.getvalue().decode())
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_a_drawn_figure_says_a_text_as_it_is(text: str) -> None:
+    """Title, source, description, caption and page of a figure, whatever they are made of."""
+    found = plots.draw(
+        plots.samples, spoiled(MEASUREMENT, text), title=text, alt=f"x {text}", source=f"on {text}"
+    )
+    assert isinstance(found, Figure)
+    for part in (found.title, found.description, found.caption, found._repr_html_()):
+        require_harmless(part)
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_a_measurement_is_well_formed_xml(text: str) -> None:
+    """The page of a measurement can be read by a program that knows XML alone."""
+    page = spoiled(MEASUREMENT, text)._repr_html_()
+    ET.fromstring(page)  # our own
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_an_error_says_a_text_as_it_is(text: str) -> None:
+    """The message of every error of ours."""
+    require_harmless(str(InvalidOptionError(f"name={text}")))
+    with pytest.raises(GpulabError) as error:
+        recordings.load(f"{text}/x.jsonl")
+    require_harmless(str(error.value))
+
+
+@pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
+def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
+    """A file whose name is anything is named in the error, which is one that can be printed."""
+    name = text.replace("\0", "").replace("/", "")
+    path = tmp_path / f"{name}.gz"
+    found = CliRunner().invoke(cli.main, ["record", "--plan", "--gpu", "H200", "--out", str(path)])
+    assert found.exit_code in {1, 2}
+    require_harmless(found.output)
+
+
+def test_a_name_cannot_pass_for_a_line() -> None:
+    """What is made of a name stays on the line on which the name stands."""
+    forged = "H200\n24.9 µs per call"
+    shown = str(dataclasses.replace(MEASUREMENT, label=forged))
+    assert "\n" not in shown
+    assert "\n" not in str(spoiled(POINT.task, "a\nb"))
+    assert str(Device("a\nb", "measured", "c\nd")).count("\n") == 0
+
+
+def test_usual_text_stays_as_it_is() -> None:
+    """Nothing is done to what a reader can see, in any writing."""
+    for text in ("24.9 µs ± 1", "名前", "שלום", "a\tb\nc", "e\u0301", "👩\u200d🔬"):
+        assert visible(text) == text
+
+
+def test_what_is_not_shown_keeps_the_text() -> None:
+    """A record saved as JSON comes back with the very label that it was given."""
+    for text in NASTY.values():
+        labelled = dataclasses.replace(MEASUREMENT, label=text)
+        assert Measurement.from_json(labelled.to_json()).label == text
+
+
+def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
+    """Names that UTF-8 cannot write, or that seem to end a line, survive the file."""
+    for text in NASTY.values():
+        made = Recording("mine", {"gpu": text}, (dataclasses.replace(POINT, device_name=text),))
+        path = recordings.save(made, tmp_path / "mine.jsonl")
+        found = recordings.load(path)
+        assert (found.points[0].device_name, found.provenance["gpu"]) == (text, text)
+
+
+def test_an_error_of_a_file_is_one_of_ours(tmp_path: Path) -> None:
+    """A name that no file system can have is refused as a file that is missing."""
+    with pytest.raises(RecordingError, match="cannot be read"):
+        recordings.load(tmp_path / "a\0b.jsonl")
