@@ -3,11 +3,11 @@
 While a point is measured, a lock keeps other processes from the same GPU or CPU.
 """
 
+import contextlib
 import math
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from filelock import FileLock
 from gpulab import device, stats, timing
 from gpulab.device import outside
 from gpulab.errors import DoesNotFitError, FlushMemoryError
+from gpulab.interrupts import contextmanager
 from gpulab.measurement import Measurement
 from gpulab.sweeps import _host
 from gpulab.sweeps._tasks import WALL, Point, Task
@@ -100,8 +101,9 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
         yield
         return
     machine = gpu.virtual.machine
-    before, machine.limits = machine.limits, ValueLimits(0, 0)
+    before = machine.limits
     try:
+        machine.limits = ValueLimits(0, 0)
         yield
     finally:
         machine.limits = before
@@ -219,7 +221,7 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
     return f"{type(error).__name__}: {line}"
 
 
-@contextmanager
+@contextlib.contextmanager  # no step: it may wait for another process, and Ctrl-C ends that
 def device_lock(task: Task) -> Iterator[None]:
     """Lock the task's hardware for the block, once no other process of this user has it.
 

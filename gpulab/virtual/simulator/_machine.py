@@ -298,6 +298,6 @@ def enter(machine: Machine) -> None:
     _entered.append((machine, get_ident()))
 
 
-def leave() -> None:
-    """Undo the last :func:`enter`."""
-    _entered.pop()
+def leave(machine: Machine) -> None:
+    """Undo :func:`enter`, if it was done."""
+    _entered[:] = [entry for entry in _entered if entry[0] is not machine]
