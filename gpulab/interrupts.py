@@ -17,7 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from signal import valid_signals
 from types import FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 
 # A signal in a step is tried again at once, which ends the wait for most steps within
 # microseconds. A long step, such as an import, would be slowed down by that: there it pauses.
-_N_AT_ONCE = 500
+_N_AT_ONCE = 5_000
 _PAUSE_S = 0.005
 
 _SIGNALS = sorted(int(number) for number in valid_signals())
@@ -79,18 +79,28 @@ class _Waiting:
         self.handler = handler
         self.n_waits = 0
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, number: int, frame: FrameType | None) -> object:
         __tracebackhide__ = True  # IPython and pytest leave such a frame out of tracebacks
         if not in_step(frame):
             self.n_waits = 0
-            self.handler(number, frame)
-            return
+            return self.handler(number, frame)
         self.n_waits += 1
         if self.n_waits < _N_AT_ONCE:
-            _thread.interrupt_main(number)  # type: ignore[arg-type] # any number will do
-        else:
-            # Not a thread of threading: the step may hold a lock of that module.
-            _thread.start_new_thread(_interrupt_later, (number,))
+            return _again(number)()
+        # Not a thread of threading: the step may hold a lock of that module.
+        _thread.start_new_thread(_interrupt_later, (number,))
+        return None
+
+
+@cache
+def _again(number: int) -> type:
+    """Return a class whose objects send a signal when they go.
+
+    Python drops what a handler returns after its frame has ended. A signal from inside the frame
+    would be heard there, by the same handler, and so on without an end.
+    """
+    send = partial(_thread.interrupt_main, number)  # type: ignore[arg-type] # any number will do
+    return type("_Again", (), {"__del__": staticmethod(send)})
 
 
 def _interrupt_later(number: int) -> None:
