@@ -14,9 +14,11 @@ from benchmarks.interrupts import condition
 from benchmarks.interrupts.injection import INJECTED, Injector, Tracer, can_fail
 from benchmarks.interrupts.targets import (
     contexts,
+    leave_notebook,
     notebook_programs,
     programs,
     set_up_notebook,
+    use_in_notebook,
 )
 from gpulab.virtual import VirtualGpu
 
@@ -50,10 +52,19 @@ class Outcome:
 
 
 class Campaign:
-    """Strikes targets on one kind of GPU, virtual or CUDA, by one kind of interrupt."""
+    """Strikes targets on one kind of GPU, virtual or CUDA, by one kind of interrupt.
+
+    Attributes
+    ----------
+    kind
+        Of the interrupts.
+    is_beyond_repair
+        Whether a strike has left a process in which no GPU can be used; no other follows it.
+    """
 
     def __init__(self, *, kind: str, device: str = "virtual") -> None:
         self.kind = kind
+        self.is_beyond_repair = False
         self._is_virtual = device == "virtual"
         self._gpu: VirtualGpu | None = None
         self._new_gpu()
@@ -87,12 +98,15 @@ class Campaign:
         for _ in range(3):  # what is loaded late is loaded, and every cache is filled
             count = Tracer(None, by="bytecodes", keeps=True, only_ours=True)
             count.run(enter_and_leave)
+        self._names = condition.names()
         first = {place: index for index, place in reversed([*enumerate(count.places)])}
         last = {place: index for index, place in enumerate(count.places)}
         chosen = sorted({*first.values(), *last.values()})
         if self.kind == "memory":
             chosen = [index for index in chosen if can_fail(count.places[index])]
         for at in chosen[::step]:
+            if self.is_beyond_repair:
+                break
             tracer = {"at": at, "by": "bytecodes", "only_ours": True}
             self._strike(outcome, enter_and_leave, tracer, count.places[at])
         return outcome
@@ -111,8 +125,9 @@ class Campaign:
         """Strike at ``n`` random calls of a notebook's cells."""
         program = notebook_programs()[name]
         set_up_notebook()
-        outcome = self._points(name, program, n, seed, between=set_up_notebook)
-        gpulab.device.use("auto")
+        use_in_notebook()
+        outcome = self._points(name, program, n, seed, in_notebook=True)
+        leave_notebook()
         return outcome
 
     def _points(
@@ -121,16 +136,20 @@ class Campaign:
         run: Callable[[], Any],
         n: int,
         seed: int,
-        between: Callable[[], Any] | None = None,
+        *,
+        in_notebook: bool = False,
     ) -> Outcome:
         outcome, generator = Outcome(name), random.Random(f"{name} {seed}")
         only_ours = self.kind == "memory"  # code of others promises nothing after one
         for _ in range(2):
             count = Tracer(None, by="calls", only_ours=only_ours)
             count.run(run)
+        self._names = condition.names()
         for _ in range(n):
+            if self.is_beyond_repair:
+                break
             tracer = {"at": generator.randrange(count.n), "by": "calls", "only_ours": only_ours}
-            self._strike(outcome, run, tracer, between=between)
+            self._strike(outcome, run, tracer, in_notebook=in_notebook)
         return outcome
 
     def _strike(
@@ -139,7 +158,7 @@ class Campaign:
         run: Callable[[], Any],
         tracer: dict[str, Any],
         place: Any = None,
-        between: Callable[[], Any] | None = None,
+        in_notebook: bool = False,
     ) -> None:
         injector = Injector(self.kind)
         faults = []
@@ -159,16 +178,19 @@ class Campaign:
             except INJECTED:
                 pass
             faults += condition.changes(self._names, settings)
-        faults += self._use_again(between)
+        faults += self._use_again(in_notebook=in_notebook)
         outcome.add(injector, [f"{fault} [{_named(place)}]" if place else fault for fault in faults])
         if faults:
             self._recover()
+            if in_notebook:
+                set_up_notebook()
 
-    def _use_again(self, between: Callable[[], Any] | None) -> list[str]:
+    def _use_again(self, *, in_notebook: bool) -> list[str]:
         faults = []
         try:
-            if between is not None:
-                between()
+            if in_notebook:
+                left, found = use_in_notebook()
+                faults += left + condition.differences(found, self._expected)
             with self._entered():
                 faults += condition.left_on(self._gpu)
                 faults += condition.differences(condition.use(), self._expected)
@@ -193,6 +215,8 @@ class Campaign:
     def _new_gpu(self) -> None:
         if self._is_virtual:
             self._gpu = gpulab.virtual_gpu("H200", first_use=False)
+            for each in self._gpu.machine.gpus:
+                each.device.regime.has_clock_rights = True
 
     def _recover(self) -> None:
         """Leave whatever is still entered, so that one fault is not counted again and again."""
@@ -204,9 +228,12 @@ class Campaign:
                 break
             left.__exit__(None, None, None)
         self._new_gpu()
-        with self._entered():
-            condition.use()
-            condition.spin_ms()
+        try:
+            with self._entered():
+                condition.use()
+                condition.spin_ms()
+        except Exception:  # noqa: BLE001 # whatever it is, nothing more can be learned here
+            self.is_beyond_repair = True
 
 
 def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:

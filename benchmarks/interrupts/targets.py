@@ -41,12 +41,12 @@ def programs() -> dict[str, Program]:
     return {
         "measure": _measure,
         "compare": _compare,
-        "ladder": lambda: gpulab.ladder(_work()),
+        "ladder": lambda: gpulab.ladder(_work(), progress=False, max_time_s=0.005),
         "timeline": lambda: gpulab.timeline(_work()),
         "sweep": _sweep,
         "crossover": lambda: crossover("add", [1 << 10, 1 << 12], max_time_s=0.01, progress=False),
         "hazards": _hazards,
-        "live": lambda: live.load(_work(), duration_s=0.3, progress=False),
+        "live": lambda: live.load(_work(), duration_s=0.05, period_s=0.02, progress=False),
         "training": _training,
         "graphs": _graphs,
         "streams": _streams,
@@ -78,6 +78,23 @@ def set_up_notebook() -> None:
         "gpulab.use('H200')",
         "a = torch.ones(8, 8, device='cuda')",
     )
+
+
+def leave_notebook() -> None:
+    """Let the GPU of the notebook be found anew, and leave it."""
+    cells("import gpulab; gpulab.use('auto')")
+
+
+def use_in_notebook() -> tuple[list[str], dict[str, Any]]:
+    """Return what a cell finds left on the GPU of the notebook, and what using it gives."""
+    shell = _shell()
+    shell.user_ns["found"] = (["the cell has failed"], {})
+    cells(
+        "from benchmarks.interrupts import condition\n"
+        "found = condition.left_on(gpulab.device.current().virtual), condition.use()"
+    )
+    found: tuple[list[str], dict[str, Any]] = shell.user_ns["found"]
+    return found
 
 
 def _shell() -> Any:
