@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 import gpulab
 from benchmarks.interrupts import condition
-from benchmarks.interrupts.injection import INJECTED, Injector, Tracer, can_fail
+from benchmarks.interrupts.injection import INJECTED, Injector, Place, Tracer, can_fail
 from benchmarks.interrupts.targets import (
     contexts,
     leave_notebook,
@@ -139,7 +139,8 @@ class Campaign:
         *,
         in_notebook: bool = False,
     ) -> Outcome:
-        outcome, generator = Outcome(name), random.Random(f"{name} {seed}")
+        outcome = Outcome(name)
+        generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
         only_ours = self.kind == "memory"  # code of others promises nothing after one
         for _ in range(2):
             count = Tracer(None, by="calls", only_ours=only_ours)
@@ -157,7 +158,8 @@ class Campaign:
         outcome: Outcome,
         run: Callable[[], Any],
         tracer: dict[str, Any],
-        place: Any = None,
+        place: Place | None = None,
+        *,
         in_notebook: bool = False,
     ) -> None:
         injector = Injector(self.kind)
@@ -179,7 +181,8 @@ class Campaign:
                 pass
             faults += condition.changes(self._names, settings)
         faults += self._use_again(in_notebook=in_notebook)
-        outcome.add(injector, [f"{fault} [{_named(place)}]" if place else fault for fault in faults])
+        where = "" if place is None else f" [{_named(place)}]"
+        outcome.add(injector, [f"{fault}{where}" for fault in faults])
         if faults:
             self._recover()
             if in_notebook:
@@ -202,7 +205,7 @@ class Campaign:
             faults.append(f"using it again: {type(error).__name__}: {error}"[:200])
         return faults
 
-    def _entered(self) -> Any:
+    def _entered(self) -> AbstractContextManager[object]:
         return nullcontext() if self._gpu is None else self._gpu
 
     @property
@@ -244,7 +247,7 @@ def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...
     return False
 
 
-def _named(place: Any) -> str:
+def _named(place: Place) -> str:
     code, index = place
     lines = [line for start, end, line in code.co_lines() if start <= index < end]
     return f"{code.co_filename.rpartition('gpulab/')[2]}:{lines[0] if lines else 0}"

@@ -24,7 +24,14 @@ _CANNOT_FAIL = {
     *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "JUMP_FORWARD", "JUMP_BACKWARD"),
     *("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_IF_FALSE"),
     *("POP_JUMP_IF_TRUE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "IS_OP", "CHECK_EXC_MATCH"),
-    *("LOAD_FAST_AND_CLEAR", "LOAD_FAST_CHECK", "END_FOR", "LOAD_DEREF", "STORE_DEREF", "NOT_TAKEN"),
+    *(
+        "LOAD_FAST_AND_CLEAR",
+        "LOAD_FAST_CHECK",
+        "END_FOR",
+        "LOAD_DEREF",
+        "STORE_DEREF",
+        "NOT_TAKEN",
+    ),
     *("LOAD_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "RETURN_GENERATOR"),
 }
 _PATIENCE_S = 5.0
@@ -140,7 +147,7 @@ class Tracer:
             if collects:
                 gc.enable()
 
-    def _called(self, frame: FrameType, _event: str, _arg: object) -> Any:
+    def _called(self, frame: FrameType, _event: str, _arg: object) -> object:
         if self._only_ours and not str(frame.f_globals.get("__name__")).startswith("gpulab."):
             return None
         if self._by_calls:
@@ -149,7 +156,7 @@ class Tracer:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._stepped
 
-    def _stepped(self, frame: FrameType, event: str, _arg: object) -> Any:
+    def _stepped(self, frame: FrameType, event: str, _arg: object) -> object:
         if event == "opcode":
             self._count(frame)
         return self._stepped

@@ -97,7 +97,7 @@ def use_in_notebook() -> tuple[list[str], dict[str, Any]]:
     return found
 
 
-def _shell() -> Any:
+def _shell() -> Any:  # noqa: ANN401 # IPython is untyped
     from IPython.core.interactiveshell import InteractiveShell
 
     return InteractiveShell.instance()
@@ -105,7 +105,7 @@ def _shell() -> Any:
 
 def _work() -> Callable[[], Any]:
     a = torch.ones(64, 64, device="cuda")
-    return lambda: (a @ a).relu_()
+    return lambda: (a @ a).relu_()  # noqa: PLW0108 # the product is part of the work
 
 
 def _measure() -> None:

@@ -83,9 +83,8 @@ class EventQueue:
         return self.now_ns
 
     def _step(self) -> None:
-        entry = heappop(self._queue)
         try:
-            self.now_ns, _, action = entry
+            self.now_ns, _, action = heappop(self._queue)
             action()
         except BaseException:
             self.is_torn = True

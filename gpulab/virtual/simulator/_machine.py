@@ -149,9 +149,10 @@ class Machine:
                 self.fail_capture("dependency created on uncaptured work in another stream")
             self.capture.add(task, accesses, site)
             return task
+        launched = self.host.launch(task, host_ns)  # may wait for room, and be left there
         if self.hazards is not None and accesses:
             self.hazards.launch(task.stream.key, task.name, accesses, site)
-        return self.host.launch(task, host_ns)
+        return launched
 
     def mark(
         self, stream: SimulatedStream, host_ns: int, waits_for: tuple[StreamTask, ...] = ()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -733,7 +732,7 @@ def strike_at(line: int, work: Callable[[], object]) -> bool:
     """Raise a MemoryError at a line of the allocator's modules; tell whether it was reached."""
     n = 0
 
-    def trace(frame: FrameType, event: str, _arg: object) -> Any:
+    def trace(frame: FrameType, event: str, _arg: object) -> object:
         nonlocal n
         if "simulator/memory/_" not in frame.f_code.co_filename:
             return None

@@ -51,7 +51,7 @@ def test_waiting_for_nothing_is_refused() -> None:
 
 
 def test_a_torn_queue_is_filled_anew() -> None:
-    """After an error in the middle of an action nothing of the old plan runs, and the rest does."""
+    """After an error inside an action nothing of the old plan runs, and the rest does."""
     event_queue = EventQueue()
     ran: list[str] = []
 
