@@ -88,7 +88,7 @@ def test_an_opening_lets_a_signal_through() -> None:
     def step() -> None:
         wait()
 
-    with pytest.raises(HandlerError):
+    with pytest.raises(HandlerError), empty():
         step()
     assert done == []
 

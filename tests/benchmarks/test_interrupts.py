@@ -14,9 +14,9 @@ def test_nothing_is_left_behind(kind: str) -> None:
     """Contexts are whole, and the same GPU gives what one gives that nothing has struck."""
     campaign = Campaign(kind=kind)
     outcomes = [
-        campaign.boundaries("virtual_gpu", step=211),
-        campaign.boundaries("left_as_found", step=97),
-        campaign.boundaries("hazards", step=149),
+        campaign.boundaries("virtual_gpu", step=401),
+        campaign.boundaries("left_as_found", step=199),
+        campaign.boundaries("hazards", step=307),
         campaign.points("streams", 4, seed=1),
         campaign.points("graphs", 4, seed=1),
     ]
