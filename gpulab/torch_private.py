@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.overrides
 import torch.utils._device
+import torch.utils._python_dispatch
 from torch.utils.flop_counter import flop_registry
 
 C: Any = torch._C  # the C layer below torch.cuda
@@ -55,6 +56,42 @@ pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
+
+
+def current_stance() -> Any:  # noqa: ANN401 # the class is private
+    """Return what ``torch.compile`` does now, for :func:`restore_stance`."""
+    import torch._dynamo.eval_frame as dynamo  # takes a second, and few need it
+
+    return dynamo._stance
+
+
+def restore_stance(stance: Any) -> None:  # noqa: ANN401 # as above
+    """Let ``torch.compile`` do what it did when the stance was read."""
+    import torch._dynamo.eval_frame as dynamo
+
+    dynamo._stance = stance
+
+
+def mode_flags() -> dict[str, bool]:
+    """Return what torch notes of the dispatch modes of this thread, for :func:`leave_mode`."""
+    noted = vars(torch.utils._python_dispatch)
+    return {name: noted[name] for name in noted if name.startswith("_is_in_")}
+
+
+def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # torch's is untyped
+    """Leave a dispatch mode if it is entered, even if its own end has failed in the middle."""
+    modes: Any = torch.utils._python_dispatch
+    if any(entered is mode for entered in modes._get_current_dispatch_mode_stack()):
+        above = []  # entered later and left later, as by an ExitStack that outlives the mode
+        while (top := modes._pop_mode()) is not mode:
+            above.append(top)
+        for entered in reversed(above):
+            modes._push_mode(entered)
+    vars(modes).update(flags)
+    # New in torch 2.12: C++ has a copy of one of them.
+    set_copy = getattr(modes, "set_is_in_mode_without_ignore_compile_internals", None)
+    if set_copy is not None:
+        set_copy(flags["_is_in_any_mode_without_ignore_compile_internals"])
 
 
 def schema_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type

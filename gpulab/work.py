@@ -2,7 +2,8 @@
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+
+from gpulab.interrupts import contextmanager
 
 Work = Callable[[], object]
 
@@ -11,8 +12,8 @@ Work = Callable[[], object]
 def collector_paused() -> Iterator[None]:
     """Keep Python's garbage collector out of the block, and leave it as it was."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if was_enabled:

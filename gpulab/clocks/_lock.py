@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulab.clocks import _nvml as driver
 from gpulab.clocks import _watchdog as watchdog
 from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
+from gpulab.interrupts import contextmanager
 
 _PATIENCE_S = 5.0  # for a watchdog that has nothing left to do
 

@@ -1,7 +1,6 @@
 """A GPU to measure on, real or virtual: the record of it, and how it is found by its name."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ from gpulab import gpus
 from gpulab.device import _probe
 from gpulab.errors import NoGpuError, UnknownNameError
 from gpulab.foreign_text import one_line
+from gpulab.interrupts import contextmanager
 from gpulab.markup import clean
 from gpulab.virtual import entered
 
@@ -96,15 +96,19 @@ def as_device(virtual: "VirtualGpu", reason: str, *, stands_in: bool = False) ->
     return Device(virtual.spec.driver_name, "virtual", reason, virtual, stands_in)
 
 
+def _enter_again(left: "list[VirtualGpu]") -> None:
+    for virtual in left:
+        virtual.__enter__()
+
+
 @contextmanager
 def outside() -> Iterator[None]:
     """Show torch as it is: leave the virtual GPU that is entered, and come back to it."""
-    left = []
-    while (inner := entered()) is not None:  # it may be entered more than once
-        inner.__exit__(None, None, None)
-        left.append(inner)
+    left: list[VirtualGpu] = []
     try:
+        while (inner := entered()) is not None:  # it may be entered more than once
+            left.append(inner)
+            inner.__exit__(None, None, None)
         yield
     finally:
-        for virtual in left:
-            virtual.__enter__()
+        _enter_again(left)

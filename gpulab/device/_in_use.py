@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from gpulab import gpus
@@ -11,6 +11,7 @@ from gpulab.device import _diagnostics, _probe
 from gpulab.device._device import STAND_IN, Device, as_device, make_virtual, outside
 from gpulab.device._notebook_session import session
 from gpulab.device._report import Report
+from gpulab.interrupts import contextmanager
 from gpulab.measurement import Conditions
 from gpulab.virtual import entered
 

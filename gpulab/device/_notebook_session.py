@@ -70,6 +70,8 @@ class NotebookSession:
     def enter(self, _info: object = None) -> None:
         """Enter the virtual GPU at the start of a cell."""
         # a cell may run another one, as some magics do: only the outermost enters and leaves
+        if not _is_nested():  # Ctrl-C in IPython itself may have kept the last leave() away
+            self.n_cells_running = 0
         self.n_cells_running += 1
         if self.virtual is not None and entered() is None:  # the learner may have entered one
             self.virtual.__enter__()
@@ -79,6 +81,14 @@ class NotebookSession:
         self.n_cells_running = max(0, self.n_cells_running - 1)
         if self.virtual is not None and self.virtual.entered and not self.n_cells_running:
             self.virtual.__exit__(None, None, None)
+
+
+def _is_nested() -> bool:
+    """Tell whether the cell that begins was run by another one."""
+    n_running, frame = 0, sys._getframe()  # noqa: SLF001 # Python's only way to its own frames
+    while (frame := frame.f_back) is not None:  # type: ignore[assignment] # the last is None
+        n_running += frame.f_code.co_name == "run_cell_async"
+    return n_running > 1
 
 
 def _ipython() -> Any:  # noqa: ANN401 # IPython's shell is not typed, and need not be installed

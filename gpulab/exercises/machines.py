@@ -1,12 +1,12 @@
 """Machines that one cell borrows: two GPUs, or one that an error may ruin."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 
 from gpulab import device, virtual
 from gpulab.device import Device
+from gpulab.interrupts import contextmanager
 
 
 @contextmanager

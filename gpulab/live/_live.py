@@ -5,7 +5,6 @@ Both can be stopped, by Ctrl-C, the notebook's interrupt or a button, and keep w
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -15,6 +14,7 @@ from gpulab import clocks, plots
 from gpulab import device as gpus
 from gpulab.errors import ClocksUnavailableError, InvalidOptionError, NotCallableError
 from gpulab.figures import Figure, provenance
+from gpulab.interrupts import ExitStack
 from gpulab.live._display import screen_for
 from gpulab.live._figure import SIZE_IN, alt_of, live
 from gpulab.live._loop import run_load, run_series

@@ -5,6 +5,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from gpulab.interrupts import exchange_handler, hold, let_go, step
 from gpulab.widgets import jupyter_kernel
 
 
@@ -34,15 +35,16 @@ class Stop:
         """Wait in real time, whatever clock is in force, and tell whether it was asked for."""
         return self._asked.wait(max(0.0, duration_s))
 
+    @step
     def __enter__(self) -> Self:
         # Python lets only the main thread listen; elsewhere no Ctrl-C arrives either.
         if threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
-            if callable(before):
-                self._before = before
-                signal.signal(signal.SIGINT, self._hear)
+            hold(self)
+            if callable(signal.getsignal(signal.SIGINT)):
+                self._before = exchange_handler(signal.SIGINT, self._hear)
         return self
 
+    @step
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -50,8 +52,9 @@ class Stop:
         traceback: TracebackType | None,
     ) -> None:
         if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+            exchange_handler(signal.SIGINT, self._before)
             self._before = None
+        let_go(self)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self.ask("interrupt")

@@ -2,9 +2,10 @@
 
 import gc
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 
 from gpulab.errors import GpulabError
+from gpulab.interrupts import Undo, contextmanager
 from gpulab.magic._cell import Shell
 
 
@@ -20,19 +21,22 @@ def settings_kept(shell: Shell) -> Iterator[None]:
     from gpulab.timing import restore_settings_at_exit
 
     cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
-    with ExitStack() as stack:
-        restore_settings_at_exit(stack)
-        stack.callback(gc.enable if gc.isenabled() else gc.disable)
-        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+    undo = Undo()
+    try:
+        restore_settings_at_exit(undo)
+        undo.callback(gc.enable if gc.isenabled() else gc.disable)
+        undo.callback(torch.set_default_dtype, torch.get_default_dtype())
         for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
-            stack.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
+            undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
         # The old setting writes both of the new ones, so it is put back before them. It cannot
         # be read where the user has set a new one.
         with suppress(RuntimeError):
             precision = torch.get_float32_matmul_precision()
-            stack.callback(torch.set_float32_matmul_precision, precision)
-        stack.callback(shell.ast_transformers.__setitem__, slice(None), [*shell.ast_transformers])
+            undo.callback(torch.set_float32_matmul_precision, precision)
+        undo.callback(shell.ast_transformers.__setitem__, slice(None), [*shell.ast_transformers])
         yield
+    finally:
+        undo.close()
 
 
 def wait_for_earlier_work() -> None:

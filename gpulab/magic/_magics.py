@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
@@ -19,6 +18,7 @@ from IPython.testing.skipdoctest import skip_doctest
 
 from gpulab.errors import NoGpuError
 from gpulab.foreign_text import visible
+from gpulab.interrupts import ExitStack, contextmanager
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._isolation import explain
 from gpulab.magic._options import CellOptions, parse_options

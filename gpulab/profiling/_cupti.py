@@ -13,9 +13,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from gpulab.interrupts import contextmanager
 
 _STDERR = 2
 _MAPPED = Path("/proc/self/maps")
@@ -40,8 +42,8 @@ def collect_complaints(lines: list[str]) -> Iterator[None]:
     if sys.stderr is not None:
         sys.stderr.flush()
     with tempfile.TemporaryFile() as caught:
-        os.dup2(caught.fileno(), _STDERR)
         try:
+            os.dup2(caught.fileno(), _STDERR)
             yield
         finally:
             os.dup2(kept, _STDERR)
@@ -76,11 +78,11 @@ def leave_teardown_to_us() -> Iterator[None]:
     if _TEARDOWN in os.environ:
         yield
         return
-    os.environ[_TEARDOWN] = "0"
     try:
+        os.environ[_TEARDOWN] = "0"
         yield
     finally:
-        del os.environ[_TEARDOWN]
+        os.environ.pop(_TEARDOWN, None)
 
 
 @cache

@@ -8,6 +8,7 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]  # torch's gap
 
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._activity import ActivityRecord, HostCall
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 
@@ -37,7 +38,26 @@ class KinetoSession:
     def __init__(self) -> None:
         self._profile: Any = None
 
+    @step
     def __enter__(self) -> Self:
+        hold(self)
+        try:
+            self._begin()
+        except BaseException:
+            let_go(self)
+            raise
+        return self
+
+    @step
+    def __exit__(
+        self, _kind: object = None, error: BaseException | None = None, _trace: object = None
+    ) -> None:
+        try:
+            self._end(error)
+        finally:
+            let_go(self)
+
+    def _begin(self) -> None:
         _require_idle()
         reason = obstacle()
         if reason is not None:
@@ -60,13 +80,10 @@ class KinetoSession:
                 torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
             torch.cuda.synchronize()
         except BaseException:
-            self.__exit__()
+            self._end(None)
             raise
-        return self
 
-    def __exit__(
-        self, _kind: object = None, error: BaseException | None = None, _trace: object = None
-    ) -> None:
+    def _end(self, error: BaseException | None) -> None:
         # Its own wait for the device raises after a CUDA error, and would leave it running.
         self._profile.use_device = None
         with collect_complaints(_complaints), leave_teardown_to_us():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._activity import ActivityRecord, HostCall
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _WAITS = {
     "wait_for_stream": "cudaStreamSynchronize",
     "wait": "cudaEventSynchronize",
 }
+_WATCHED = (*_WAITS, "launch")
 
 
 class SimulatorSession:
@@ -38,19 +40,35 @@ class SimulatorSession:
         self._calls: list[HostCall] = []
         self._is_inside = False
 
+    @step
     def __enter__(self) -> Self:
+        hold(self)
         host = self._machine.host
-        self._own = dict(vars(host))
-        watched = {name: self._watch(name, getattr(host, name)) for name in (*_WAITS, "launch")}
-        vars(host).update(watched)
+        self._own = {name: vars(host)[name] for name in _WATCHED if name in vars(host)}
+        watched = {name: self._watch(name, getattr(host, name)) for name in _WATCHED}
+        try:
+            vars(host).update(watched)
+        except BaseException:
+            self._end()
+            raise
         return self
 
+    @step
     def __exit__(self, *_error: object) -> None:
+        try:
+            self._end()
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
         own = vars(self._machine.host)
-        for name in (*_WAITS, "launch"):
-            del own[name]
+        for name in _WATCHED:
             if name in self._own:  # somebody else watches, too
                 own[name] = self._own[name]
+            else:
+                own.pop(name, None)
+        let_go(self)
 
     def now_ns(self) -> int:
         """Return the host's time, at no cost."""

@@ -1,12 +1,12 @@
 """Measure the ceilings of the GPU in use: memory, matmul, cache and the shortest kernel."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import torch
 
 from gpulab import device
 from gpulab.gpus import MEASURED, Roof
+from gpulab.interrupts import contextmanager
 from gpulab.roofline._ceilings import Ceilings, ceilings
 from gpulab.timing import measure
 from gpulab.workloads import workload
@@ -102,8 +102,8 @@ def _side(timed: MedianTimer, dtype: str) -> int:
 def _tf32(*, allowed: bool) -> Iterator[None]:
     switch = torch.backends.cuda.matmul
     before = switch.allow_tf32
-    switch.allow_tf32 = allowed
     try:
+        switch.allow_tf32 = allowed
         yield
     finally:
         switch.allow_tf32 = before

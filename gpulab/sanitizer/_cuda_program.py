@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -18,6 +17,7 @@ from gpulab.happens_before import (
     StreamKey,
     user_site,
 )
+from gpulab.interrupts import contextmanager
 from gpulab.sanitizer._cuda_memory import Memories
 from gpulab.sanitizer._cuda_operators import ObservedCall, TorchOperator, read_call
 from gpulab.sanitizer._cuda_waits import DeviceArgument, waits_reported_to

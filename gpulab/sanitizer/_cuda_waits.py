@@ -2,12 +2,13 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Protocol
 
 import torch
 
+from gpulab.interrupts import Undo, contextmanager
 from gpulab.torch_private import disable_dispatch
 
 Function = Callable[..., object]
@@ -45,12 +46,13 @@ class Listener(Protocol):
 @contextmanager
 def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
     """Tell ``listener`` of every wait of the block; ``cuda`` is ``torch.cuda``."""
-    undo = [_put(*replacement) for replacement in _replacements(listener, cuda)]
+    undo = Undo()
     try:
+        for replacement in _replacements(listener, cuda):
+            _put(*replacement, undo)
         yield
     finally:
-        for put_back in reversed(undo):
-            put_back()
+        undo.close()
 
 
 def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, str, Function]]:
@@ -123,11 +125,15 @@ def _inside(original: Function, listener: Listener) -> Function:
     return call
 
 
-def _put(owner: object, name: str, value: Function) -> Callable[[], None]:
+def _put(owner: object, name: str, value: Function, undo: Undo) -> None:
     own = vars(owner)
-    if name not in own:  # inherited, as Tensor.numpy is
-        setattr(owner, name, value)
-        return lambda: delattr(owner, name)
-    before = own[name]
+    if name in own:
+        undo.callback(setattr, owner, name, own[name])
+    else:  # inherited, as Tensor.numpy is
+        undo.callback(_take_away, owner, name)
     setattr(owner, name, value)
-    return lambda: setattr(owner, name, before)
+
+
+def _take_away(owner: object, name: str) -> None:
+    if name in vars(owner):
+        delattr(owner, name)

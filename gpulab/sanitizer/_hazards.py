@@ -1,13 +1,13 @@
 """Check that a program orders its work: find the waits that it lacks, on any GPU."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.foreign_text import visible_row
 from gpulab.happens_before import Checker, Hazard, Operation
+from gpulab.interrupts import contextmanager
 from gpulab.markup import PrettyPrinter, clean
 from gpulab.sanitizer._cuda_program import watched
 
@@ -127,12 +127,12 @@ def hazards() -> Iterator[Hazards]:
         return
     checker = Checker()
     report = Hazards(checker)
-    _running.append(report)
     try:
+        _running.append(report)
         with device.active() as in_use, _attached(in_use, checker):
             yield report
     finally:
-        _running.remove(report)
+        _running[:] = [other for other in _running if other is not report]
         checker.clear()
 
 
@@ -143,8 +143,8 @@ def _attached(in_use: device.Device, checker: Checker) -> Iterator[None]:
             yield
         return
     machine = in_use.virtual.machine
-    machine.hazards = checker
     try:
+        machine.hazards = checker
         yield
     finally:
         machine.hazards = None

@@ -1,12 +1,12 @@
 """The points of the curves: select them from a recording or a sweep, or measure them now."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError
+from gpulab.interrupts import contextmanager
 from gpulab.progress import Bar
 from gpulab.sweeps import HasPoints, Point, Task
 from gpulab.virtual import virtual_gpu

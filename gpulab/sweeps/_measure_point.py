@@ -3,11 +3,11 @@
 While a point is measured, a lock keeps other processes from the same GPU or CPU.
 """
 
+import contextlib
 import math
 import socket
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ from gpulab import device, stats, timing
 from gpulab.device import outside
 from gpulab.disk import state_folder
 from gpulab.errors import DoesNotFitError, FlushMemoryError
+from gpulab.interrupts import ExitStack, contextmanager
 from gpulab.measurement import Measurement
 from gpulab.sweeps import _host
 from gpulab.sweeps._tasks import WALL, Point, Task
@@ -101,8 +102,9 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
         yield
         return
     machine = gpu.virtual.machine
-    before, machine.limits = machine.limits, ValueLimits(0, 0)
+    before = machine.limits
     try:
+        machine.limits = ValueLimits(0, 0)
         yield
     finally:
         machine.limits = before
@@ -220,7 +222,7 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
     return f"{type(error).__name__}: {line}"
 
 
-@contextmanager
+@contextlib.contextmanager  # no step: it may wait for another process, and Ctrl-C ends that
 def device_lock(task: Task) -> Iterator[None]:
     """Lock the task's hardware for the block, once no other process of this user has it.
 

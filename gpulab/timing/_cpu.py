@@ -3,13 +3,13 @@
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
 import torch
 
 from gpulab import stats
+from gpulab.interrupts import contextmanager
 from gpulab.timing._stopping import StoppingRule
 from gpulab.work import Work, collector_paused
 

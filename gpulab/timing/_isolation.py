@@ -1,11 +1,12 @@
 """Hand the process back as it was found, and say when the timed work failed."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 
 import torch
 
 from gpulab.errors import StreamLeftOpenError
+from gpulab.interrupts import Undo, contextmanager
 from gpulab.work import collector_paused
 
 __all__ = ["calling_work", "left_as_found", "restore_settings_at_exit"]
@@ -19,22 +20,25 @@ def left_as_found() -> Iterator[None]:
     cuDNN's flags. The garbage collector is paused meanwhile. Everything is put back on any way
     out of the block, an interrupt included.
     """
-    with ExitStack() as stack:
-        restore_settings_at_exit(stack)
-        stack.callback(_drain)
+    undo = Undo()
+    try:
+        restore_settings_at_exit(undo)
+        undo.callback(_drain)
         with collector_paused():
             yield
+    finally:
+        undo.close()
 
 
-def restore_settings_at_exit(stack: ExitStack) -> None:
-    """Have the settings of PyTorch that work may change put back at the end of ``stack``."""
+def restore_settings_at_exit(undo: Undo) -> None:
+    """Have the settings of PyTorch that work may change put back when ``undo`` is closed."""
     # They run in the reverse order, each of them even if another one fails.
-    stack.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
-    stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
-    stack.callback(_put_determinism_back, *_determinism())
+    undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
+    undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+    undo.callback(_put_determinism_back, *_determinism())
     for flag in ("enabled", "benchmark", "deterministic"):
         was = getattr(torch.backends.cudnn, flag)
-        stack.callback(setattr, torch.backends.cudnn, flag, was)
+        undo.callback(setattr, torch.backends.cudnn, flag, was)
 
 
 def _determinism() -> tuple[bool, bool]:

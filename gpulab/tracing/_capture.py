@@ -3,13 +3,13 @@
 import inspect
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from gpulab import device, profiling
 from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
+from gpulab.interrupts import contextmanager
 from gpulab.profiling import Records
 from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
 from gpulab.tracing._from_activity import spans_of
@@ -118,8 +118,8 @@ def _alone() -> Iterator[None]:
             "a timeline is being recorded, and there can be only one; take timeline() out of the "
             "work of the outer one, or call them one after the other"
         )
-    _running.append(True)
     try:
+        _running.append(True)
         yield
     finally:
         _running.clear()

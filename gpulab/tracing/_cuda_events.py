@@ -5,13 +5,14 @@ driver's calls each one is. A stream's number in the records is found by a kerne
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
 from gpulab import profiling
+from gpulab.interrupts import contextmanager
 from gpulab.profiling import HostCall
 from gpulab.sanitizer import waits_reported_to
 from gpulab.torch_private import spin

@@ -1,11 +1,11 @@
 """How much memory a program holds, noted at every change, on a real GPU or a virtual one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpulab.interrupts import contextmanager
 from gpulab.torch_private import (
     is_memory_history_kept,
     memory_snapshot,
@@ -37,18 +37,18 @@ def watch_memory(machine: "Machine | None") -> Iterator[Readings]:
 @contextmanager
 def _on_virtual(machine: "Machine", readings: Readings) -> Iterator[None]:
     usages = [gpu.memory.usage for gpu in machine.gpus]
-    for usage in usages:
-        readings_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
-        readings.append(readings_here)
-        # Replaced on this one object, so that nothing is slower while nobody watches.
-        for name in _COUNTED:
-            vars(usage)[name] = _followed(getattr(usage, name), machine, usage, readings_here)
     try:
+        for usage in usages:
+            readings_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
+            readings.append(readings_here)
+            # Replaced on this one object, so that nothing is slower while nobody watches.
+            for name in _COUNTED:
+                vars(usage)[name] = _followed(getattr(usage, name), machine, usage, readings_here)
         yield
     finally:
         for usage in usages:
             for name in _COUNTED:
-                del vars(usage)[name]
+                vars(usage).pop(name, None)
 
 
 def _followed(
@@ -71,8 +71,8 @@ def _on_cuda(readings: Readings) -> Iterator[None]:
         yield
         return
     in_use = [torch.cuda.memory_allocated(index) for index in range(torch.cuda.device_count())]
-    record_memory_history("all", context=None, max_entries=_MAX_ENTRIES)
     try:
+        record_memory_history("all", context=None, max_entries=_MAX_ENTRIES)
         yield
         traces = memory_snapshot()["device_traces"]
     finally:

@@ -1,10 +1,10 @@
 """Which events a program on the virtual GPU records and waits for, with the model's own times."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpulab.interrupts import contextmanager
 from gpulab.profiling import HostCall
 from gpulab.tracing._cuda_events import EventKind, EventNote
 
@@ -41,13 +41,13 @@ class MachineWatch:
             (machine, "mark", self._mark(machine.mark)),
             (host, "wait", self._wait(host.wait)),
         )
-        for owner, name, function in mine:
-            vars(owner)[name] = function
         try:
+            for owner, name, function in mine:
+                vars(owner)[name] = function
             yield
         finally:
             for owner, name, _ in mine:
-                del vars(owner)[name]
+                vars(owner).pop(name, None)
 
     def event_notes(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
         """Return what was seen, with the numbers of the host's calls.

@@ -4,9 +4,9 @@ import sys
 import time
 import timeit
 from collections.abc import Callable, MutableMapping
-from contextlib import ExitStack
 from typing import Any
 
+from gpulab.interrupts import Undo
 from gpulab.virtual.simulator import Host, is_owner
 
 # Virtual clocks start here, so that a virtual reading is not mistaken for one of the real clock.
@@ -18,7 +18,7 @@ _SECONDS = ("perf_counter", "time")
 _NANOSECONDS = ("perf_counter_ns", "time_ns")
 
 
-def install(host: Host, undo: ExitStack) -> None:
+def install(host: Host, undo: Undo) -> None:
     """Put ``host``'s clock behind the clocks of ``time``, on this thread, until ``undo`` closes.
 
     Names that ``__main__`` has imported before, as in ``from time import perf_counter``, are
@@ -57,19 +57,19 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
     return clocks
 
 
-def _set_attribute(owner: object, name: str, value: object, undo: ExitStack) -> None:
+def _set_attribute(owner: object, name: str, value: object, undo: Undo) -> None:
     undo.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)
 
 
-def _set_timer_default(function: Any, real: object, virtual: object, undo: ExitStack) -> None:
+def _set_timer_default(function: Any, real: object, virtual: object, undo: Undo) -> None:
     """``timeit`` bound the clock as a default argument when it was defined."""
     swapped = tuple(virtual if value is real else value for value in function.__defaults__)
     _set_attribute(function, "__defaults__", swapped, undo)
 
 
 def _set_early_imports(
-    namespace: MutableMapping[str, Any], by_identity: dict[int, Any], undo: ExitStack
+    namespace: MutableMapping[str, Any], by_identity: dict[int, Any], undo: Undo
 ) -> None:
     found = {name: value for name, value in namespace.items() if id(value) in by_identity}
     undo.callback(namespace.update, found)

@@ -3,7 +3,6 @@
 import gc
 import importlib
 import threading
-from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -11,6 +10,8 @@ import torch
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
+from gpulab.interrupts import Undo, all_are_steps, hold, let_go
+from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual.dispatch import VirtualMode
@@ -18,6 +19,9 @@ from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
 _GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
+
+# An operator that is half launched, or a kernel that has half ended, would be so for good.
+all_are_steps("gpulab.virtual")
 
 
 class VirtualGpu:
@@ -58,7 +62,7 @@ class VirtualGpu:
             count=count,
             cuda_error=torch.AcceleratorError,
         )
-        self._undo = ExitStack()
+        self._undo = Undo()
         self._depth = 0
         self._thread = 0
 
@@ -75,7 +79,8 @@ class VirtualGpu:
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
-        elif threading.get_ident() != self._thread:
+            return self
+        if threading.get_ident() != self._thread:
             raise VirtualGpuError(
                 "this virtual GPU is in use on another thread; give each thread its own"
             )
@@ -88,8 +93,9 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+        if self._depth > 1:
+            self._depth -= 1
+        else:
             self._remove()
 
     def _install(self) -> None:
@@ -99,14 +105,17 @@ class VirtualGpu:
                 f"the virtual {other.spec.name} is entered already; "
                 f"leave it before entering the virtual {self.spec.name}"
             )
-        # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
-        importlib.import_module("torch._dynamo")
         self._thread = threading.get_ident()
-        with ExitStack() as undo:  # what fails in the middle is undone as far as it came
+        undo = self._undo
+        try:
+            undo.callback(let_go, self)  # the last one: from there on Ctrl-C is heard at once
+            hold(self)
+            # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
+            importlib.import_module("torch._dynamo")
+            undo.callback(leave, self.machine)
             enter(self.machine)
-            undo.callback(leave)
+            undo.callback(_forget, self)
             stack.append(self)
-            undo.callback(stack.remove, self)
             # Values are computed in small pieces, which several threads make slower, not faster.
             undo.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
@@ -116,12 +125,24 @@ class VirtualGpu:
             gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
             install(self.machine, undo)
             _clock.install(self.machine.host, undo)
-            undo.enter_context(VirtualMode())  # type: ignore[no-untyped-call] # torch's is untyped
-            self._undo = undo.pop_all()
+            mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
+            undo.callback(leave_mode, mode, mode_flags())
+            mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
+            undo.callback(setattr, self, "_depth", 0)
+            self._depth = 1
+        except BaseException:  # what fails in the middle is undone as far as it came
+            undo.close()
+            raise
 
     def _remove(self) -> None:
-        abandon_captures(self.machine)
-        self._undo.close()
+        try:
+            abandon_captures(self.machine)
+        finally:
+            self._undo.close()
+
+
+def _forget(gpu: VirtualGpu) -> None:
+    stack[:] = [other for other in stack if other is not gpu]
 
 
 def virtual_gpu(

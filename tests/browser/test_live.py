@@ -25,7 +25,12 @@ f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 ]
 NEW_FRAME = """([cell, seen]) => {
     const source = cell.querySelector('figure[role=img] img')?.getAttribute('src');
-    return source && !seen.includes(source) && source;
+    if (source && !seen.includes(source)) return source;
+    if (!cell.querySelector('.jp-InputArea-prompt').textContent.includes('*')) {
+        const shown = cell.querySelector('.jp-OutputArea')?.innerText;
+        throw new Error(`the cell has ended after ${seen.length} pictures: ${shown}`);
+    }
+    return false;
 }"""
 
 
@@ -82,7 +87,7 @@ def _wait(page: "Page", cell: "Locator") -> None:
 
 
 def _frames(page: "Page", cell: "Locator") -> list[str]:
-    """Collect three different pictures of a running cell."""
+    """Collect three different pictures of a running cell; fail as soon as it has ended."""
     seen: list[str] = []
     while len(seen) < 3:
         frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen])

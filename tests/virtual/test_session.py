@@ -114,7 +114,7 @@ def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None
 
         last = gpu.machine.gpu.stream.last
         assert last is not None
-        last.payload = without_dispatch(interrupt)
+        last.payload = without_dispatch(interrupt, "an interrupt")
         y.add_(1)
         with pytest.raises(KeyboardInterrupt):
             torch.cuda.synchronize()

@@ -240,7 +240,7 @@ def _copy_task(
         _refuse_pageable(gpu)
         rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
     duration_ns = floor_ns + round(size_bytes / rate * _NS)
-    payload = without_dispatch(move) if move is not None else None
+    payload = without_dispatch(move, f"a {kind.value}") if move is not None else None
     return StreamTask(
         kind, gpu.stream, name=kind.value, demand=FixedDuration(duration_ns, 0), payload=payload
     )

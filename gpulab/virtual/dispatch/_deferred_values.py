@@ -91,7 +91,7 @@ class DeferredValues:
                 self._compute(seed)
         except Exception as error:
             # As with an assertion in a real kernel, the line that waits is rarely at fault.
-            error.add_note(f"This is of {self._operator.func}, which was launched earlier.")
+            note_origin(error, str(self._operator.func))
             raise
         finally:
             del guard
@@ -153,13 +153,21 @@ def has_complex(args: Iterable[Any]) -> bool:
     return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
-def without_dispatch(payload: Payload) -> Payload:
+def note_origin(error: Exception, what: str) -> None:
+    """Say on an error that it is of ``what``, and not of the line that waits for it."""
+    error.add_note(f"This is of {what}, which was launched earlier.")
+
+
+def without_dispatch(payload: Payload, what: str) -> Payload:
     """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
 
     def run(seed: int) -> None:
         guard = disable_dispatch()
         try:
             payload(seed)
+        except Exception as error:
+            note_origin(error, what)
+            raise
         finally:
             del guard
 

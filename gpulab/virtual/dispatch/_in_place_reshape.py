@@ -33,7 +33,7 @@ def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
         def move(_seed: int) -> None:
             new.view().copy_(old.view())
 
-        payload = without_dispatch(move) if known else None
+        payload = without_dispatch(move, "a resize_") if known else None
         demand = FixedDuration(_GROWING_NS)
         task = StreamTask(Kind.KERNEL, gpu.stream, name="resize", demand=demand, payload=payload)
         machine.launch(task, machine.host.costs.copy_launch_ns)

@@ -1,5 +1,7 @@
 """Put virtual streams behind ``torch.Stream``, ``torch.Event`` and ``torch.accelerator``."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
@@ -189,4 +191,18 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch, {"Event": Event, "Stream": Stream}),
         (StreamBase, {"__enter__": StreamContext.enter, "__exit__": StreamContext.leave}),
         (C, accelerator),
+        *(
+            (kind, {name: _as_step(vars(kind)[name]) for name in ("__enter__", "__exit__")})
+            for kind in (torch.cuda.StreamContext, torch.cuda.device)
+        ),
     ]
+
+
+def _as_step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a function of torch called from here, where everything is a step."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return called

@@ -6,12 +6,12 @@ tensor has, and here are its kernels. Outside autocast the key is excluded and c
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
 import torch
 
+from gpulab.interrupts import Undo
 from gpulab.torch_private import (
     arguments_of,
     autocast_key,
@@ -101,11 +101,11 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     return [(torch, own)]
 
 
-def install(_machine: Machine, undo: ExitStack) -> None:
+def install(_machine: Machine, undo: Undo) -> None:
     """Cast from here on if autocast is on already, until ``undo`` is closed."""
-    _follow()
     undo.callback(_casts.clear)
     undo.callback(exclude_key_from_here, autocast_key, True)  # noqa: FBT003 # torch's signature
+    _follow()
 
 
 def _follow() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from gpulab.interrupts import opening
 from gpulab.torch_private import engine_run_backward
 from gpulab.virtual.simulator import Machine
 
@@ -25,6 +26,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """
     run_backward = engine_run_backward
 
+    @opening  # hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if any(item.device.type == "cuda" for item in outputs if isinstance(item, torch.Tensor)):
             machine.host.spend(_START_NS + _NODE_NS * n_nodes(outputs))

@@ -5,23 +5,24 @@ gets its gradients from; in the end the stream that called backward waits for al
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
 
 from gpulab.happens_before import Snapshot
+from gpulab.interrupts import Undo, contextmanager, opening
 from gpulab.torch_private import sequence_number
 from gpulab.virtual._streams import has_changed, make_current, stream_at
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 
 
-def install(machine: Machine, undo: ExitStack) -> None:
+def install(machine: Machine, undo: Undo) -> None:
     """Have autograd's engine change streams, until ``undo`` is closed."""
     # Its own name, since the cost of autograd may stand there by now.
     run_backward = vars(torch.autograd)["_engine_run_backward"]
 
+    @opening  # hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Other threads work on the host alone, and have streams and numbers of their own.
         if not (is_owner() and any(has_changed(gpu) for gpu in machine.gpus)):

@@ -2,16 +2,16 @@
 
 import time
 import timeit
-from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch.utils.benchmark.utils.timer import Timer
 
+from gpulab.interrupts import Undo
 from gpulab.virtual.simulator import Machine
 
 
-def install(_machine: Machine, undo: ExitStack) -> None:
+def install(_machine: Machine, undo: Undo) -> None:
     """Let timers wait for the virtual GPU where torch found no GPU, until ``undo`` is closed."""
     make: Any = Timer.__init__
     before = make.__defaults__ or ()
@@ -22,6 +22,5 @@ def install(_machine: Machine, undo: ExitStack) -> None:
 
     # The class bound its timer when it was defined, and without CUDA that waits for nothing.
     swapped = tuple(waiting if value is timeit.default_timer else value for value in before)
+    undo.callback(setattr, make, "__defaults__", make.__defaults__)
     make.__defaults__ = swapped
-
-    undo.callback(setattr, make, "__defaults__", before)

@@ -158,13 +158,21 @@ def abandon_captures(machine: Machine) -> None:
 def tidy_graph(original: type) -> type:
     """Make a ``torch.cuda.graph`` that gives the stream back when the capture failed, too."""
 
+    def enter(self: Any) -> None:
+        original.__enter__(self)  # type: ignore[attr-defined] # as a step, being called from here
+
     def leave(self: Any, *error: object) -> None:
         try:
             self.cuda_graph.capture_end()
         finally:
             self.stream_ctx.__exit__(*error)
 
-    names = {"__exit__": leave, "default_capture_stream": None, "__doc__": original.__doc__}
+    names = {
+        "__enter__": enter,
+        "__exit__": leave,
+        "default_capture_stream": None,
+        "__doc__": original.__doc__,
+    }
     return type(original.__name__, (original,), names)
 
 

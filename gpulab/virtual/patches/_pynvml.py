@@ -7,7 +7,6 @@ are raised. A function of NVML that has no model fails as one that the driver do
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cache
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from gpulab.interrupts import Undo
 from gpulab.torch_private import device_index
 from gpulab.virtual.simulator import SW_POWER_CAP, Machine, nvml
 
@@ -125,18 +125,18 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     ]
 
 
-def install(_machine: Machine, undo: ExitStack) -> None:
+def install(_machine: Machine, undo: Undo) -> None:
     """Let ``import pynvml`` find the stand-in where the package is not installed."""
     if sys.modules.get("pynvml"):
         return
     before = {name: sys.modules[name] for name in ("pynvml",) if name in sys.modules}
-    sys.modules["pynvml"] = _stand_in
 
     def restore() -> None:
-        del sys.modules["pynvml"]
+        sys.modules.pop("pynvml", None)
         sys.modules.update(before)
 
     undo.callback(restore)
+    sys.modules["pynvml"] = _stand_in
 
 
 def _stand_in_names() -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Run what is passed to ``torch.compile`` uncompiled, with one warning."""
 
 import warnings
-from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
 import torch
 
+from gpulab.interrupts import Undo
+from gpulab.torch_private import current_stance, restore_stance
 from gpulab.virtual.simulator import Machine
 
 
@@ -22,12 +23,12 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     ]
 
 
-def install(_machine: Machine, undo: ExitStack) -> None:
+def install(_machine: Machine, undo: Undo) -> None:
     """Run what was compiled before uncompiled too, until ``undo`` is closed."""
     # Compiled code would be Triton's, which looks for the real driver; a stance reaches functions
     # that were compiled before, and is given back in one step.
-    stance = torch.compiler.set_stance("force_eager")
-    undo.callback(stance.__exit__, None, None, None)
+    undo.callback(restore_stance, current_stance())
+    torch.compiler.set_stance("force_eager")
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:

@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
 import torch
 
+from gpulab.interrupts import Undo
 from gpulab.torch_private import C
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
@@ -85,7 +85,7 @@ _FEATURES = (
 )
 
 
-def install(machine: Machine, undo: ExitStack) -> None:
+def install(machine: Machine, undo: Undo) -> None:
     """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
     for owner, names in _by_owner(_replacements(machine)):
         undo.callback(_restorer(owner, names))
@@ -159,10 +159,10 @@ def _put(owner: Any, names: dict[str, Any]) -> None:
             setattr(owner, name, value)
 
 
-def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
+def _replace_class(module: Any, name: str, base: type, undo: Undo) -> None:
     """Give a class of torch the virtual base; where C forbids that, replace it by name."""
     original = getattr(module, name)
-    bases = original.__bases__
+    undo.callback(_restore_bases, original, original.__bases__)
     try:
         # CPU builds have empty classes below these, so that their own methods go on working.
         original.__bases__ = (base,)
@@ -173,8 +173,11 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
         for owner in (sys.modules[module.__package__], module):
             undo.callback(_restorer(owner, classes))
             _put(owner, classes)
-    else:
-        undo.callback(setattr, original, "__bases__", bases)
+
+
+def _restore_bases(class_: type, bases: tuple[type, ...]) -> None:
+    if class_.__bases__ != bases:  # C may forbid even to set what is there
+        class_.__bases__ = bases
 
 
 def _devices(machine: Machine) -> dict[str, Any]:

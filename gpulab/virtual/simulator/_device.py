@@ -77,6 +77,7 @@ class SimulatedDevice:
             self.event_queue, spec.n_sms, begin=self._begin_kernel, finished=self._retire
         )
         self.add_stream()
+        self.event_queue.on_restart(self._restart)
 
     def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
         """Make a stream; the first one made is the default stream."""
@@ -87,11 +88,15 @@ class SimulatedDevice:
         """Put ``task`` behind the work of its stream; the device sees it at ``visible_ns``."""
         stream = task.stream
         task.visible_ns = visible_ns
-        stream.queue.append(task)
-        stream.last = task
-        self.n_pending += task.takes_room
-        if len(stream.queue) == 1:
-            self.resume(stream)
+        try:
+            stream.queue.append(task)
+            stream.last = task
+            self.n_pending += task.takes_room
+            if len(stream.queue) == 1:
+                self.resume(stream)
+        except BaseException:
+            self.event_queue.is_torn = True
+            raise
 
     def records(self) -> list[TaskRecord]:
         """Return the last tasks that were done, in the order of their end."""
@@ -206,14 +211,33 @@ class SimulatedDevice:
         # What was waited for is no longer needed; a chain of tasks would keep every one alive.
         task.waits_for = ()
         payload, task.payload = task.payload, None
-        try:
-            if payload is not None:
+        if payload is not None:
+            try:
                 payload(task.seed)
-        finally:
-            # Computing values takes real time, so this is where an interrupt arrives.
-            waiting, task.waiting = task.waiting, []
-            for other in (stream, *waiting):
-                other.device.resume(other)
+            except Exception as error:  # noqa: BLE001 # the call that waits raises it
+                self.event_queue.keep_failure(error)
+        waiting, task.waiting = task.waiting, []
+        for other in (stream, *waiting):
+            other.device.resume(other)
+
+    def _restart(self) -> None:
+        """Begin all work that is not done anew, on an idle GPU with an empty cache."""
+        self.cache = L2Cache(self.spec.l2_bytes)
+        self.regime.rest(self.event_queue.now_ns)
+        self._sms.clear()
+        for copies in self._copying.values():
+            copies.clear()
+        for stream in self.streams:
+            stream.queue = deque(task for task in stream.queue if not task.is_done)
+            for task in stream.queue:
+                task.start_ns = None
+                task.version += 1  # the end that was planned counts no more
+                task.waiting = []
+            if stream.queue:
+                stream.last = stream.queue[-1]
+        self.n_pending = sum(task.takes_room for each in self.streams for task in each.queue)
+        for stream in self.streams:
+            self.event_queue.at(self.event_queue.now_ns, partial(self.resume, stream))
 
 
 def _ready_ns(stream: SimulatedStream, task: StreamTask) -> int:

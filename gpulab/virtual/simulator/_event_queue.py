@@ -1,10 +1,16 @@
-"""Run actions at simulated times: the event queue of the simulation, in integer nanoseconds."""
+"""Run actions at simulated times: the event queue of the simulation, in integer nanoseconds.
+
+An error of the program's work waits here for the call that waits for the work. An error in the
+middle of an action, such as a MemoryError, may leave any part of the simulation half changed:
+then the queue is torn, and at its next use whoever has actions in it begins them anew.
+"""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
 from gpulab.errors import VirtualGpuError
+from gpulab.interrupts import opening
 
 Action = Callable[[], None]
 
@@ -16,10 +22,15 @@ class EventQueue:
     ----------
     now_ns
         The time that has been reached; it never goes back.
+    is_torn
+        Whether something was left half done since the last use.
     """
 
     def __init__(self) -> None:
         self.now_ns = 0
+        self.is_torn = False
+        self._failure: Exception | None = None
+        self._restarts: list[Action] = []
         self._queue: list[tuple[int, int, Action]] = []
         self._ticket = count()
 
@@ -29,12 +40,29 @@ class EventQueue:
         due_ns = time_ns if time_ns > self.now_ns else self.now_ns  # noqa: FURB136 # twice a kernel, where a call of max is slow
         heappush(self._queue, (due_ns, next(self._ticket), action))
 
+    def on_restart(self, action: Action) -> None:
+        """Have ``action`` called once the queue is emptied, to put in anew what must run."""
+        self._restarts.append(action)
+
+    def keep_failure(self, error: Exception) -> None:
+        """Keep an error of the program's work for :meth:`raise_failure`; the first one counts."""
+        self._failure = self._failure or error
+
+    def raise_failure(self) -> None:
+        """Raise what :meth:`keep_failure` has kept, if anything, and forget it."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
     def advance(self, time_ns: int) -> None:
         """Run everything due up to ``time_ns`` and stand there."""
+        if self.is_torn:
+            self._restart()
         while self._queue and self._queue[0][0] <= time_ns:
             self._step()
         self.now_ns = max(self.now_ns, time_ns)
 
+    @opening  # Ctrl-C is heard between two actions, however long the wait
     def run_until(self, reached: Callable[[], bool]) -> int:
         """Run until ``reached()`` holds and return the time at which it did.
 
@@ -43,6 +71,8 @@ class EventQueue:
         VirtualGpuError
             If nothing is left to run, so that the condition can never hold.
         """
+        if self.is_torn:
+            self._restart()
         while not reached():
             if not self._queue:
                 raise VirtualGpuError(
@@ -53,5 +83,15 @@ class EventQueue:
         return self.now_ns
 
     def _step(self) -> None:
-        self.now_ns, _, action = heappop(self._queue)
-        action()
+        try:
+            self.now_ns, _, action = heappop(self._queue)
+            action()
+        except BaseException:
+            self.is_torn = True
+            raise
+
+    def _restart(self) -> None:
+        self._queue.clear()
+        for action in self._restarts:
+            action()
+        self.is_torn = False

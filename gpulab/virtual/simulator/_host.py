@@ -160,6 +160,7 @@ class Host:
         is_idle = end_ns <= self.now_ns
         self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
         self.catch_up()
+        self.devices[0].event_queue.raise_failure()
 
     def _wait_for_room(self, device: StreamOwner) -> None:
         self.catch_up()

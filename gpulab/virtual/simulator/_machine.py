@@ -176,9 +176,10 @@ class Machine:
                 self.fail_capture("dependency created on uncaptured work in another stream")
             self.capture.add(task, accesses, site)
             return task
+        launched = self.host.launch(task, host_ns)  # may wait for room, and be left there
         if self.hazards is not None and accesses:
             self.hazards.launch(task.stream.key, task.name, accesses, site)
-        return self.host.launch(task, host_ns)
+        return launched
 
     def mark(
         self, stream: SimulatedStream, host_ns: int, waits_for: tuple[StreamTask, ...] = ()
@@ -325,6 +326,6 @@ def enter(machine: Machine) -> None:
     _entered.append((machine, get_ident()))
 
 
-def leave() -> None:
-    """Undo the last :func:`enter`."""
-    _entered.pop()
+def leave(machine: Machine) -> None:
+    """Undo :func:`enter`, if it was done."""
+    _entered[:] = [entry for entry in _entered if entry[0] is not machine]

@@ -41,6 +41,11 @@ class Multiprocessors:
             self._start(task, self._n_sms)
             self._plan_end(task)
 
+    def clear(self) -> None:
+        """Forget all kernels."""
+        self._running.clear()
+        self._waiting.clear()
+
     def _free(self) -> int:
         return self._n_sms - sum(task.n_granted_sms for task in self._running)
 
@@ -81,4 +86,4 @@ class Multiprocessors:
         self._running.remove(task)
         if self._running or self._waiting:
             self._share_out()
-        self._finished(task)  # last, because it runs payloads, which may be interrupted
+        self._finished(task)

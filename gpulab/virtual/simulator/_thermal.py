@@ -157,6 +157,12 @@ class SimulatedRegime:
         self._core_mw -= load.core_mw
         self._memory_mw -= load.memory_mw
 
+    def rest(self, now_ns: int) -> None:
+        """Let nothing run from now on, whatever was started."""
+        self._n_running = self._core_mw = self._memory_mw = 0
+        self._n_quiet = 0
+        self.advance(now_ns)
+
     def stretch(self, arithmetic: str, now_ns: int) -> float:
         """Return how many times longer such arithmetic takes now than in a burst, at least 1."""
         self.advance(now_ns)

@@ -1,9 +1,12 @@
 """The caching allocator of the virtual GPU: which memory is reused, when, and what is counted."""
 
 import gc
-from collections.abc import Iterator
+import random
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
+from types import FrameType
 
 import pytest
 
@@ -658,3 +661,92 @@ def test_released_memory_leaves_no_garbage() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+Figures = list[tuple[int, int, bool, bool]]
+
+
+def layout_of(memory: Allocator) -> Figures:
+    """Return each block of an allocator: where, how large, in use, to be had."""
+    return [
+        (block.address, block.size_bytes, block.is_allocated, block.is_free)
+        for segment in memory.segments()
+        for block in segment.blocks()
+    ]
+
+
+def use_at_random(memory: Allocator, seed: int) -> list[MemoryBlock]:
+    """Take, share and release blocks, and return those that are in use in the end."""
+    generator, held = random.Random(seed), []
+    for _ in range(200):
+        if held and generator.random() < 0.45:
+            memory.release(held.pop(generator.randrange(len(held))))
+        else:
+            size_bytes = generator.choice((1, 600, 5_000, MB, 3 * MB, 21 * MB))
+            held.append(memory.allocate(size_bytes, generator.randrange(2)))
+            if generator.random() < 0.2:
+                memory.record_stream(held[-1], generator.randrange(3))
+    return held
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_repairing_what_is_whole_changes_nothing(seed: int) -> None:
+    """Blocks, offers and every figure are derived from the segments as they had been counted."""
+    work = Work({0: "first", 1: "second"})
+    memory = Allocator(4_000 * MB, context_bytes=0, hooks=work.hooks())
+    held = use_at_random(memory, seed)
+    before = layout_of(memory), memory.usage.nested()
+    memory._repair()
+    assert (layout_of(memory), memory.usage.nested()) == before
+    work.done |= {"first", "second"}
+    for block in held:
+        memory.release(block)
+    memory.empty_cache()
+    assert memory.reserved_bytes == memory.allocated_bytes == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_error_at_any_line_leaves_memory_that_can_be_used(seed: int) -> None:
+    """A MemoryError inside the allocator costs at most the block that was on its way."""
+    struck = 0
+    for at in range(10 + seed, 1_000, 23):
+        memory = make(4_000)
+        held = use_at_random(memory, seed)
+        was_struck = strike_at(at, lambda memory=memory: use_at_random(memory, seed + 1))
+        more = use_at_random(memory, seed + 2)
+        blocks = layout_of(memory)
+        ends = {address + size_bytes for address, size_bytes, _, _ in blocks}
+        starts = {address for address, _, _, _ in blocks}
+        segments = memory.segments()
+        assert starts | {each.address + each.size_bytes for each in segments} == ends | {
+            each.address for each in segments
+        }
+        in_use = sum(size_bytes for _, size_bytes, is_allocated, _ in blocks if is_allocated)
+        assert memory.allocated_bytes == in_use
+        assert len({block.address for block in held + more}) == len(held + more)
+        struck += was_struck
+    assert struck > 30
+
+
+def strike_at(line: int, work: Callable[[], object]) -> bool:
+    """Raise a MemoryError at a line of the allocator's modules; tell whether it was reached."""
+    n = 0
+
+    def trace(frame: FrameType, event: str, _arg: object) -> object:
+        nonlocal n
+        if "simulator/memory/_" not in frame.f_code.co_filename:
+            return None
+        n += event == "line"
+        if n == line:
+            n += 1
+            raise MemoryError
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except MemoryError:
+        return True
+    finally:
+        sys.settrace(None)
+    return False

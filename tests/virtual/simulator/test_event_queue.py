@@ -48,3 +48,30 @@ def test_waiting_for_nothing_is_refused() -> None:
         "the virtual GPU waits for work that can never run; "
         "look for a stream that waits for itself"
     )
+
+
+def test_a_torn_queue_is_filled_anew() -> None:
+    """After an error inside an action nothing of the old plan runs, and the rest does."""
+    event_queue = EventQueue()
+    ran: list[str] = []
+
+    def fail() -> None:
+        raise MemoryError
+
+    event_queue.on_restart(lambda: event_queue.at(5, lambda: ran.append("anew")))
+    event_queue.at(1, fail)
+    event_queue.at(2, lambda: ran.append("old plan"))
+    with pytest.raises(MemoryError):
+        event_queue.advance(10)
+    event_queue.advance(10)
+    assert ran == ["anew"]
+
+
+def test_a_kept_failure_is_raised_once_and_is_the_first() -> None:
+    """Later failures are consequences as often as not."""
+    event_queue = EventQueue()
+    event_queue.keep_failure(ZeroDivisionError())
+    event_queue.keep_failure(ValueError())
+    with pytest.raises(ZeroDivisionError):
+        event_queue.raise_failure()
+    event_queue.raise_failure()

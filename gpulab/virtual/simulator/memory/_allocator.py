@@ -16,6 +16,7 @@ from gpulab.virtual.simulator.memory._out_of_memory import (
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, segment_bytes
+from gpulab.virtual.simulator.memory._repair import repair
 from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
 # What a CUDA context takes of an H200's memory (CUDA 13.0, PyTorch 2.11), seen after the first
@@ -62,6 +63,7 @@ class Allocator:
         self.by_address: dict[int, MemoryBlock] = {}
         self._hooks = hooks or DeviceHooks()
         self._pending = PendingFrees(self._hooks)
+        self._is_torn = False
         self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
 
     @property
@@ -115,28 +117,40 @@ class Allocator:
         """
         if not size_bytes:
             return MemoryBlock(self._nowhere, 0, 0)
-        if self.pools.is_routing:
-            # As in PyTorch, where nothing can be asked of the device during a capture.
-            pool = self.pools.routed(stream) if pool is None else pool
-        elif self._pending:
-            self._take_back(self._pending.done())
-        rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
-        arena = self.pools.arena(pool, stream, rounded)
-        block = arena.take(rounded) or self._from_device(arena, rounded)
-        return self._hand_out(block, rounded, size_bytes)
+        if self._is_torn:
+            self._repair()
+        try:
+            if self.pools.is_routing:
+                # As in PyTorch, where nothing can be asked of the device during a capture.
+                pool = self.pools.routed(stream) if pool is None else pool
+            elif self._pending:
+                self._take_back(self._pending.done())
+            rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
+            arena = self.pools.arena(pool, stream, rounded)
+            block = arena.take(rounded) or self._from_device(arena, rounded)
+            return self._hand_out(block, rounded, size_bytes)
+        except BaseException:
+            self._is_torn = True
+            raise
 
     def release(self, block: MemoryBlock) -> None:
         """Offer ``block`` to later requests on its stream, at once unless others use it, too."""
         if not block.size_bytes:
             return
-        block.is_allocated = False
-        self.usage.release(block.segment.arena.kind, block.size_bytes)
-        if not block.used_on:
-            self._take_back((block,))
-        elif self.pools.is_routing:
-            self._pending.hold_unmarked(block)
-        else:
-            self._pending.hold(block)
+        if self._is_torn:
+            self._repair()
+        try:
+            block.is_allocated = False
+            self.usage.release(block.segment.arena.kind, block.size_bytes)
+            if not block.used_on:
+                self._take_back((block,))
+            elif self.pools.is_routing:
+                self._pending.hold_unmarked(block)
+            else:
+                self._pending.hold(block)
+        except BaseException:
+            self._is_torn = True
+            raise
 
     def record_stream(self, block: MemoryBlock, stream: int) -> None:
         """Note that ``stream`` uses ``block``, so that its reuse waits for that stream's work.
@@ -154,6 +168,8 @@ class Allocator:
 
         Private pools that someone holds keep theirs. With ``pool``, only that one gives.
         """
+        if self._is_torn:
+            self._repair()
         if pool is None and not self.pools.is_routing:
             self._wait_for_pending(None)
             self._give_back(None)
@@ -169,6 +185,10 @@ class Allocator:
     def segments(self) -> list[Segment]:
         """Return the segments that are held, by address."""
         return sorted(self.reserve.segments, key=lambda segment: segment.address)
+
+    def _repair(self) -> None:
+        repair(self.reserve.segments, self.pools, self._pending, self.usage)
+        self._is_torn = False
 
     def _hand_out(self, block: MemoryBlock, size_bytes: int, requested_bytes: int) -> MemoryBlock:
         arena = block.segment.arena

@@ -80,6 +80,11 @@ class Arena:
         del self._keys[index], self._blocks[index]
         block.is_free = False
 
+    def clear(self) -> None:
+        """Take back all offers."""
+        self._keys.clear()
+        self._blocks.clear()
+
     def take(self, size_bytes: int) -> "MemoryBlock | None":
         """Return the smallest block of at least ``size_bytes``, the lowest one among equals."""
         index = bisect_left(self._keys, size_bytes << _ADDRESS_BITS)

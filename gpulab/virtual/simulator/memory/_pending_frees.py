@@ -1,6 +1,6 @@
 """Hold freed blocks back while work on other streams may still use them (``record_stream``)."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -84,6 +84,10 @@ class PendingFrees:
     def wait(self, pool: PrivatePool | None = None) -> list[MemoryBlock]:
         """Let the host wait for all blocks, or for those of one pool; return them."""
         self._mark_all()
+        for queue in list(self._queues.values()):  # first: a wait may be interrupted
+            for mark, block in list(queue):
+                if mark is not None and pool in {None, block.segment.arena.pool}:
+                    self._hooks.wait(mark)
         found = []
         for stream, queue in list(self._queues.items()):
             later: deque[tuple[object | None, MemoryBlock]] = deque()
@@ -91,12 +95,17 @@ class PendingFrees:
                 if pool is not None and block.segment.arena.pool is not pool:
                     later.append((mark, block))
                     continue
-                if mark is not None:
-                    self._hooks.wait(mark)
                 found += self._passed(block)
             self._queues[stream] = later
         self._queues = {stream: queue for stream, queue in self._queues.items() if queue}
         return found
+
+    def recount(self) -> set[MemoryBlock]:
+        """Count anew how many streams each block waits for, and return all that are kept."""
+        waiting = [block for queue in self._queues.values() for _, block in queue]
+        for block, n_waits in Counter(waiting).items():
+            block.n_waits = n_waits
+        return {*waiting, *self._unmarked}
 
     def _mark_all(self) -> None:
         for block in self._unmarked:

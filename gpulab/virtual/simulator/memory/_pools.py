@@ -4,7 +4,7 @@ Free blocks are pooled by stream, size and private pool. Segments are what the a
 from the device, within the device's memory and the limit that the program set.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gpulab.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._blocks import (
@@ -135,6 +135,13 @@ class MemoryPools:
     def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:
         """Return the arenas of a private pool, or those outside all of them."""
         return [arena for arena in self._arenas.values() if arena.pool is pool]
+
+    def offer(self, blocks: Iterable[MemoryBlock]) -> None:
+        """Offer these blocks to later requests, and no others."""
+        for arena in self._arenas.values():
+            arena.clear()
+        for block in blocks:
+            block.segment.arena.add(block)
 
     def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
         """Hold a private pool, which is made when nobody held it before."""

@@ -1,0 +1,102 @@
+"""Interrupt gpulab everywhere, use the same GPU again, and count what is not as it was.
+
+    python -m benchmarks.interrupts boundaries
+    python -m benchmarks.interrupts points --n 2000
+    python -m benchmarks.interrupts points --n 2000 --device cuda
+
+boundaries  strikes at every bytecode of the beginning and the end of each context.
+points      strikes at random calls of measure, compare, ladder, timeline, sweep, crossover,
+            hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
+
+--kind says by what: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the program's
+own handler, or a MemoryError out of nowhere. It ends with status 1 if anything failed.
+"""
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.markdown import padded_table
+
+if TYPE_CHECKING:
+    from benchmarks.interrupts.campaign import Outcome
+
+_KINDS = ("interrupt", "exit", "handler", "memory")
+_HEAD = ("target", "strikes", "failed", "longest wait")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.interrupts", __doc__)
+    commands = made.add_subparsers(required=True)
+    boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
+    boundaries.add_argument("--step", type=int, default=1, help="strike every so many of them")
+    boundaries.set_defaults(command=_boundaries)
+    points = commands.add_parser("points", help="at random calls of programs")
+    points.add_argument("--n", type=int, default=200, help="strikes, shared among the targets")
+    points.add_argument("--seed", type=int, default=0, help="of the random calls")
+    points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    points.set_defaults(command=_points)
+    for command in (boundaries, points):
+        command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
+        command.add_argument("--targets", nargs="*", default=None, help="by default all")
+    return made
+
+
+def _boundaries(options: argparse.Namespace) -> None:
+    from benchmarks.interrupts.campaign import Campaign
+    from benchmarks.interrupts.targets import contexts
+
+    outcomes = []
+    for kind in _kinds(options):
+        campaign = Campaign(kind=kind)
+        names = options.targets or [*contexts(campaign.gpu)]
+        outcomes += [(kind, campaign.boundaries(name, step=options.step)) for name in names]
+    _report(outcomes)
+
+
+def _points(options: argparse.Namespace) -> None:
+    from benchmarks.interrupts.campaign import Campaign
+    from benchmarks.interrupts.targets import notebook_programs, programs
+
+    notebook = [] if options.device == "cuda" else [*notebook_programs()]
+    names = options.targets or [*programs(), *notebook]
+    outcomes = []
+    for kind in _kinds(options):
+        campaign = Campaign(kind=kind, device=options.device)
+        n = -(-options.n // len(names))
+        for name in names:
+            strike = campaign.notebook_points if name in notebook else campaign.points
+            outcomes.append((kind, strike(name, n, options.seed)))
+    _report(outcomes)
+
+
+def _kinds(options: argparse.Namespace) -> Sequence[str]:
+    warnings.simplefilter("ignore")  # measurements warn of the tracer
+    return _KINDS if options.kind == "all" else (options.kind,)
+
+
+def _report(outcomes: Sequence[tuple[str, "Outcome"]]) -> None:
+    from benchmarks.interrupts.campaign import rows
+
+    cells = [(f"{kind}: {row[0]}", *row[1:]) for kind, each in outcomes for row in rows([each])]
+    print("\n".join(padded_table(_HEAD, cells)))
+    for kind, outcome in outcomes:
+        for fault, count in outcome.faults.most_common(12):
+            print(f"{kind}: {outcome.name}: {count} x {fault}")
+    n_failed = sum(outcome.n_failed for _, outcome in outcomes)
+    print(f"{n_failed} of {sum(outcome.n for _, outcome in outcomes)} failed")
+    if n_failed:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""Strike, use the same GPU again, and compare with a GPU that nothing has struck."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import gpulab
+from benchmarks.interrupts import condition
+from benchmarks.interrupts.injection import INJECTED, Injector, Place, Tracer, can_fail
+from benchmarks.interrupts.targets import (
+    contexts,
+    leave_notebook,
+    notebook_programs,
+    programs,
+    set_up_notebook,
+    use_in_notebook,
+)
+from gpulab.virtual import VirtualGpu
+
+
+@dataclass
+class Outcome:
+    """What came of one target.
+
+    Attributes
+    ----------
+    n, n_failed
+        Strikes, and those after which something was not as before.
+    worst_wait_s
+        The longest time from a signal to its handler.
+    faults
+        What was found, with how often.
+    """
+
+    name: str
+    n: int = 0
+    n_failed: int = 0
+    worst_wait_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def add(self, injector: Injector, faults: list[str]) -> None:
+        """Count one strike."""
+        self.n += 1
+        self.n_failed += bool(faults)
+        self.faults.update(faults)
+        self.worst_wait_s = max([self.worst_wait_s, *injector.waits_s])
+
+
+class Campaign:
+    """Strikes targets on one kind of GPU, virtual or CUDA, by one kind of interrupt.
+
+    Attributes
+    ----------
+    kind
+        Of the interrupts.
+    is_beyond_repair
+        Whether a strike has left a process in which no GPU can be used; no other follows it.
+    """
+
+    def __init__(self, *, kind: str, device: str = "virtual") -> None:
+        self.kind = kind
+        self.is_beyond_repair = False
+        self._is_virtual = device == "virtual"
+        self._gpu: VirtualGpu | None = None
+        self._new_gpu()
+        with self._entered():
+            condition.use()  # fills the caches of torch
+            condition.spin_ms()
+            self._expected = condition.use()
+            self._spin_ms = condition.spin_ms()
+        self._names = condition.names()
+        self._settings = condition.settings()
+
+    def boundaries(self, name: str, *, step: int = 1) -> Outcome:
+        """Strike at every bytecode of a context's beginning and end, in the modules of gpulab.
+
+        Each instruction is struck the first and the last time that it runs.
+
+        Parameters
+        ----------
+        name
+            Of the context.
+        step
+            Strike only every so many of them.
+        """
+        outcome = Outcome(name)
+
+        def enter_and_leave() -> None:
+            make, is_inside = contexts(self.gpu)[name]
+            with self._entered() if is_inside else nullcontext(), make():
+                pass
+
+        for _ in range(3):  # what is loaded late is loaded, and every cache is filled
+            count = Tracer(None, by="bytecodes", keeps=True, only_ours=True)
+            count.run(enter_and_leave)
+        self._names = condition.names()
+        first = {place: index for index, place in reversed([*enumerate(count.places)])}
+        last = {place: index for index, place in enumerate(count.places)}
+        chosen = sorted({*first.values(), *last.values()})
+        if self.kind == "memory":
+            chosen = [index for index in chosen if can_fail(count.places[index])]
+        for at in chosen[::step]:
+            if self.is_beyond_repair:
+                break
+            tracer = {"at": at, "by": "bytecodes", "only_ours": True}
+            self._strike(outcome, enter_and_leave, tracer, count.places[at])
+        return outcome
+
+    def points(self, name: str, n: int, seed: int) -> Outcome:
+        """Strike at ``n`` random calls of a program, on a GPU that is entered."""
+        program = programs()[name]
+
+        def run() -> None:
+            with self._entered():
+                program()
+
+        return self._points(name, run, n, seed)
+
+    def notebook_points(self, name: str, n: int, seed: int) -> Outcome:
+        """Strike at ``n`` random calls of a notebook's cells."""
+        program = notebook_programs()[name]
+        set_up_notebook()
+        use_in_notebook()
+        outcome = self._points(name, program, n, seed, in_notebook=True)
+        leave_notebook()
+        return outcome
+
+    def _points(
+        self,
+        name: str,
+        run: Callable[[], Any],
+        n: int,
+        seed: int,
+        *,
+        in_notebook: bool = False,
+    ) -> Outcome:
+        outcome = Outcome(name)
+        generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
+        only_ours = self.kind == "memory"  # code of others promises nothing after one
+        for _ in range(2):
+            count = Tracer(None, by="calls", only_ours=only_ours)
+            count.run(run)
+        self._names = condition.names()
+        for _ in range(n):
+            if self.is_beyond_repair:
+                break
+            tracer = {"at": generator.randrange(count.n), "by": "calls", "only_ours": only_ours}
+            self._strike(outcome, run, tracer, in_notebook=in_notebook)
+        return outcome
+
+    def _strike(
+        self,
+        outcome: Outcome,
+        run: Callable[[], Any],
+        tracer: dict[str, Any],
+        place: Place | None = None,
+        *,
+        in_notebook: bool = False,
+    ) -> None:
+        injector = Injector(self.kind)
+        faults = []
+        with injector.listening():
+            settings = condition.settings()
+            try:
+                Tracer(injector, **tracer).run(run)
+                injector.settle()
+            except INJECTED:
+                pass
+            except BaseException as error:  # noqa: BLE001 # whatever it turned the interrupt into
+                if not _comes_of(error, INJECTED):
+                    faults.append(f"it ended with {type(error).__name__}: {error}")
+            try:
+                if not injector.settle():
+                    faults.append("the signal was never heard")
+            except INJECTED:
+                pass
+            faults += condition.changes(self._names, settings)
+        faults += self._use_again(in_notebook=in_notebook)
+        where = "" if place is None else f" [{_named(place)}]"
+        outcome.add(injector, [f"{fault}{where}" for fault in faults])
+        if faults:
+            self._recover()
+            if in_notebook:
+                set_up_notebook()
+
+    def _use_again(self, *, in_notebook: bool) -> list[str]:
+        faults = []
+        try:
+            if in_notebook:
+                left, found = use_in_notebook()
+                faults += left + condition.differences(found, self._expected)
+            with self._entered():
+                faults += condition.left_on(self._gpu)
+                faults += condition.differences(condition.use(), self._expected)
+                spin_ms = condition.spin_ms()
+            if not condition.is_close(spin_ms, self._spin_ms):
+                faults.append(f"a spin takes {spin_ms} ms, not {self._spin_ms}")
+            faults += condition.changes(self._names, self._settings)
+        except Exception as error:  # noqa: BLE001 # every error is a fault that is counted
+            faults.append(f"using it again: {type(error).__name__}: {error}"[:200])
+        return faults
+
+    def _entered(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._gpu is None else self._gpu
+
+    @property
+    def gpu(self) -> VirtualGpu:
+        """The virtual GPU that is struck."""
+        if self._gpu is None:
+            raise SystemExit("the bytecodes of contexts are struck on the virtual GPU alone")
+        return self._gpu
+
+    def _new_gpu(self) -> None:
+        if self._is_virtual:
+            self._gpu = gpulab.virtual_gpu("H200", first_use=False)
+            for each in self._gpu.machine.gpus:
+                each.device.regime.has_clock_rights = True
+
+    def _recover(self) -> None:
+        """Leave whatever is still entered, so that one fault is not counted again and again."""
+        from gpulab.virtual import entered
+
+        for _ in range(10):
+            left = entered()
+            if left is None:
+                break
+            left.__exit__(None, None, None)
+        self._new_gpu()
+        try:
+            with self._entered():
+                condition.use()
+                condition.spin_ms()
+        except Exception:  # noqa: BLE001 # whatever it is, nothing more can be learned here
+            self.is_beyond_repair = True
+
+
+def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
+    while error is not None:
+        if isinstance(error, kinds):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _named(place: Place) -> str:
+    code, index = place
+    lines = [line for start, end, line in code.co_lines() if start <= index < end]
+    return f"{code.co_filename.rpartition('gpulab/')[2]}:{lines[0] if lines else 0}"
+
+
+def rows(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table: target, strikes, failures, longest wait."""
+    return [
+        (each.name, f"{each.n:,}", f"{each.n_failed:,}", f"{1e3 * each.worst_wait_s:.1f} ms")
+        for each in outcomes
+    ]
+
+
+def is_cuda_there() -> bool:
+    """Tell whether there is a CUDA GPU to strike on."""
+    return torch.cuda.is_available()

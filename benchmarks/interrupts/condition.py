@@ -1,0 +1,184 @@
+"""What a program could find changed after an interrupt: names, settings, and what the GPU does."""
+
+import gc
+import signal
+import sys
+import threading
+import time
+import timeit
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from gpulab.virtual import VirtualGpu, entered
+
+_OWNERS: tuple[Any, ...] = (
+    *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
+    *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
+    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
+    *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
+    *(time, timeit, threading, threading.Thread),
+)
+_TOLERANCE = 0.02  # of a duration, which depends a little on where memory lies
+
+Names = dict[tuple[str, str], object]
+
+
+def names() -> Names:
+    """Return every name that gpulab might replace, with what stands there."""
+    found: Names = {}
+    for owner in (*_OWNERS, *_cuda_modules()):
+        for name, value in vars(owner).items():
+            found[owner.__name__, name] = value
+    for kind in (torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph):
+        found[kind.__name__, "bases"] = kind.__bases__
+    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
+        found[function.__qualname__, "defaults"] = function.__defaults__
+    found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
+    return found
+
+
+def _cuda_modules() -> Iterator[ModuleType]:
+    for name, module in sorted(sys.modules.items()):
+        if name == "torch.cuda" or name.startswith("torch.cuda."):
+            yield module
+
+
+def settings() -> dict[str, object]:
+    """Return the settings of the process that gpulab changes for a while."""
+    modes: Any = torch.utils._python_dispatch
+    dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
+    return {
+        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "dispatch modes": len(modes._get_current_dispatch_mode_stack()),
+        "flags of dispatch": {k: v for k, v in vars(modes).items() if k.startswith("_is_in_")},
+        "function modes": len(torch.overrides._get_current_function_mode_stack()),
+        "garbage collector": (gc.isenabled(), gc.get_threshold()),
+        "threads": torch.get_num_threads(),
+        "gradients": torch.is_grad_enabled(),
+        "type": torch.get_default_dtype(),
+        "TF32": torch.backends.cuda.matmul.allow_tf32,
+        "cuDNN": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark),
+        "determinism": torch.are_deterministic_algorithms_enabled(),
+        "compiler": None if dynamo is None else dynamo._stance,
+        "profiler": torch.autograd.profiler._is_profiler_enabled,
+        "entered": entered(),
+        "trace": sys.gettrace(),
+    }
+
+
+def changes(names_before: Names, settings_before: dict[str, object]) -> list[str]:
+    """Return what has changed on the host, and whether the CPU and its clock work."""
+    now = names()
+    found = [
+        f"{owner}.{name} is replaced"
+        for (owner, name), value in names_before.items()
+        if now.get((owner, name)) is not value and (owner, name) not in _FREE
+    ]
+    for name, value in settings().items():
+        if value != settings_before[name]:
+            found.append(f"{name}: {value}, not {settings_before[name]}")
+    if (torch.ones(3) + 1).tolist() != [2.0] * 3:
+        found.append("the CPU adds wrongly")
+    if abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) > 1:
+        found.append("the clock is not the real one")
+    return found
+
+
+# torch's own caches, which any use may fill.
+_FREE = {
+    *(("torch.cuda", "_cached_device_count"), ("torch.cuda", "_tls")),
+    *(("torch.random", "_fork_rng_warned_already"),),
+}
+
+
+def left_on(gpu: VirtualGpu | None) -> list[str]:
+    """Return what a program has left on the GPU, which must be entered."""
+    found = []
+    torch.cuda.synchronize()
+    if torch.cuda.current_stream() != torch.cuda.default_stream():
+        found.append(f"the current stream is {torch.cuda.current_stream()}")
+    if torch.cuda.is_current_stream_capturing():
+        found.append("a capture is under way")
+    if not torch.cuda.current_stream().query():
+        found.append("the queue does not drain")
+    if gpu is not None:
+        machine = gpu.machine
+        set_here = [name for name in ("capture", "hazards") if getattr(machine, name) is not None]
+        found += [f"machine.{name} is still set" for name in set_here]
+        found += [
+            f"{each.device.n_pending} tasks are pending"
+            for each in machine.gpus
+            if each.device.n_pending
+        ]
+        replaced = {*vars(machine.host)} & {"launch", "wait", "wait_for_device", "wait_for_stream"}
+        found += [f"host.{name} is still watched" for name in sorted(replaced)]
+        if "mark" in vars(machine):
+            found.append("machine.mark is still watched")
+    return found
+
+
+Results = dict[str, Any]
+
+
+def use() -> Results:
+    """Use the GPU that is entered in many ways, and return what came out."""
+    n_bytes = torch.cuda.memory_allocated()
+    torch.manual_seed(7)
+    drawn = torch.rand(4, device="cuda").tolist()
+    a = torch.arange(12.0, device="cuda").reshape(3, 4).requires_grad_()
+    (a @ a.T).relu().sum().backward()
+    side = torch.cuda.Stream()
+    done = torch.cuda.Event()
+    with torch.cuda.stream(side):
+        b = torch.full((5,), 2.0, device="cuda").cumsum(0)
+        done.record()
+    torch.cuda.current_stream().wait_event(done)
+    c = b * 3
+    x = torch.zeros(3, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        x.add_(1)
+    graph.replay()
+    graph.replay()
+    found: Results = {
+        "drawn": drawn,
+        "gradient": None if a.grad is None else a.grad.tolist(),
+        "streams": c.tolist(),
+        "graph": x.tolist(),
+        "sorted": torch.tensor([3, 1, 2], device="cuda").sort().values.tolist(),
+        "picked": torch.tensor([3, 0, 2], device="cuda").nonzero().flatten().tolist(),
+    }
+    del a, b, c, x, graph, side, done
+    torch.cuda.synchronize()
+    found["bytes left"] = torch.cuda.memory_allocated() - n_bytes
+    return found
+
+
+def spin_ms() -> float:
+    """Return how long a kernel of fixed length takes, by a pair of events."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    spin: Any = torch.cuda._sleep
+    spin(1_000_000)
+    start.record()
+    spin(1_000_000)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end)
+
+
+def differences(found: Results, expected: Results) -> list[str]:
+    """Return in what two uses differ."""
+    return [
+        f"{name}: {found.get(name)}, not {value}"
+        for name, value in expected.items()
+        if found.get(name) != value
+    ]
+
+
+def is_close(found: float, expected: float) -> bool:
+    """Tell whether two durations agree."""
+    return abs(found - expected) <= _TOLERANCE * expected

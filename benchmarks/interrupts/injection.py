@@ -1,0 +1,175 @@
+"""Inject an interrupt at a counted place of a program: at a bytecode, or at a call of a function.
+
+Signals are sent at the place itself, so that the program's handlers decide what happens there. A
+``MemoryError`` is raised there instead, as nothing could defer it.
+"""
+
+import dis
+import gc
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+KINDS = ("interrupt", "exit", "handler", "memory")
+
+# A MemoryError cannot come from these: they only move what there is, and jump.
+_CANNOT_FAIL = {
+    *("RESUME", "NOP", "CACHE", "POP_TOP", "COPY", "SWAP", "PUSH_NULL", "PRECALL", "KW_NAMES"),
+    *("LOAD_FAST", "LOAD_CONST", "STORE_FAST", "RETURN_VALUE", "RETURN_CONST", "EXTENDED_ARG"),
+    *("PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "MAKE_CELL", "COPY_FREE_VARS", "LOAD_CLOSURE"),
+    *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "JUMP_FORWARD", "JUMP_BACKWARD"),
+    *("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_IF_FALSE"),
+    *("POP_JUMP_IF_TRUE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "IS_OP", "CHECK_EXC_MATCH"),
+    *(
+        "LOAD_FAST_AND_CLEAR",
+        "LOAD_FAST_CHECK",
+        "END_FOR",
+        "LOAD_DEREF",
+        "STORE_DEREF",
+        "NOT_TAKEN",
+    ),
+    *("LOAD_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "RETURN_GENERATOR"),
+}
+_PATIENCE_S = 5.0
+
+
+class HandlerError(Exception):
+    """What the program's own signal handler raises."""
+
+
+_SIGNALS: dict[str, tuple[signal.Signals, type[BaseException]]] = {
+    "interrupt": (signal.SIGINT, KeyboardInterrupt),
+    "exit": (signal.SIGTERM, SystemExit),
+    "handler": (signal.SIGUSR1, HandlerError),
+}
+INJECTED = (KeyboardInterrupt, SystemExit, HandlerError, MemoryError)
+
+
+class Injector:
+    """Strikes once, by one kind of interrupt.
+
+    Attributes
+    ----------
+    is_done
+        Whether it has struck.
+    waits_s
+        For each signal, how long after it was sent its handler ran.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.is_done = False
+        self.waits_s: list[float] = []
+        self._sent_s: float | None = None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Have the program's handler of the signal raise what the kind says."""
+        if self.kind == "memory":
+            yield
+            return
+        number, error = _SIGNALS[self.kind]
+
+        def hear(_number: int, _frame: FrameType | None) -> None:
+            if self._sent_s is not None:
+                self.waits_s.append(time.monotonic() - self._sent_s)
+                self._sent_s = None
+            raise error
+
+        before = signal.signal(number, hear)
+        try:
+            yield
+        finally:
+            signal.signal(number, before)
+
+    def strike(self) -> None:
+        """Send the signal, or raise the error, here and now."""
+        sys.settrace(None)
+        self.is_done = True
+        if self.kind == "memory":
+            raise MemoryError
+        self._sent_s = time.monotonic()
+        signal.raise_signal(_SIGNALS[self.kind][0])
+
+    def settle(self) -> bool:
+        """Wait until the signal was heard, and tell whether it was."""
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while self._sent_s is not None and time.monotonic() < deadline_s:
+            pass
+        is_heard, self._sent_s = self._sent_s is None, None
+        return is_heard
+
+
+Place = tuple[CodeType, int]
+
+
+class Tracer:
+    """Counts places while a program runs, and strikes at one of them.
+
+    Attributes
+    ----------
+    n
+        Places so far.
+    places
+        Each of them, if they are kept.
+    """
+
+    def __init__(
+        self,
+        injector: Injector | None,
+        *,
+        at: int = -1,
+        by: str,
+        keeps: bool = False,
+        only_ours: bool = False,
+    ) -> None:
+        self.n = 0
+        self.places: list[Place] = []
+        self._injector = injector
+        self._at = at
+        self._by_calls = by == "calls"
+        self._keeps = keeps
+        self._only_ours = only_ours
+
+    def run(self, program: Callable[[], Any]) -> None:
+        """Run a program under the tracer."""
+        collects = gc.isenabled()
+        gc.disable()  # it would come at another place each time
+        sys.settrace(self._called)
+        try:
+            program()
+        finally:
+            sys.settrace(None)
+            if collects:
+                gc.enable()
+
+    def _called(self, frame: FrameType, _event: str, _arg: object) -> object:
+        if self._only_ours and not str(frame.f_globals.get("__name__")).startswith("gpulab."):
+            return None
+        if self._by_calls:
+            self._count(frame)
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._stepped
+
+    def _stepped(self, frame: FrameType, event: str, _arg: object) -> object:
+        if event == "opcode":
+            self._count(frame)
+        return self._stepped
+
+    def _count(self, frame: FrameType) -> None:
+        if self._keeps:
+            self.places.append((frame.f_code, frame.f_lasti))
+        self.n += 1
+        if self.n - 1 == self._at and self._injector is not None:
+            self._injector.strike()
+
+
+def can_fail(place: Place) -> bool:
+    """Tell whether the instruction at a place can raise a MemoryError."""
+    code, index = place
+    return dis.opname[code.co_code[index]] not in _CANNOT_FAIL

@@ -1,0 +1,178 @@
+"""Ctrl-C waits for the end of a step, and what was half done is undone or made anew."""
+
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from gpulab import interrupts
+
+
+class HandlerError(Exception):
+    """What the program's own handler raises."""
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    """Let SIGUSR1 raise, as a program's own handler may, and put everything back."""
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        raise HandlerError
+
+    before = signal.signal(signal.SIGUSR1, hear)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@interrupts.contextmanager
+def noting(done: list[str]) -> Iterator[None]:
+    """Strike in the middle of the beginning and of the end."""
+    done.append("begin")
+    signal.raise_signal(signal.SIGUSR1)
+    done.append("begun")
+    try:
+        yield
+    finally:
+        signal.raise_signal(signal.SIGUSR1)
+        done.append("ended")
+
+
+@interrupts.contextmanager
+def empty() -> Iterator[None]:
+    """Do nothing."""
+    yield
+
+
+def test_a_signal_waits_for_the_end_of_a_beginning_and_of_an_end() -> None:
+    """Both are whole, and what the handler raises comes right after each of them."""
+    done: list[str] = []
+    with pytest.raises(HandlerError) as raised, noting(done):  # where is the point
+        done.extend(str(n) for n in range(10))
+    assert done == ["begin", "begun", "ended"]
+    assert isinstance(raised.value.__context__, HandlerError)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
+def test_every_handler_of_the_program_waits_and_is_given_back(number: signal.Signals) -> None:
+    """The handlers are wrapped while a context is open, and the same objects as before after."""
+    before = signal.getsignal(number)
+    done: list[str] = []
+
+    @interrupts.step
+    def step() -> None:
+        signal.raise_signal(number)
+        done.append("whole")
+
+    with pytest.raises((KeyboardInterrupt, HandlerError)), interrupts.ExitStack() as stack:  # noqa: PT012 # the stack must be open
+        stack.enter_context(empty())
+        step()
+        done.extend(str(n) for n in range(10))
+    assert done == ["whole"]
+    assert signal.getsignal(number) is before
+
+
+def test_an_opening_lets_a_signal_through() -> None:
+    """A step that waits, or runs the program's own functions, may be left there."""
+    done: list[str] = []
+
+    @interrupts.opening
+    def wait() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        done.append("too late")
+
+    @interrupts.step
+    def step() -> None:
+        wait()
+
+    with pytest.raises(HandlerError), empty():
+        step()
+    assert done == []
+
+
+def test_a_long_step_waits_without_calling_the_handler_all_the_time() -> None:
+    """After many tries the signal pauses, and it is heard all the same."""
+    n_calls = 0
+
+    @interrupts.step
+    def step() -> None:
+        nonlocal n_calls
+        signal.raise_signal(signal.SIGUSR1)
+        for _ in range(100_000):
+            n_calls += interrupts.in_step(None)
+
+    context = object()
+    interrupts.hold(context)
+    try:
+        step()
+        with pytest.raises(HandlerError):  # noqa: PT012 # it comes while the loop runs
+            while True:
+                time.monotonic()
+    finally:
+        interrupts.let_go(context)
+
+
+def test_other_threads_leave_handlers_alone() -> None:
+    """Signal handlers run on the main thread, and no other may set them."""
+    before = signal.getsignal(signal.SIGUSR1)
+    seen: list[object] = []
+
+    def work() -> None:
+        with interrupts.ExitStack() as stack:
+            stack.enter_context(empty())
+            seen.append(signal.getsignal(signal.SIGUSR1))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def test_an_undo_runs_all_of_its_actions_whatever_they_raise() -> None:
+    """One that fails is tried once more, the others run, and the first error is raised."""
+    ran: list[str] = []
+    undo = interrupts.Undo()
+
+    def fail(error: Exception) -> None:
+        ran.append(type(error).__name__)
+        raise error
+
+    undo.callback(ran.append, "first taken")
+    undo.callback(fail, ZeroDivisionError())
+    undo.callback(ran.append, "last taken")
+    with pytest.raises(ZeroDivisionError):
+        undo.close()
+    assert ran == ["last taken", "ZeroDivisionError", "ZeroDivisionError", "first taken"]
+    undo.close()
+    assert len(ran) == 4
+
+
+class OutOfMemory:
+    """A context of contextlib's that fails when its generator has begun."""
+
+    def __init__(self, gen: Generator[None, None, None]) -> None:
+        self.gen = gen
+
+    def __enter__(self) -> None:
+        next(self.gen)
+        raise MemoryError
+
+
+def test_a_context_whose_beginning_fails_ends_what_it_has_begun() -> None:
+    """What is raised after the generator has begun does not leave it half way."""
+    ended: list[bool] = []
+
+    def program() -> Generator[None, None, None]:
+        try:
+            yield
+        finally:
+            ended.append(True)
+
+    context: Any = interrupts.contextmanager(program)()
+    context._inner = OutOfMemory(program())
+    with pytest.raises(MemoryError), context:
+        pass
+    assert ended == [True]

@@ -1,0 +1,143 @@
+"""Ctrl-C and errors in the middle of the virtual GPU's work: the same GPU goes on afterwards."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.virtual import VirtualGpu
+
+
+@pytest.fixture
+def gpu() -> Iterator[VirtualGpu]:
+    """Enter a virtual GPU that takes no time for first uses."""
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def last_payload(gpu: VirtualGpu, payload: Callable[[int], None]) -> None:
+    """Have the task that was launched last do something else when it ends."""
+    task = gpu.machine.gpu.stream.last
+    assert task is not None
+    task.payload = payload
+
+
+def test_ctrl_c_while_values_are_computed_loses_nothing(gpu: VirtualGpu) -> None:
+    """The kernel ends as a whole, the wait is left, and the same GPU can be used again."""
+    x, y = (torch.ones(4, device="cuda") for _ in range(2))
+    torch.cuda._sleep(1_000_000)
+    x.add_(1)
+    y.add_(1)
+    task = gpu.machine.gpu.stream.queue[-2]
+    compute = task.payload
+    assert compute is not None
+
+    def interrupted(seed: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        compute(seed)
+
+    task.payload = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        torch.cuda.synchronize()
+    assert (x.tolist(), y.tolist()) == ([2.0] * 4, [2.0] * 4)
+
+
+def test_a_long_wait_is_left_between_two_kernels(gpu: VirtualGpu) -> None:
+    """Of many kernels only the one that runs ends; the rest ends in the next wait."""
+    ended: list[int] = []
+    for index in range(10):
+        torch.cuda._sleep(1_000)
+
+        def end(_seed: int, index: int = index) -> None:
+            ended.append(index)
+            if index == 4:
+                signal.raise_signal(signal.SIGINT)
+
+        last_payload(gpu, end)
+    with pytest.raises(KeyboardInterrupt):
+        torch.cuda.synchronize()
+    assert ended == [0, 1, 2, 3, 4]
+    torch.cuda.synchronize()
+    assert ended == [*range(10)]
+
+
+def test_the_call_that_waits_raises_the_failure_of_a_task(gpu: VirtualGpu) -> None:
+    """Other calls do not, all other work is done, and the device goes on."""
+
+    def fail(_seed: int) -> None:
+        raise ZeroDivisionError
+
+    torch.cuda._sleep(1_000)
+    last_payload(gpu, fail)
+    x = torch.ones(4, device="cuda")
+    event = torch.cuda.Event()
+    event.record()
+    gpu.machine.host.spend(10_000_000)
+    assert event.query()
+    with pytest.raises(ZeroDivisionError):
+        torch.cuda.synchronize()
+    torch.cuda.synchronize()
+    assert (x + 1).tolist() == [2.0] * 4
+    assert gpu.machine.gpu.device.n_pending == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_streams", [1, 3])
+def test_an_error_in_the_middle_of_the_engine_begins_unfinished_work_anew(n_streams: int) -> None:
+    """Whatever line of the engine fails, every task ends once and the next program is right."""
+    n_struck = 0
+    for at in range(1, 1_000, 37):
+        with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+            streams = [torch.cuda.Stream() for _ in range(n_streams)]
+            n_struck += struck(at, lambda streams=streams: load(streams))
+            torch.cuda.synchronize()
+            assert gpu.machine.gpu.device.n_pending == 0
+            assert (torch.arange(4.0, device="cuda") * 2).tolist() == [0.0, 2.0, 4.0, 6.0]
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            torch.cuda._sleep(1_000_000)
+            end.record()
+            end.synchronize()
+            assert start.elapsed_time(end) == pytest.approx(0.5, rel=0.2)
+    assert n_struck > 10
+
+
+def load(streams: list[Any]) -> None:
+    """Keep some streams busy that wait for one another, and wait for them."""
+    event = torch.cuda.Event()
+    for stream in streams * 3:
+        with torch.cuda.stream(stream):
+            event.wait()
+            torch.ones(64, 64, device="cuda").mul_(2)
+            event.record()
+    torch.cuda.synchronize()
+
+
+def struck(at: int, work: Callable[[], object]) -> bool:
+    """Raise a MemoryError at a line of the engine; tell whether it came through."""
+    n = 0
+
+    def trace(frame: FrameType, event: str, _arg: object) -> object:
+        nonlocal n
+        name = str(frame.f_globals.get("__name__"))
+        if not name.endswith(("_event_queue", "simulator._device", "_scheduler", "_thermal")):
+            return None
+        n += event == "line"
+        if n == at:
+            n += 1
+            raise MemoryError
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except MemoryError:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
