@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.overrides
 import torch.utils._device
+import torch.utils._python_dispatch
 from torch.utils.flop_counter import flop_registry
 
 C: Any = torch._C  # the C layer below torch.cuda
@@ -39,6 +40,9 @@ device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
 next_sequence_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined] # not in the stubs
+_dispatch_modes: Any = torch.utils._python_dispatch._get_current_dispatch_mode_stack
+_pop_dispatch_mode: Any = torch.utils._python_dispatch._pop_mode
+_push_dispatch_mode: Any = torch.utils._python_dispatch._push_mode
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
 # Operators without a public name.
@@ -80,6 +84,27 @@ def is_view(tensor: torch.Tensor) -> bool:
 def address_of(generator: torch.Generator) -> int:
     """Return where the C++ object of a random generator lies."""
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
+
+
+def default_device_context() -> Any:  # noqa: ANN401 # it has no public type
+    """Return what ``torch.set_default_device`` has put in force on this thread, or None."""
+    return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+
+
+def remove_dispatch_mode(mode: Any) -> None:  # noqa: ANN401 # torch's is untyped
+    """Take a mode off this thread's stack of dispatch modes, and leave those above it in force.
+
+    They were entered after it and will be left after it, as by an ExitStack that outlives it.
+    """
+    if not any(entered is mode for entered in _dispatch_modes()):
+        return
+    above = []
+    while (top := _pop_dispatch_mode()) is not mode:
+        above.append(top)
+    _push_dispatch_mode(mode)
+    mode.__exit__(None, None, None)
+    for entered in reversed(above):
+        _push_dispatch_mode(entered)
 
 
 # These are looked up at each call, because a virtual GPU replaces them while it is in use.

@@ -1,23 +1,21 @@
 """``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
 
-import gc
 import importlib
 import threading
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import torch
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
-from gpulab.virtual import _clock
+from gpulab.torch_private import remove_dispatch_mode
+from gpulab.virtual import _clock, _settings
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
-
-_GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
 
 
 class VirtualGpu:
@@ -61,6 +59,7 @@ class VirtualGpu:
         self._undo = ExitStack()
         self._depth = 0
         self._thread = 0
+        self._default_device = _settings.DefaultDevice()
 
     @property
     def entered(self) -> bool:
@@ -88,6 +87,15 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._depth == 0:
+            raise VirtualGpuError(
+                f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
+                "once for each time that you enter it, as `with gpu:` does"
+            )
+        if threading.get_ident() != self._thread:
+            raise VirtualGpuError(
+                f"the virtual {self.spec.name} was entered on another thread; leave it there"
+            )
         self._depth -= 1
         if self._depth == 0:
             self._remove()
@@ -107,16 +115,13 @@ class VirtualGpu:
             undo.callback(leave)
             stack.append(self)
             undo.callback(stack.remove, self)
-            # Values are computed in small pieces, which several threads make slower, not faster.
-            undo.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-            # Pending work is a few dozen objects a launch, none of them garbage: with Python's own
-            # thresholds its collector would take longer than the simulation.
-            undo.callback(gc.set_threshold, *gc.get_threshold())
-            gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
+            _settings.install(self._default_device, undo)
             install(self.machine, undo)
             _clock.install(self.machine.host, undo)
-            undo.enter_context(VirtualMode())  # type: ignore[no-untyped-call] # torch's is untyped
+            mode: Any = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
+            mode.__enter__()
+            # Not by its own __exit__, which would take off whatever mode is the last one then.
+            undo.callback(remove_dispatch_mode, mode)
             self._undo = undo.pop_all()
 
     def _remove(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import C
+from gpulab.virtual._lasting import borrow
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
     EventBase,
@@ -142,6 +143,7 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
     """Give a class of torch the virtual base; where C forbids that, replace it by name."""
     original = getattr(module, name)
     bases = original.__bases__
+    borrow(original)
     try:
         # CPU builds have empty classes below these, so that their own methods go on working.
         original.__bases__ = (base,)
