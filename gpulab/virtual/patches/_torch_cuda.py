@@ -37,6 +37,7 @@ from gpulab.virtual.patches import (
     _tensor_methods,
     _threads,
     _torch_compile,
+    _torchscript,
     _unsupported,
 )
 from gpulab.virtual.patches._cuda_graphs import GraphBase
@@ -80,6 +81,7 @@ def install(machine: Machine, undo: ExitStack) -> None:
     """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
     for owner, names in _by_owner(_replacements(machine)):
         undo.callback(_restorer(owner, names))
+        _torchscript.register(owner, names, undo)
         _put(owner, names)
     for name, base, module in (
         ("Stream", StreamBase, torch.cuda.streams),
