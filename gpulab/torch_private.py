@@ -39,6 +39,7 @@ rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
 DeviceContext: Any = torch.utils._device.DeviceContext
+script_operators: Any = torch.jit._builtins._get_builtin_table
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
 engine_run_backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined] # not in the stubs
@@ -127,6 +128,17 @@ def is_view(tensor: torch.Tensor) -> bool:
 def address_of(generator: torch.Generator) -> int:
     """Return where the C++ object of a random generator lies."""
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
+
+
+def in_derivative() -> bool:
+    """Tell whether autograd computes derivatives now: backward, or forward beside the values."""
+    forward: Any = torch.autograd.forward_ad
+    return autograd_node() is not None or forward._current_level >= 0
+
+
+def default_device_context() -> Any:  # noqa: ANN401 # it has no public type
+    """Return what ``torch.set_default_device`` has put in force on this thread, or None."""
+    return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
 
 
 # These are looked up at each call, because a virtual GPU replaces them while it is in use.

@@ -223,7 +223,9 @@ class _Queue:
         # The first call may compile or load what it needs; the second tells how long one takes.
         if self._n_calls == 2:  # noqa: PLR2004 # the second
             call_s = time.perf_counter() - began_s
-            self._n_ahead = max(2, min(int(self._ahead_s / call_s), _MOST_AHEAD))
+            # A clock that stands still tells nothing: as many as are allowed.
+            n_ahead = int(self._ahead_s / call_s) if call_s > 0 else _MOST_AHEAD
+            self._n_ahead = max(2, min(n_ahead, _MOST_AHEAD))
 
     def drain(self) -> None:
         while self._ends:

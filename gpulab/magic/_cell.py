@@ -3,10 +3,10 @@
 import ast
 import itertools
 import re
-import symtable
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, TypeAlias
 
 Shell: TypeAlias = Any  # IPython's InteractiveShell, which is typed only in parts
@@ -32,9 +32,7 @@ class TimedCode:
     Attributes
     ----------
     setup, body
-        The statements, after IPython's transformations.
-    bound_by_setup, bound_by_body
-        Names that each assigns; where both do, the body writes the setup's variable.
+        The statements, after IPython's transformations, without annotations of variables.
     source
         Text of the body, after IPython's transformations.
     filename
@@ -43,8 +41,6 @@ class TimedCode:
 
     setup: list[ast.stmt]
     body: list[ast.stmt]
-    bound_by_setup: frozenset[str]
-    bound_by_body: frozenset[str]
     source: str
     filename: str
 
@@ -89,9 +85,8 @@ def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str)
     filename = shell.compile.cache(shown, number=number)
     # Parsed one by one, so that a setup like "if x:" cannot swallow the body.
     trees = [_parse(shell, source, filename) for source in (setup, text)]
-    return TimedCode(
-        trees[0].body, trees[1].body, _bound_names(setup), _bound_names(text), text, filename
-    )
+    before, timed = map(_drop_annotations, trees)
+    return TimedCode(before, timed, text, filename)
 
 
 def build_work(
@@ -116,12 +111,12 @@ def build_work(
     # Arguments become closure variables: the user's globals stay as they are, and a reading
     # costs the timed code no more than a local name.
     local = {name: local_scope[name] for name in code.names() if name in local_scope}
-    shared = sorted(code.bound_by_body & (code.bound_by_setup | local.keys()))
+    shared = _shared_names(shell, code, local)
     scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
     timed = _function(_TIMED, [*scope, *code.body] or [ast.Pass()])
     give = ast.Return(value=ast.Name(id=_TIMED, ctx=ast.Load()))
     prepare = _function(_PREPARE, [*code.setup, timed, give], arguments=local)
-    tree = ast.fix_missing_locations(ast.Module(body=[prepare], type_ignores=[]))
+    tree = _module([prepare])
     made: dict[str, Callable[..., Callable[[], object]]] = {}
     compiled = shell.compile(tree, code.filename, "exec")
     exec(compiled, shell.user_ns, made)  # noqa: S102  # running the user's cell is the purpose
@@ -197,35 +192,67 @@ def _refuse_untimeable(tree: ast.Module, filename: str, source: str) -> None:
 
 def _walk_top_level(node: ast.AST) -> Iterator[ast.AST]:
     """Walk the nodes that belong to no function of the user's own."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from _walk_top_level(child)
+    pending = [node]  # a long chain of operators is too deep for recursion
+    while pending:
+        for child in ast.iter_child_nodes(pending.pop()):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child
+                pending.append(child)
 
 
-def _bound_names(source: str) -> frozenset[str]:
-    # From Python 3.12 on, the table of a scope holds the variables of its comprehensions, except
-    # those of generators.
-    outlined = ast.unparse(_Generators().visit(ast.parse(source)))
-    return frozenset(
-        symbol.get_name()
-        for symbol in symtable.symtable(outlined, "<cudatime>", "exec").get_symbols()
-        if symbol.is_assigned() and not (symbol.is_declared_global() or symbol.is_annotated())
-    )
+def _drop_annotations(tree: ast.Module) -> list[ast.stmt]:
+    """Make ``x = 1`` of ``x: int = 1``: a function does not evaluate it, and forbids sharing x.
+
+    Those in classes and functions of the user's own are theirs.
+    """
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, [])
+            if isinstance(block, list):  # that of a conditional expression is none
+                block[:] = map(_without_annotation, block)
+        pending += [
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
+            and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
+    return tree.body
 
 
-class _Generators(ast.NodeTransformer):
-    """Makes a generator of every comprehension: the same names in the same scopes."""
+def _without_annotation(statement: ast.stmt) -> ast.stmt:
+    if not isinstance(statement, ast.AnnAssign):
+        return statement
+    if statement.value is not None:
+        plain: ast.stmt = ast.Assign(targets=[statement.target], value=statement.value)
+    elif isinstance(statement.target, ast.Name):
+        plain = ast.Pass()
+    else:
+        return statement
+    return ast.copy_location(plain, statement)
 
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:  # ast's name
-        self.generic_visit(node)
-        return ast.GeneratorExp(node.elt, node.generators)
 
-    visit_SetComp = visit_ListComp  # noqa: N815 # ast's name
+def _shared_names(shell: Shell, code: TimedCode, local: Iterable[str]) -> list[str]:
+    """Return the variables of the setup, or of the caller, that the body writes."""
+    timed = _function(_TIMED, [*code.body] or [ast.Pass()])
+    compiled = shell.compile(_module([timed]), code.filename, "exec")
+    function = next(item for item in compiled.co_consts if isinstance(item, CodeType))
+    # It has the variables of its comprehensions, too, which are found in no setup.
+    names = {*function.co_varnames, *function.co_cellvars}
+    given = frozenset(local)
+    return sorted(name for name in names if name in given or _is_bound(shell, code, name))
 
-    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:  # ast's name
-        self.generic_visit(node)
-        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+
+def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
+    """Ask the compiler whether the setup binds a name."""
+    inner = _function(_TIMED, [ast.Nonlocal(names=[name])])
+    tree = _module([_function(_PREPARE, [*code.setup, inner])])
+    try:
+        shell.compile(tree, code.filename, "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _function(
@@ -236,3 +263,14 @@ def _function(
         posonlyargs=[], args=[], kwonlyargs=names, kw_defaults=[None] * len(names), defaults=[]
     )
     return ast.FunctionDef(name=name, args=given, body=body, decorator_list=[])
+
+
+def _module(body: list[ast.stmt]) -> ast.Module:
+    """Return a module of functions made here, with the positions that the compiler asks for."""
+    tree = ast.Module(body=body, type_ignores=[])
+    # Not ast.fix_missing_locations: it calls itself for each operator of a chain.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr | ast.arg) and not hasattr(node, "lineno"):
+            node.lineno, node.col_offset = 1, 0
+            node.end_lineno, node.end_col_offset = 1, 0
+    return tree

@@ -13,12 +13,14 @@ from gpulab.magic._cell import Shell
 def settings_kept(shell: Shell) -> Iterator[None]:
     """Undo what the block changes beyond names, whatever way it ends.
 
-    That is: what every measurement puts back, the collector, the default type, the precision
-    of matrix products, and the shell's syntax-tree transformers. The setup may change them, too.
+    That is: what every measurement puts back, the collector, the default type and device, the
+    precision of matrix products, and the shell's syntax-tree transformers. The setup may change
+    them, too.
     """
     import torch
 
     from gpulab.timing import restore_settings_at_exit
+    from gpulab.torch_private import default_device_context
 
     cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
     undo = Undo()
@@ -26,6 +28,8 @@ def settings_kept(shell: Shell) -> Iterator[None]:
         restore_settings_at_exit(undo)
         undo.callback(gc.enable if gc.isenabled() else gc.disable)
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
+        chosen = default_device_context()
+        undo.callback(torch.set_default_device, None if chosen is None else chosen.device)
         for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
             undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
         # The old setting writes both of the new ones, so it is put back before them. It cannot

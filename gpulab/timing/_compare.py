@@ -69,7 +69,7 @@ class Comparison(Saved):
     def differs(self) -> bool:
         """Whether the interval leaves out 1; if not, no difference was seen, which is not none."""
         low, high = self.ratio_interval
-        return not low <= 1 <= high
+        return low > 1 or high < 1  # neither where there is no ratio
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a table with one row a sample of either; columns as of a measurement."""
@@ -91,6 +91,8 @@ class Comparison(Saved):
             one_line(self.second.label) or "second",
             one_line(self.first.label) or "first",
         )
+        if math.isnan(self.ratio):
+            return f"{first} reads zero each time, so there is no ratio to it"
         found = f"{self.ratio:.3f} [{low:.3f}, {high:.3f}]"
         if not self.differs:
             return f"no difference seen: {second} / {first} = {found}"

@@ -1,7 +1,6 @@
 """Hand the process back as it was found, and say when the timed work failed."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import torch
 
@@ -54,8 +53,16 @@ def _put_determinism_back(is_asked: bool, only_warns: bool) -> None:  # noqa: FB
 
 def _drain() -> None:
     # After a CUDA error every wait raises again what the user is being told already.
-    with suppress(RuntimeError):
+    _is_context_lost()
+
+
+def _is_context_lost() -> bool:
+    """Tell whether the device fails at a wait after it has reported an error already."""
+    try:
         torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 @contextmanager
@@ -84,6 +91,12 @@ def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None
                 "gpulab: CUDA errors are asynchronous, so the kernel that failed may be an "
                 "earlier one; CUDA_LAUNCH_BLOCKING=1 in the environment finds it"
             )
+            if _is_context_lost():
+                error.add_note(
+                    "gpulab: the CUDA context of this process is lost, as after an index out of "
+                    "range in a kernel, and every later call on the GPU will fail; restart the "
+                    "process (in a notebook: the kernel)"
+                )
         raise
     if torch.cuda.current_device() != index:
         raise StreamLeftOpenError(

@@ -136,7 +136,8 @@ def take_in_turns(
                     take(n_batch)
                 n_taken += n_batch
                 order.reverse()
-                elapsed_s = time.perf_counter() - start_s
+                # A clock that is set back does not make the time that has passed less.
+                elapsed_s = max(elapsed_s, time.perf_counter() - start_s)
         except KeyboardInterrupt:
             if n_taken == 0:
                 raise

@@ -1,6 +1,5 @@
 """``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
 
-import gc
 import importlib
 import threading
 from types import TracebackType
@@ -12,13 +11,11 @@ from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.torch_private import leave_mode, mode_flags
-from gpulab.virtual import _clock
+from gpulab.virtual import _clock, _settings
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
-
-_GC_THRESHOLD = 10_000  # allocations between collections of the youngest objects
 
 # An operator that is half launched, or a kernel that has half ended, would be so for good.
 all_are_steps("gpulab.virtual")
@@ -65,6 +62,7 @@ class VirtualGpu:
         self._undo = Undo()
         self._depth = 0
         self._thread = 0
+        self._default_device = _settings.DefaultDevice()
 
     @property
     def entered(self) -> bool:
@@ -93,6 +91,15 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._depth == 0:
+            raise VirtualGpuError(
+                f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
+                "once for each time that you enter it, as `with gpu:` does"
+            )
+        if threading.get_ident() != self._thread:
+            raise VirtualGpuError(
+                f"the virtual {self.spec.name} was entered on another thread; leave it there"
+            )
         if self._depth > 1:
             self._depth -= 1
         else:
@@ -116,16 +123,11 @@ class VirtualGpu:
             enter(self.machine)
             undo.callback(_forget, self)
             stack.append(self)
-            # Values are computed in small pieces, which several threads make slower, not faster.
-            undo.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-            # Pending work is a few dozen objects a launch, none of them garbage: with Python's own
-            # thresholds its collector would take longer than the simulation.
-            undo.callback(gc.set_threshold, *gc.get_threshold())
-            gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
+            _settings.install(self._default_device, undo)
             install(self.machine, undo)
             _clock.install(self.machine.host, undo)
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
+            # Not by its own __exit__, which would take off whatever mode is the last one then.
             undo.callback(leave_mode, mode, mode_flags())
             mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
             undo.callback(setattr, self, "_depth", 0)

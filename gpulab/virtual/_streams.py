@@ -1,19 +1,21 @@
 """Streams and events behind ``torch.cuda.Stream`` and ``Event``, and which stream is current.
 
 An event is a mark in a simulated stream. Backward needs the stream that was current when an
-operator ran, so changes of the current stream are kept with autograd's numbers.
+operator ran, so changes of the current stream are kept with autograd's numbers. Streams and events
+outlive the context that they were made in, and name the cause where they are used outside of it.
 """
 
 from bisect import bisect_right
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import torch
 
-from gpulab.errors import NotModelledError
+from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.happens_before import Snapshot
 from gpulab.torch_private import next_sequence_number
+from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
 from gpulab.virtual.tensors import cuda_device
 
@@ -36,6 +38,7 @@ class StreamBase:
 
     core: SimulatedStream
     priority: int
+    _left: list[tuple[int, SimulatedStream]]
 
     def __new__(  # torch's signature
         cls,
@@ -51,7 +54,8 @@ class StreamBase:
         index = index_of(device, machine) if device is not None else device_index
         gpu = machine.gpu if index is None else machine.gpus[index]
         number = stream_id if stream_ptr is None else stream_ptr
-        stream: Any = object.__new__(cls)
+        stream: Any = object.__new__(lasting_class(cls, StreamBase, _CHECKS[StreamBase]))
+        stream._left = []  # noqa: SLF001 # its own
         stream.priority = max(-_N_PRIORITIES, min(0, priority))
         stream.core = _new_stream(gpu) if number is None else _known_stream(gpu, number)
         return stream
@@ -65,15 +69,20 @@ class StreamBase:
         return 0, -_N_PRIORITIES
 
     device_type = CUDA_DEVICE_TYPE
-    stream_id = property(lambda self: self.core.number)
     cuda_stream = property(lambda self: self.core.number)
     native_handle = property(lambda self: self.core.number)
     device_index = property(lambda self: self.core.device.index)
     device = property(lambda self: cuda_device(self.core.device.index))
 
+    @property
+    def stream_id(self) -> int:
+        """The number by which PyTorch makes the stream current."""
+        machine_with(self.core)
+        return self.core.number
+
     def query(self) -> bool:
         """Tell whether everything in the stream is done."""
-        machine = active()
+        machine = machine_with(self.core)
         is_done = machine.query(self.core.last)
         if is_done and machine.hazards is not None:
             machine.hazards.host_wait_stream(self.core.key)
@@ -81,12 +90,27 @@ class StreamBase:
 
     def synchronize(self) -> None:
         """Block the host until everything in the stream is done."""
-        active().wait_for_stream(self.core)
+        machine_with(self.core).wait_for_stream(self.core)
 
     def is_capturing(self) -> bool:
         """Tell whether work on the stream is captured into a graph."""
         capture = active().capture
         return capture is not None and capture.has(self.core)
+
+    def __enter__(self) -> Self:
+        """Make the stream current and remember what was."""
+        machine = machine_with(self.core)
+        gpu = machine.gpus[self.core.device.index]
+        self._left.append((machine.current, gpu.stream))
+        switch_to(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Make current again what was before."""
+        machine = machine_with(self.core)
+        before, core = self._left.pop()
+        make_current(machine.gpus[self.core.device.index], core)
+        machine.current = before
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StreamBase) and other.core is self.core
@@ -119,7 +143,7 @@ class EventBase:
             raise NotModelledError(
                 "the virtual GPU has no model of events shared by processes; use one process"
             )
-        event: Any = object.__new__(cls)
+        event: Any = object.__new__(lasting_class(cls, EventBase, _CHECKS[EventBase]))
         event.enable_timing = enable_timing
         event.is_external = bool(flags.get("external"))
         event.task = None
@@ -140,8 +164,9 @@ class EventBase:
 
     def record(self, stream: Any) -> None:
         """Record the event after the work in ``stream``."""
-        machine = active()
+        machine = machine_with(stream.core)
         if self.task is not None and self.task.stream.device is not stream.core.device:
+            machine_with(self.task.stream)
             raise RuntimeError(
                 f"Event device {self.task.stream.device.index} does not match recording "
                 f"stream's device {stream.device_index}."
@@ -161,9 +186,10 @@ class EventBase:
 
     def wait(self, stream: Any) -> None:
         """Let later work in ``stream`` wait for the event; the host goes on."""
-        machine = active()
+        machine = machine_with(stream.core)
         if self.task is None:
             return
+        machine_with(self.task.stream)
         machine.mark(stream.core, machine.host.costs.stream_wait_ns, (self.task,))
         if machine.hazards is not None and self.snapshot is not None:
             machine.hazards.stream_wait(stream.core.key, self.snapshot)
@@ -182,7 +208,7 @@ class EventBase:
         active().wait(self.task, self.snapshot)
 
     def _require_not_captured(self) -> None:
-        machine = active()
+        machine = active() if self.task is None else machine_with(self.task.stream)
         if machine.capture is not None and machine.capture.captured(self.task):
             machine.fail_capture(
                 "operation not permitted on an event last recorded in a capturing stream"
@@ -229,6 +255,13 @@ def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
     gpu.stream = stream
 
 
+def switch_to(stream: StreamBase) -> None:
+    """Make a stream current, and its GPU too."""
+    machine = machine_with(stream.core)
+    machine.current = stream.core.device.index
+    make_current(machine.gpu, stream.core)
+
+
 def has_changed(gpu: SimulatedGpu) -> bool:
     """Tell whether operators that backward may know of ran on more than one stream."""
     return len(_changes.get(gpu, ())) > 1
@@ -241,6 +274,18 @@ def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
         return gpu.stream
     n_before = bisect_right(changes, number, key=lambda change: change[0])
     return changes[max(0, n_before - 1)][1]
+
+
+def machine_with(stream: SimulatedStream) -> Machine:
+    """Return the machine whose context is entered, which must be the one with ``stream``."""
+    machine = active()
+    gpus, device = machine.gpus, stream.device
+    if device.index >= len(gpus) or gpus[device.index].device is not device:
+        raise VirtualGpuError(
+            f"a stream or event of another virtual GPU ({device.spec.name}) is used; use it while "
+            "that one is entered, and make one of its own for this one"
+        )
+    return machine
 
 
 def index_of(device: Any, machine: Machine) -> int:
@@ -283,6 +328,33 @@ def _tick_ns(task: StreamTask) -> int:
     return round((task.end_ns or 0) / _EVENT_TICK_NS) * _EVENT_TICK_NS
 
 
+class _CheckedStream:
+    """Asks for the virtual GPU before torch's methods look up other objects of torch."""
+
+    def record_event(self, event: Any = None) -> Any:
+        active()
+        return super().record_event(event)  # type: ignore[misc] # torch's class has it
+
+    def wait_stream(self, stream: Any) -> None:
+        active()
+        super().wait_stream(stream)  # type: ignore[misc] # as above
+
+
+class _CheckedEvent:
+    """Asks for the virtual GPU before torch's methods look up the current stream."""
+
+    def record(self, stream: Any = None) -> None:
+        active()
+        super().record(stream)  # type: ignore[misc] # torch's class has it
+
+    def wait(self, stream: Any = None) -> None:
+        active()
+        super().wait(stream)  # type: ignore[misc] # as above
+
+
+_CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEvent}
+
+
 @cache  # one class for good: streams and events outlive the context they were made in
 def class_with_base(original: type, base: type) -> type:
     """Make a class of ``base`` with the pure-Python methods of ``original``.
@@ -294,7 +366,10 @@ def class_with_base(original: type, base: type) -> type:
         for name, value in vars(original).items()
         if callable(value) and name not in vars(base) and "__class__" not in _free_names(value)
     }
-    return type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
+    made = type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
+    if base not in _CHECKS:
+        return made
+    return type(original.__name__, (_CHECKS[base], made), {"__module__": "torch.cuda"})
 
 
 @cache

@@ -54,6 +54,16 @@ def test_setup_runs_once_and_is_seen_by_the_body(notebook: Notebook) -> None:
         ("j = [i for i in range(3)]", "i = j[-1]\nlog.append(i)"),
         ("j = [i for i in range(3)]", "log.append([i for i in j][-1])"),
         ("i: int = 1", "i: int = 2\nlog.append(i)"),
+        ("i: int = 1", "i += 1\nlog.append(i)"),
+        ("i = 1", "i: int\ni += 1\nlog.append(i)"),
+        ("i: int = 1", "if i:\n    i: int = i + 1\nelse:\n    i: str = ''\nlog.append(i)"),
+        (
+            "i: int = 1",
+            "try:\n    1 / 0\nexcept ZeroDivisionError:\n    i: int = 2\nlog.append(i)",
+        ),
+        ("", "class A:\n    b: int = 2\nlog.append([A.b][len(A.__annotations__) - 1])"),
+        ("j = {i for i in range(3)}", "i = 2\nlog.append(i)"),
+        ("i = 1", "i = [i for i in (1, 2)][-1]\nlog.append(i)"),
         ("class A: b = 2", "log.append(A.b)"),
         ("", "# a comment alone, and a value\nlog.append(2)"),
     ],
@@ -62,6 +72,17 @@ def test_names_of_setup_and_body_are_one_scope(notebook: Notebook, setup: str, b
     """Whatever form binds a name in one of them, the other sees it as in one function."""
     ran = notebook.last("log = []", f"%%cudatime -q -r 1 --warmup 0 {setup}\n{body}", "print(log)")
     assert ran.out == "[2]\n"
+
+
+def test_long_chains_of_operators_are_timed(notebook: Notebook) -> None:
+    """As deep as Python itself compiles them, and no error of recursion is ours."""
+    chain = " + ".join(["a"] * 450)
+    ran = notebook.last(
+        "a, log = 1, []",
+        f"%%cudatime -q -r 1 s = {chain}\nlog.append(s + {chain})",
+        "print(log[0])",
+    )
+    assert ran.out == "900\n"
 
 
 def test_comment_alone_is_an_empty_body(notebook: Notebook) -> None:

@@ -21,6 +21,7 @@ def test_everything_is_as_before_after_an_error(
     spoil = (
         "get_ipython().ast_transformers.append(None); gc.disable(); "
         "torch.set_grad_enabled(False); torch.cuda.set_stream(torch.cuda.Stream()); "
+        "torch.set_default_device('cuda'); "
         "torch.set_default_dtype(torch.float64); torch.backends.cudnn.benchmark = True; "
         "torch.backends.cudnn.enabled = False; torch.backends.cudnn.deterministic = True; "
         f"torch.set_float32_matmul_precision('high'); {raised}"
@@ -28,6 +29,7 @@ def test_everything_is_as_before_after_an_error(
     state = (
         "(get_ipython().ast_transformers, gc.isenabled(), torch.is_grad_enabled(), "
         "torch.cuda.current_stream(), torch.get_default_dtype(), "
+        "torch.get_default_device(), "
         "torch.backends.cudnn.benchmark, torch.backends.cudnn.enabled, "
         "torch.backends.cudnn.deterministic, torch.get_float32_matmul_precision(), "
         "torch.backends.cuda.matmul.fp32_precision, torch.backends.cuda.matmul.allow_tf32, "

@@ -1,5 +1,7 @@
 """Entering and leaving: everything is given back, and wrong uses are refused in clear words."""
 
+import asyncio
+import contextlib
 import sys
 import threading
 import time
@@ -10,6 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
@@ -100,6 +104,101 @@ def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.Monke
     assert [key for key, value in after.items() if value is not before.get(key)] == []
     with gpulab.virtual_gpu("H200"):
         assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_leaving_once_too_often_is_refused_and_changes_nothing() -> None:
+    """The next entry puts the virtual GPU behind torch.cuda as ever."""
+    gpu = gpulab.virtual_gpu("H200")
+    with gpu:
+        pass
+    for _ in range(2):
+        with pytest.raises(VirtualGpuError) as error:
+            gpu.__exit__(None, None, None)
+    assert str(error.value) == (
+        "the virtual H200 is not entered, so it cannot be left; leave it once for each time that "
+        "you enter it, as `with gpu:` does"
+    )
+    with gpu:
+        assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_leaving_on_another_thread_is_refused_and_changes_nothing() -> None:
+    """The clock and the dispatch mode belong to the thread that entered, which goes on."""
+    errors: list[str] = []
+
+    def leave() -> None:
+        with pytest.raises(VirtualGpuError) as error:
+            gpu.__exit__(None, None, None)
+        errors.append(str(error.value))
+
+    with gpulab.virtual_gpu("H200") as gpu:
+        thread = threading.Thread(target=leave)
+        thread.start()
+        thread.join()
+        assert torch.ones(2, device="cuda").sum().item() == 2
+    assert errors == ["the virtual H200 was entered on another thread; leave it there"]
+    assert torch.ones(2).sum().item() == 2
+
+
+def test_another_task_may_leave() -> None:
+    """Tasks of asyncio share their thread, and with it the virtual GPU."""
+    gpu = gpulab.virtual_gpu("H200")
+
+    async def leave() -> None:
+        gpu.__exit__(None, None, None)
+
+    async def enter_here_and_leave_there() -> None:
+        gpu.__enter__()
+        await asyncio.create_task(leave())
+
+    for _ in range(2):
+        asyncio.run(enter_here_and_leave_there())
+        assert not gpu.entered
+        assert torch.ones(2).sum().item() == 2
+
+
+def test_tasks_that_overlap_share_one_virtual_gpu_and_are_refused_a_second() -> None:
+    """The last task that leaves gives torch.cuda back."""
+    first, second = gpulab.virtual_gpu("H200"), gpulab.virtual_gpu("A100")
+
+    async def use(gpu: gpulab.virtual.VirtualGpu, n_turns: int) -> str:
+        with gpu:
+            for _ in range(n_turns):
+                await asyncio.sleep(0)
+            return torch.cuda.get_device_name()
+
+    async def overlap() -> list[str | BaseException]:
+        uses = (use(first, 2), use(first, 4), use(second, 1))
+        return await asyncio.gather(*uses, return_exceptions=True)
+
+    names = asyncio.run(overlap())
+    assert names[:2] == ["NVIDIA H200"] * 2
+    assert isinstance(names[2], VirtualGpuError)
+    assert not first.entered
+
+
+def test_a_mode_of_the_program_may_outlive_the_context() -> None:
+    """Its own mode is taken off PyTorch's stack, and the program's is left where it is."""
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(
+            self,
+            func: OpOverload[..., object],
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: dict[str, object] | None = None,
+        ) -> object:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with contextlib.ExitStack() as later:
+        with gpulab.virtual_gpu("H200"):
+            later.enter_context(Watch())
+        torch.ones(2)
+        assert seen == ["aten.ones.default"]
+    torch.ones(2)
+    assert seen == ["aten.ones.default"]
 
 
 def test_an_interrupt_in_the_middle_of_an_operation_loses_nothing_else() -> None:

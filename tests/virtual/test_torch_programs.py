@@ -500,7 +500,7 @@ def test_a_tensor_outside_its_context_is_refused() -> None:
     with pytest.raises(VirtualGpuError) as error:
         x + 1
     assert str(error.value) == (
-        "no virtual GPU is active, but a tensor or stream of one is used; "
+        "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
         "work with it inside `with gpu:` or after gpulab.use(...)"
     )
 

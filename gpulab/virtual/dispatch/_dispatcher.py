@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
-    autograd_node,
     conj_view,
+    in_derivative,
     neg_view,
     pack_padded_sequence,
     pad_packed_sequence,
@@ -228,8 +228,8 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     non_blocking = bool(kwargs.get("non_blocking", False))
     memory_format = kwargs.get("memory_format")
     if not isinstance(source, VirtualTensor):
-        # Autograd says meta where it sends a gradient back to the GPU.
-        is_gradient = device is not None and device.type == "meta" and autograd_node() is not None
+        # Autograd says meta where it sends a derivative to the GPU.
+        is_gradient = device is not None and device.type == "meta" and in_derivative()
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
             like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)

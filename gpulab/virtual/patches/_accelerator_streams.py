@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import C
-from gpulab.virtual._streams import EventBase, StreamBase, make_current
+from gpulab.virtual._streams import EventBase, StreamBase, switch_to
 from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator import SimulatedStream as CoreStream
 
@@ -113,7 +113,7 @@ class Stream(StreamBase, metaclass=_Kind):
     def __repr__(self) -> str:
         return (
             f"torch.Stream device_type=cuda, device_index={self.device_index}, "
-            f"stream_id={self.stream_id}"
+            f"stream_id={self.core.number}"
         )
 
 
@@ -134,37 +134,8 @@ def _stream_of(core: CoreStream) -> Stream:
     return stream
 
 
-def switch_to(stream: StreamBase) -> None:
-    """Make a stream current, and its GPU too."""
-    machine = active()
-    machine.current = stream.core.device.index
-    make_current(machine.gpu, stream.core)
-
-
-class StreamContext:
-    """What ``with stream:`` does, for ``torch.Stream`` and ``torch.cuda.Stream`` alike."""
-
-    @staticmethod
-    def enter(stream: StreamBase) -> StreamBase:
-        """Make the stream current and remember what was."""
-        machine = active()
-        gpu = machine.gpus[stream.core.device.index]
-        stack = vars(stream).setdefault("_left", [])
-        stack.append((machine.current, gpu.stream))
-        switch_to(stream)
-        return stream
-
-    @staticmethod
-    def leave(stream: StreamBase, *_error: object) -> None:
-        """Make current again what was before."""
-        machine = active()
-        before, core = vars(stream)["_left"].pop()
-        make_current(machine.gpus[stream.core.device.index], core)
-        machine.current = before
-
-
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the two classes, ``with`` for streams, and streams for ``torch.accelerator``."""
+    """Return the two classes, and streams for ``torch.accelerator``."""
 
     def get_stream(index: int) -> Stream:
         machine.host.spend(_CURRENT_STREAM_NS)
@@ -189,7 +160,6 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     }
     return [
         (torch, {"Event": Event, "Stream": Stream}),
-        (StreamBase, {"__enter__": StreamContext.enter, "__exit__": StreamContext.leave}),
         (C, accelerator),
         *(
             (kind, {name: _as_step(vars(kind)[name]) for name in ("__enter__", "__exit__")})

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import NotModelledError
+from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import C
+from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
 _pools = count(1)
@@ -20,7 +21,7 @@ class GraphBase:
 
     def __new__(cls, keep_graph: bool = False) -> Any:  # noqa: ARG004, FBT001, FBT002 # torch's signature
         """Make a graph without work."""
-        instance: Any = object.__new__(cls)
+        instance: Any = object.__new__(lasting_class(cls, GraphBase))
         instance.graph = None
         instance.pool_id = None
         instance.let_go = _nothing
@@ -46,7 +47,7 @@ class GraphBase:
                 "This CUDAGraph instance already owns a captured graph. "
                 "To capture a new graph, create a new instance."
             )
-        machine = self.machine
+        machine = self._machine_in_use()
         stream = machine.gpu.stream
         if stream is machine.gpu.device.streams[0]:
             raise RuntimeError(
@@ -67,7 +68,7 @@ class GraphBase:
 
     def capture_end(self) -> None:
         """End the capture; nothing is left of one that failed."""
-        machine = self.machine
+        machine = self._machine_in_use()
         capture = machine.capture
         if capture is None:
             raise machine.cuda_error("CUDA error: operation failed: no capture is under way")
@@ -98,7 +99,17 @@ class GraphBase:
         """Launch what was captured on the current stream."""
         if self.graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        self.machine.replay(self.graph, self.machine.gpu.stream)
+        machine = self._machine_in_use()
+        machine.replay(self.graph, machine.gpu.stream)
+
+    def _machine_in_use(self) -> Machine:
+        """Return the machine that the graph belongs to, if its context is entered."""
+        if active() is not self.machine:
+            raise VirtualGpuError(
+                f"a graph of another virtual GPU ({self.machine.spec.name}) is used; use it while "
+                "that one is entered"
+            )
+        return self.machine
 
     def reset(self) -> None:
         """Drop the graph and its hold on the memory of its pool."""

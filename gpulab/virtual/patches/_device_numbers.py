@@ -1,11 +1,11 @@
 """Let a bare number name a virtual GPU where PyTorch's C++ would ask for an accelerator."""
 
 import copyreg
-from contextlib import ExitStack
 from typing import Any
 
 import torch
 
+from gpulab.interrupts import Undo
 from gpulab.torch_private import C_nn, parse_to
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine, active, is_entered
@@ -68,7 +68,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     ]
 
 
-def install(machine: Machine, undo: ExitStack) -> None:  # noqa: ARG001 # as the other patches
+def install(machine: Machine, undo: Undo) -> None:  # noqa: ARG001 # as the other patches
     """Let devices be pickled: pickle finds their class by its name in ``torch``."""
     undo.callback(_put_reducer, copyreg.dispatch_table.get(_DEVICE))
     _put_reducer(_reduce)

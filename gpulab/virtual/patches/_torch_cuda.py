@@ -9,6 +9,7 @@ import torch
 
 from gpulab.interrupts import Undo
 from gpulab.torch_private import C
+from gpulab.virtual._lasting import borrow
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
     EventBase,
@@ -40,6 +41,7 @@ from gpulab.virtual.patches import (
     _tensor_methods,
     _threads,
     _torch_compile,
+    _torchscript,
     _unsupported,
 )
 from gpulab.virtual.patches._cuda_graphs import GraphBase
@@ -89,6 +91,7 @@ def install(machine: Machine, undo: Undo) -> None:
     """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
     for owner, names in _by_owner(_replacements(machine)):
         undo.callback(_restorer(owner, names))
+        _torchscript.register(owner, names, undo)
         _put(owner, names)
     for name, base, module in (
         ("Stream", StreamBase, torch.cuda.streams),
@@ -163,6 +166,7 @@ def _replace_class(module: Any, name: str, base: type, undo: Undo) -> None:
     """Give a class of torch the virtual base; where C forbids that, replace it by name."""
     original = getattr(module, name)
     undo.callback(_restore_bases, original, original.__bases__)
+    borrow(original)
     try:
         # CPU builds have empty classes below these, so that their own methods go on working.
         original.__bases__ = (base,)

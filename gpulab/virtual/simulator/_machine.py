@@ -296,7 +296,7 @@ def active() -> Machine:
         raise forked_error()
     if not _entered:
         raise VirtualGpuError(
-            "no virtual GPU is active, but a tensor or stream of one is used; "
+            "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
             "work with it inside `with gpu:` or after gpulab.use(...)"
         )
     machine, owner = _entered[-1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from gpulab.gpus import GpuSpec
 from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator._thermal import REST
 from gpulab.virtual.simulator.costs import KernelWork
@@ -46,6 +47,7 @@ class StreamOwner(Protocol):
 
     index: int
     n_pending: int
+    spec: GpuSpec
 
     def add_stream(self, gaps: Gaps | None = None) -> "SimulatedStream":
         """Make a further stream."""

@@ -346,7 +346,7 @@ def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
     with pytest.raises(VirtualGpuError) as error:
         torch.save(x, io.BytesIO())
     assert str(error.value) == (
-        "no virtual GPU is active, but a tensor or stream of one is used; "
+        "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
         "work with it inside `with gpu:` or after gpulab.use(...)"
     )
 

@@ -1,0 +1,149 @@
+"""Streams, events and graphs outside of their context: the message names cause and cure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.errors import VirtualGpuError
+from gpulab.virtual._streams import EventBase, StreamBase, class_with_base
+
+
+class Named(torch.cuda.Stream):
+    """A stream of a class of the program's own."""
+
+
+@dataclass
+class Held:
+    """Objects that were made inside a context and are used outside of it."""
+
+    stream: Any
+    other: Any
+    named: Any
+    event: Any
+    later: Any
+    graph: Any
+    plain_stream: Any
+    plain_event: Any
+
+
+def hold(gpu: gpulab.virtual.VirtualGpu) -> Held:
+    """Make one of each kind."""
+    with gpu:
+        made = Held(
+            torch.cuda.Stream(),
+            torch.cuda.Stream(),
+            Named(),
+            torch.cuda.Event(enable_timing=True),
+            torch.cuda.Event(enable_timing=True),
+            torch.cuda.CUDAGraph(),
+            torch.Stream("cuda"),
+            torch.Event("cuda"),
+        )
+        for event in (made.event, made.later, made.plain_event):
+            event.record()
+        x = torch.ones(2, device="cuda")
+        with torch.cuda.graph(made.graph):
+            x.add_(1)
+        torch.cuda.synchronize()
+    return made
+
+
+USES: dict[str, Callable[[Held], object]] = {
+    "query a stream": lambda held: held.stream.query(),
+    "synchronize a stream": lambda held: held.stream.synchronize(),
+    "wait for a stream": lambda held: held.stream.wait_stream(held.other),
+    "wait for an event": lambda held: held.stream.wait_event(held.event),
+    "record an event": lambda held: held.stream.record_event(),
+    "query a class of one's own": lambda held: held.named.query(),
+    "query an event": lambda held: held.event.query(),
+    "synchronize an event": lambda held: held.event.synchronize(),
+    "record": lambda held: held.event.record(),
+    "record in a stream": lambda held: held.event.record(held.stream),
+    "wait": lambda held: held.event.wait(),
+    "elapsed time": lambda held: held.event.elapsed_time(held.later),
+    "replay": lambda held: held.graph.replay(),
+    "query torch.Stream": lambda held: held.plain_stream.query(),
+    "enter torch.Stream": lambda held: held.plain_stream.__enter__(),
+    "query torch.Event": lambda held: held.plain_event.query(),
+    "record torch.Event": lambda held: held.plain_event.record(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_a_use_outside_of_the_context_names_the_cause(use: Callable[[Held], object]) -> None:
+    """On builds without CUDA, where torch's own classes have nothing below them, as elsewhere."""
+    held = hold(gpulab.virtual_gpu("H200"))
+    with pytest.raises(VirtualGpuError) as error:
+        use(held)
+    assert str(error.value) == (
+        "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
+        "work with it inside `with gpu:` or after gpulab.use(...)"
+    )
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_a_use_on_another_virtual_gpu_names_the_cause(use: Callable[[Held], object]) -> None:
+    """Its streams have the same numbers, and would be taken for those of the first one."""
+    held = hold(gpulab.virtual_gpu("H200"))
+    with gpulab.virtual_gpu("A100"), pytest.raises(VirtualGpuError) as error:
+        use(held)
+    what = "graph" if use is USES["replay"] else "stream or event"
+    assert str(error.value).startswith(f"a {what} of another virtual GPU (H200) is used; ")
+
+
+def test_a_block_of_a_stream_that_ends_outside_names_the_cause() -> None:
+    """It would make a stream current that is not there."""
+    with gpulab.virtual_gpu("H200"):
+        block = torch.cuda.stream(torch.cuda.Stream())
+        block.__enter__()
+    with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, stream"):
+        block.__exit__(None, None, None)
+
+
+def test_streams_and_events_can_be_shown_outside() -> None:
+    """A debugger, or a notebook that shows a variable, asks for their text."""
+    held = hold(gpulab.virtual_gpu("H200"))
+    assert repr(held.stream) == "<torch.cuda.Stream device=cuda:0 cuda_stream=0x1>"
+    assert repr(held.event).startswith("<torch.cuda.Event 0x")
+    assert repr(held.plain_stream).startswith("torch.Stream device_type=cuda, device_index=0")
+    assert isinstance(held.stream, torch.cuda.Stream)
+    assert isinstance(held.named, Named)
+    assert held.stream == held.stream
+    assert len({held.stream, held.other}) == 2
+
+
+def test_the_next_context_goes_on_with_them() -> None:
+    """They live on from one ``with`` to the next."""
+    gpu = gpulab.virtual_gpu("H200")
+    held = hold(gpu)
+    with gpu:
+        held.stream.wait_stream(held.other)
+        held.later.record(held.stream)
+        held.graph.replay()
+        torch.cuda.synchronize()
+        assert held.event.elapsed_time(held.later) > 0
+        with torch.cuda.stream(held.named):
+            assert torch.cuda.current_stream() == held.named
+
+
+@pytest.mark.parametrize(
+    ("original", "base", "use"),
+    [
+        (torch.cuda.Stream, StreamBase, lambda stream: stream.record_event()),
+        (torch.cuda.Stream, StreamBase, lambda stream: stream.wait_stream(stream)),
+        (torch.cuda.Event, EventBase, lambda event: event.record()),
+        (torch.cuda.Event, EventBase, lambda event: event.wait()),
+    ],
+)
+def test_the_classes_for_builds_with_cuda_name_the_cause_first(
+    original: type, base: type, use: Callable[[Any], object]
+) -> None:
+    """They do not ask for the current stream of a real GPU."""
+    with gpulab.virtual_gpu("H200"):
+        made = class_with_base(original, base)()
+    with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, stream"):
+        use(made)
