@@ -1,7 +1,6 @@
 """``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
 
 import gc
-import importlib
 import threading
 from contextlib import ExitStack
 from types import TracebackType
@@ -13,6 +12,7 @@ from gpulab import gpus
 from gpulab.errors import InvalidOptionError, VirtualGpuError
 from gpulab.virtual import _clock
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
@@ -99,8 +99,6 @@ class VirtualGpu:
                 f"the virtual {other.spec.name} is entered already; "
                 f"leave it before entering the virtual {self.spec.name}"
             )
-        # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
-        importlib.import_module("torch._dynamo")
         self._thread = threading.get_ident()
         with ExitStack() as undo:  # what fails in the middle is undone as far as it came
             enter(self.machine)
@@ -114,8 +112,10 @@ class VirtualGpu:
             # thresholds its collector would take longer than the simulation.
             undo.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]), *gc.get_threshold()[1:])
-            install(self.machine, undo)
-            _clock.install(self.machine.host, undo)
+            replaced = Replaced()
+            undo.callback(replaced.restore)
+            install(self.machine, replaced, undo)
+            _clock.install(self.machine.host, replaced, undo)
             undo.enter_context(VirtualMode())  # type: ignore[no-untyped-call] # torch's is untyped
             self._undo = undo.pop_all()
 

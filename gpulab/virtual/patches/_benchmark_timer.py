@@ -6,13 +6,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch.utils.benchmark.utils.timer import Timer
 
 from gpulab.virtual.simulator import Machine
 
 
 def install(_machine: Machine, undo: ExitStack) -> None:
     """Let timers wait for the virtual GPU where torch found no GPU, until ``undo`` is closed."""
+    from torch.utils.benchmark.utils.timer import Timer
+
     make: Any = Timer.__init__
     before = make.__defaults__ or ()
 

@@ -1,5 +1,6 @@
 """Run what is passed to ``torch.compile`` uncompiled, with one warning."""
 
+import sys
 import warnings
 from contextlib import ExitStack
 from functools import cache
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gpulab.torch_private import kernels_never_compiled
 from gpulab.virtual.simulator import Machine
 
 
@@ -19,6 +21,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     return [
         (torch, {"compile": _uncompiled}),
         (torch.nn.Module, {"compile": _module_uncompiled}),
+        *_uncompiled_kernels(),
     ]
 
 
@@ -28,6 +31,16 @@ def install(_machine: Machine, undo: ExitStack) -> None:
     # that were compiled before, and is given back in one step.
     stance = torch.compiler.set_stance("force_eager")
     undo.callback(stance.__exit__, None, None, None)
+
+
+def _uncompiled_kernels() -> list[tuple[Any, dict[str, Any]]]:
+    """Keep PyTorch's kernels for shapes from loading the compiler to say that it is off.
+
+    It would take a second and 80 MiB at the first addition, for nothing: nobody compiles here.
+    """
+    if "torch._dynamo" in sys.modules:
+        return []
+    return [(kernel, {"__dynamo_disable": kernel}) for kernel in kernels_never_compiled()]
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:

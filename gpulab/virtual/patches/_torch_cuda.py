@@ -1,8 +1,7 @@
 """Put the virtual GPU behind ``torch.cuda``, and give every name back afterwards."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -23,11 +22,11 @@ from gpulab.virtual.patches import (
     _autocast,
     _autograd_cost,
     _autograd_streams,
-    _benchmark_timer,
     _cuda_graphs,
     _factories,
     _fused_layers,
     _generators,
+    _late_imports,
     _legacy_types,
     _memory,
     _nvtx,
@@ -39,6 +38,7 @@ from gpulab.virtual.patches import (
     _unsupported,
 )
 from gpulab.virtual.patches._cuda_graphs import GraphBase
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import (
     Kind,
     Machine,
@@ -75,19 +75,19 @@ _FEATURES = (
 )
 
 
-def install(machine: Machine, undo: ExitStack) -> None:
-    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
+def install(machine: Machine, replaced: Replaced, undo: ExitStack) -> None:
+    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what takes it away again."""
     for owner, names in _by_owner(_replacements(machine)):
-        undo.callback(_restorer(owner, names))
-        _put(owner, names)
+        replaced.put(owner, names)
     for name, base, module in (
         ("Stream", StreamBase, torch.cuda.streams),
         ("Event", EventBase, torch.cuda.streams),
         ("CUDAGraph", GraphBase, torch.cuda.graphs),
     ):
-        _replace_class(module, name, base, undo)
-    for feature in (_autocast, _autograd_streams, _torch_compile, _pynvml, _benchmark_timer):
+        _replace_class(module, name, base, replaced, undo)
+    for feature in (_autocast, _autograd_streams, _pynvml):
         feature.install(machine, undo)
+    _late_imports.install(machine, replaced, undo)
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
@@ -115,30 +115,9 @@ def _by_owner(
     return found.values()
 
 
-def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
-    """Return what gives an object's names back as they are now."""
-    members = vars(owner)
-    before = {name: members[name] for name in names if name in members}
-    added = [name for name in names if name not in members]
-
-    def restore() -> None:
-        _put(owner, before)
-        for name in added:
-            if name in members:
-                delattr(owner, name)
-
-    return restore
-
-
-def _put(owner: Any, names: dict[str, Any]) -> None:
-    if isinstance(owner, ModuleType):
-        vars(owner).update(names)  # NVML alone has hundreds of names
-    else:
-        for name, value in names.items():
-            setattr(owner, name, value)
-
-
-def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
+def _replace_class(
+    module: Any, name: str, base: type, replaced: Replaced, undo: ExitStack
+) -> None:
     """Give a class of torch the virtual base; where C forbids that, replace it by name."""
     original = getattr(module, name)
     bases = original.__bases__
@@ -150,8 +129,7 @@ def _replace_class(module: Any, name: str, base: type, undo: ExitStack) -> None:
         if name == "Stream":
             classes["ExternalStream"] = external_stream_class(classes[name])
         for owner in (torch.cuda, module):
-            undo.callback(_restorer(owner, classes))
-            _put(owner, classes)
+            replaced.put(owner, classes)
     else:
         undo.callback(setattr, original, "__bases__", bases)
 
