@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
+import torch._compile
 import torch.overrides
 import torch.utils._device
 from torch.utils.flop_counter import flop_registry
@@ -21,11 +22,12 @@ make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = C_nn._parse_to
+disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
 autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined] # not in the stubs
 # The kernel of a structured operator for all devices: first its shapes, then ``func.out``.
-_SHAPES_FIRST: Any = torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional  # type: ignore[attr-defined] # not in the stubs
+_SHAPES_FIRST: Any = torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional
 autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
@@ -125,15 +127,14 @@ def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
     PyTorch loads the compiler when one of them runs for the first time, unless the kernel has an
     attribute ``__dynamo_disable``, which is run in its place.
     """
-    guard = torch._disable_dynamo(lambda: None).__code__
+    guard = disable_compiler(lambda: None).__code__
     kernels = {
         kernel
         for table in torch._decomp.global_decomposition_table.values()
         for kernel in table.values()
     }
-    guards = {
-        function for kernel in kernels for function in _within(kernel) if function.__code__ is guard
-    }
+    functions = {function for kernel in kernels for function in _within(kernel)}
+    guards = [function for function in functions if function.__code__ is guard]
     return tuple(inspect.getclosurevars(function).nonlocals["fn"] for function in guards)
 
 

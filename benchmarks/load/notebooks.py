@@ -95,7 +95,7 @@ async def _run_kernels(n: int, lesson: Path) -> None:
         memories = [kernel.memory for kernel, _, _ in results]
     errors = [error for _, error, _ in results if error]
     times_s = [time_s for _, _, time_s in results]
-    print(f"{lesson.stem} in {n} kernels at once, {psutil.cpu_count()} cores: {len(errors)} failed")
+    print(f"{lesson.stem} in {n} kernels at once, {os.cpu_count()} cores: {len(errors)} failed")
     print(*sorted(set(errors)), sep="\n", end="\n" if errors else "")
     print(f"time of a lesson: median {statistics.median(times_s):.0f} s, all {duration_s:.0f} s")
     print(f"memory that the machine had less of: {needed_mib:.0f} MiB, {needed_mib / n:.0f} each")
@@ -103,9 +103,7 @@ async def _run_kernels(n: int, lesson: Path) -> None:
     print(*padded_table(("MiB a kernel", "least", "median", "most"), rows), sep="\n")
 
 
-async def _run_one(
-    opened: AsyncExitStack, folder: str, lesson: Path
-) -> tuple[Kernel, str, float]:
+async def _run_one(opened: AsyncExitStack, folder: str, lesson: Path) -> tuple[Kernel, str, float]:
     start_s = time.perf_counter()
     started = await opened.enter_async_context(kernel(folder))
     error = await started.run(lesson)
@@ -130,6 +128,7 @@ async def _run_rounds(n: int) -> None:
                 start_s = time.perf_counter()
                 errors = [error for lesson in lessons() if (error := await started.run(lesson))]
                 time_s, memory = time.perf_counter() - start_s, started.memory
-                rows.append([str(number), f"{time_s:.0f}", f"{memory.rss:.0f}", f"{memory.uss:.0f}"])
+                figures = (time_s, memory.rss, memory.uss)
+                rows.append([str(number), *(f"{figure:.0f}" for figure in figures)])
                 print(f"round {number}: {memory.uss:.0f} MiB", *errors, sep="\n", flush=True)
     print(*padded_table(("round", "s", "RSS, MiB", "USS, MiB"), rows), sep="\n")

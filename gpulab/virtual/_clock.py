@@ -30,13 +30,7 @@ def install(host: Host, replaced: Replaced, undo: ExitStack) -> None:
     replaced.put(time, virtual)
     replaced.put(timeit, {"default_timer": virtual["perf_counter"]})
     for timer in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
-        # It bound the clock as a default argument when it was defined.
-        swapped = tuple(
-            virtual["perf_counter"] if value is real["perf_counter"] else value
-            for value in timer.__defaults__
-        )
-        undo.callback(setattr, timer, "__defaults__", timer.__defaults__)
-        timer.__defaults__ = swapped
+        _set_timer_default(timer, real["perf_counter"], virtual["perf_counter"], undo)
     by_identity = {id(real[name]): virtual[name] for name in real}
     _set_early_imports(vars(sys.modules["__main__"]), by_identity, undo)
 
@@ -61,6 +55,14 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
     for name in _NANOSECONDS:
         clocks[name] = clock(name, lambda: _EPOCH_S * _NS + host.read_clock())
     return clocks
+
+
+def _set_timer_default(function: Any, real: object, virtual: object, undo: ExitStack) -> None:
+    """``timeit`` bound the clock as a default argument when it was defined."""
+    undo.callback(setattr, function, "__defaults__", function.__defaults__)
+    function.__defaults__ = tuple(
+        virtual if value is real else value for value in function.__defaults__
+    )
 
 
 def _set_early_imports(

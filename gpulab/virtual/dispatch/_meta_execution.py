@@ -86,7 +86,7 @@ class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
             return call_shape_function(func, args, kwargs or {})
 
 
-class _NothingWritten(_ShapesAlone):
+class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
     """Leaves out what follows a function for shapes: the operator that writes into its results."""
 
     def __torch_dispatch__(

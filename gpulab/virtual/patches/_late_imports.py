@@ -7,8 +7,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from gpulab.virtual.patches import _benchmark_timer, _torch_compile
 from gpulab.virtual._replaced import Replaced
+from gpulab.virtual.patches import _benchmark_timer, _torch_compile
 from gpulab.virtual.simulator import Machine, is_owner
 
 # What these modules need is done once somebody has imported them: they take long, and most

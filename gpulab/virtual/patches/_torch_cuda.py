@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from gpulab.torch_private import C
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
     EventBase,
@@ -38,7 +39,6 @@ from gpulab.virtual.patches import (
     _unsupported,
 )
 from gpulab.virtual.patches._cuda_graphs import GraphBase
-from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import (
     Kind,
     Machine,
