@@ -39,6 +39,7 @@ from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.kernels import tf32_allowed
@@ -203,7 +204,9 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         is_gradient = device is not None and device.type == "meta" and autograd_node() is not None
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
-            like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
+            options = {"dtype": dtype, "device": META, "memory_format": memory_format}
+            with without_symbols():
+                like = aten.empty_like(source, **options)
             return to_device(source, gpu, layout_of(like), non_blocking=non_blocking)
         return _run_planned(func, args, kwargs)
     options = {"dtype": dtype, "memory_format": memory_format}

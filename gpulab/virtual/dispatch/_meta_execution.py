@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpulab.errors import NotModelledError
 from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
 from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.kernels import operator_name
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -59,11 +60,9 @@ def _execute_on(
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
         new_kwargs["device"] = device
-    # PyTorch's own way to shapes leads through kernels in Python. The first of them imports sympy
-    # and much of the compiler: a second and 35 MiB, which most programs never need.
-    with _ShapesAlone() if device is META else nullcontext():  # type: ignore[no-untyped-call] # torch's is untyped
+    with _ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
         out = func(*new_args, **new_kwargs)
-    return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
+        return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
 
 
 class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
