@@ -1,8 +1,13 @@
 """The private names of torch that gpulab needs, all in one place."""
 
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 import torch
+import torch._compile
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
@@ -18,9 +23,12 @@ make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
 set_data: Any = torch._C.TensorBase.data.__set__  # type: ignore[attr-defined] # not in the stubs
 get_data: Any = torch._C.TensorBase.data.__get__  # type: ignore[attr-defined] # not in the stubs
 parse_to: Any = C_nn._parse_to
+disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
 autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined] # not in the stubs
+# The kernel of a structured operator for all devices: first its shapes, then ``func.out``.
+_SHAPES_FIRST: Any = torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional
 autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 lazy_keys: Any = tuple(  # under them PyTorch conjugates and negates when it must, not before
@@ -164,3 +172,40 @@ def memory_snapshot() -> dict[str, Any]:
     """Return the allocator's state and the history that was kept, as plain data."""
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
+
+
+@cache
+def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
+    """Return the kernels in Python that PyTorch's compiler must not follow.
+
+    PyTorch loads the compiler when one of them runs for the first time, unless the kernel has an
+    attribute ``__dynamo_disable``, which is run in its place.
+    """
+    guard = disable_compiler(lambda: None).__code__
+    kernels = {
+        kernel
+        for table in torch._decomp.global_decomposition_table.values()
+        for kernel in table.values()
+    }
+    functions = {function for kernel in kernels for function in _within(kernel)}
+    guards = [function for function in functions if function.__code__ is guard]
+    return tuple(inspect.getclosurevars(function).nonlocals["fn"] for function in guards)
+
+
+def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels have no type
+    """Yield a function and those that it was made from: decorators keep them in its closure."""
+    if isinstance(function, FunctionType):
+        yield function
+        for cell in function.__closure__ or ():
+            yield from _within(cell.cell_contents)
+
+
+def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
+    """Tell whether an operator makes its results by a function in C++ that knows shapes alone."""
+    is_structured = has_kernel(func.name(), _SHAPES_FIRST.name)
+    return is_structured and not any(argument.is_out for argument in arguments_of(func))
+
+
+def call_shape_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
+    """Make an operator's results, and then call its overload that writes into them."""
+    return func._op_dk(_SHAPES_FIRST, *args, **kwargs)

@@ -1,13 +1,14 @@
 """Activity records of a virtual GPU, with the calls of its host that launched them."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._activity import ActivityRecord, HostCall
 
 if TYPE_CHECKING:
-    from gpulab.virtual import Machine, StreamTask
+    from gpulab.virtual import Machine, StreamTask, TaskRecord
 
 
 # By the name that the model gives a kind of task: what CUPTI calls it, and CUDA its launch.
@@ -39,6 +40,8 @@ class SimulatorSession:
         self._own: dict[str, Any] = {}
         self._calls: list[HostCall] = []
         self._is_inside = False
+        self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
+        self._keeping = ExitStack()
 
     @step
     def __enter__(self) -> Self:
@@ -48,6 +51,10 @@ class SimulatorSession:
         watched = {name: self._watch(name, getattr(host, name)) for name in _WATCHED}
         try:
             vars(host).update(watched)
+            self._kept = [
+                (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
+                for gpu in self._machine.gpus
+            ]
         except BaseException:
             self._end()
             raise
@@ -62,6 +69,7 @@ class SimulatorSession:
             raise
 
     def _end(self) -> None:
+        self._keeping.close()
         own = vars(self._machine.host)
         for name in _WATCHED:
             if name in self._own:  # somebody else watches, too
@@ -87,13 +95,13 @@ class SimulatorSession:
                 start_ns=task.start_ns,
                 end_ns=task.end_ns,
                 stream=task.stream,
-                device=gpu.index,
+                device=index,
                 launch_start_ns=call.start_ns,
                 launch_end_ns=call.end_ns,
                 correlation=call.correlation,
             )
-            for gpu in self._machine.gpus
-            for task in gpu.device.records()
+            for index, records_of in self._kept
+            for task in records_of()
             if task.kind.value in _KINDS and (call := launches.get(task.visible_ns))
         ]
         return records, self._calls

@@ -11,6 +11,7 @@ from .simulator import ModelledKernel as ModelledKernel
 from .simulator import SimulatedRegime as SimulatedRegime
 from .simulator import SimulatedStream as SimulatedStream
 from .simulator import StreamTask as StreamTask
+from .simulator import TaskRecord as TaskRecord
 from .simulator import Traffic as Traffic
 from .simulator import ValueLimits as ValueLimits
 from .simulator import power_draw as power_draw

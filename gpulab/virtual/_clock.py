@@ -7,6 +7,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from gpulab.interrupts import Undo
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 
 # Virtual clocks start here, so that a virtual reading is not mistaken for one of the real clock.
@@ -18,7 +19,7 @@ _SECONDS = ("perf_counter", "time")
 _NANOSECONDS = ("perf_counter_ns", "time_ns")
 
 
-def install(host: Host, undo: Undo) -> None:
+def install(host: Host, replaced: Replaced, undo: Undo) -> None:
     """Put ``host``'s clock behind the clocks of ``time``, on this thread, until ``undo`` closes.
 
     Names that ``__main__`` has imported before, as in ``from time import perf_counter``, are
@@ -26,9 +27,8 @@ def install(host: Host, undo: Undo) -> None:
     """
     real = {name: getattr(time, name) for name in (*_SECONDS, *_NANOSECONDS, "sleep")}
     virtual = _virtual_clocks(host, real)
-    for name, function in virtual.items():
-        _set_attribute(time, name, function, undo)
-    _set_attribute(timeit, "default_timer", virtual["perf_counter"], undo)
+    replaced.put(time, virtual)
+    replaced.put(timeit, {"default_timer": virtual["perf_counter"]})
     for timer in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
         _set_timer_default(timer, real["perf_counter"], virtual["perf_counter"], undo)
     by_identity = {id(real[name]): virtual[name] for name in real}
@@ -57,15 +57,12 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
     return clocks
 
 
-def _set_attribute(owner: object, name: str, value: object, undo: Undo) -> None:
-    undo.callback(setattr, owner, name, getattr(owner, name))
-    setattr(owner, name, value)
-
-
 def _set_timer_default(function: Any, real: object, virtual: object, undo: Undo) -> None:
     """``timeit`` bound the clock as a default argument when it was defined."""
-    swapped = tuple(virtual if value is real else value for value in function.__defaults__)
-    _set_attribute(function, "__defaults__", swapped, undo)
+    undo.callback(setattr, function, "__defaults__", function.__defaults__)
+    function.__defaults__ = tuple(
+        virtual if value is real else value for value in function.__defaults__
+    )
 
 
 def _set_early_imports(

@@ -1,6 +1,5 @@
 """``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
 
-import importlib
 import threading
 from types import TracebackType
 from typing import Self
@@ -13,6 +12,7 @@ from gpulab.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings
 from gpulab.virtual._entered import entered, stack
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
@@ -117,15 +117,15 @@ class VirtualGpu:
         try:
             undo.callback(let_go, self)  # the last one: from there on Ctrl-C is heard at once
             hold(self)
-            # PyTorch imports it at the first addition; it must not see the replaced torch.cuda.
-            importlib.import_module("torch._dynamo")
             undo.callback(leave, self.machine)
             enter(self.machine)
             undo.callback(_forget, self)
             stack.append(self)
             _settings.install(self._default_device, undo)
-            install(self.machine, undo)
-            _clock.install(self.machine.host, undo)
+            replaced = Replaced()
+            undo.callback(replaced.restore)
+            install(self.machine, replaced, undo)
+            _clock.install(self.machine.host, replaced, undo)
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
             # Not by its own __exit__, which would take off whatever mode is the last one then.
             undo.callback(leave_mode, mode, mode_flags())

@@ -11,6 +11,7 @@ from gpulab.errors import NoValuesError
 from gpulab.happens_before import MemoryAccess
 from gpulab.tensor_accesses import forget_when_freed, host_access
 from gpulab.virtual.dispatch._deferred_values import Payload, reference, without_dispatch
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.simulator import (
     FixedDuration,
     Kind,
@@ -93,7 +94,8 @@ def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tenso
     key = source.layout_key
     # Gaps and repetitions are not copied; the order of the dimensions is kept.
     shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device="meta")
-    target = torch.empty_like(shape, device="cpu")
+    with without_symbols():
+        target = torch.empty_like(shape, device="cpu")
     if non_blocking:
         pin(target)  # as PyTorch: only then can the copy go on while the host does
     copy_out(target, source, non_blocking=non_blocking)

@@ -41,6 +41,7 @@ from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._operators import operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
 from gpulab.virtual.dispatch._untyped_storage import set_to
 from gpulab.virtual.kernels import tf32_allowed
@@ -232,7 +233,9 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
         is_gradient = device is not None and device.type == "meta" and in_derivative()
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
-            like = aten.empty_like(source, dtype=dtype, device=META, memory_format=memory_format)
+            options = {"dtype": dtype, "device": META, "memory_format": memory_format}
+            with without_symbols():
+                like = aten.empty_like(source, **options)
             same = _converted(source, dtype)
             return to_device(same, gpu, layout_of(like), non_blocking=non_blocking)
         return _run_planned(func, args, kwargs)
@@ -262,7 +265,8 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
     # Elements that expand() repeats there are each of their own here.
     key = source.layout_key
     like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
-    key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
+    with without_symbols():
+        key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
     storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
     target = wrap(key, storage)
     copy_across(target, source)

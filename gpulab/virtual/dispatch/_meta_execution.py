@@ -1,12 +1,16 @@
 """Run an operator on meta tensors, to learn the shapes and the memory of its results."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.errors import NotModelledError
+from gpulab.torch_private import arguments_of, call_shape_function, has_shape_function
 from gpulab.virtual.dispatch._argument_checks import check_call
+from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.kernels import operator_name
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -56,8 +60,46 @@ def _execute_on(
     new_kwargs.pop("pin_memory", None)
     if "device" in new_kwargs:
         new_kwargs["device"] = device
-    out = func(*new_args, **new_kwargs)
-    return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
+    with _ShapesAlone() if device is META else nullcontext(), without_symbols():  # type: ignore[no-untyped-call] # torch's is untyped
+        out = func(*new_args, **new_kwargs)
+        return MetaExecution(stand_ins, new_args, new_kwargs, _as_cudnn(func, new_args, out))
+
+
+class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Asks an operator's function for shapes in C++, which CUDA asks too, where there is one."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the compiler would be imported
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if not has_shape_function(func):
+            return func(*args, **(kwargs or {}))
+        with _NothingWritten():  # type: ignore[no-untyped-call] # torch's is untyped
+            return call_shape_function(func, args, kwargs or {})
+
+
+class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
+    """Leaves out what follows a function for shapes: the operator that writes into its results."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,  # torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        results = [kwargs[argument.name] for argument in arguments_of(func) if argument.is_out]
+        if not results:
+            return func(*args, **kwargs)
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:

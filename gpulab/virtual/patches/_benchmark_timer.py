@@ -5,7 +5,6 @@ import timeit
 from typing import Any
 
 import torch
-from torch.utils.benchmark.utils.timer import Timer
 
 from gpulab.interrupts import Undo
 from gpulab.virtual.simulator import Machine
@@ -13,6 +12,8 @@ from gpulab.virtual.simulator import Machine
 
 def install(_machine: Machine, undo: Undo) -> None:
     """Let timers wait for the virtual GPU where torch found no GPU, until ``undo`` is closed."""
+    from torch.utils.benchmark.utils.timer import Timer
+
     make: Any = Timer.__init__
     before = make.__defaults__ or ()
 

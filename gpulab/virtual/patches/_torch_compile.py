@@ -1,5 +1,6 @@
 """Run what is passed to ``torch.compile`` uncompiled, with one warning."""
 
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import torch
 
 from gpulab.interrupts import Undo
-from gpulab.torch_private import current_stance, restore_stance
+from gpulab.torch_private import current_stance, kernels_never_compiled, restore_stance
 from gpulab.virtual.simulator import Machine
 
 
@@ -20,6 +21,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     return [
         (torch, {"compile": _uncompiled}),
         (torch.nn.Module, {"compile": _module_uncompiled}),
+        *_uncompiled_kernels(),
     ]
 
 
@@ -29,6 +31,16 @@ def install(_machine: Machine, undo: Undo) -> None:
     # that were compiled before, and is given back in one step.
     undo.callback(restore_stance, current_stance())
     torch.compiler.set_stance("force_eager")
+
+
+def _uncompiled_kernels() -> list[tuple[Any, dict[str, Any]]]:
+    """Keep PyTorch's kernels for shapes from loading the compiler to say that it is off.
+
+    It would take a second and 80 MiB at the first addition, for nothing: nobody compiles here.
+    """
+    if "torch._dynamo" in sys.modules:
+        return []
+    return [(kernel, {"__dynamo_disable": kernel}) for kernel in kernels_never_compiled()]
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:

@@ -1,8 +1,7 @@
 """Put the virtual GPU behind ``torch.cuda``, and give every name back afterwards."""
 
 import sys
-from collections.abc import Callable, Iterable
-from types import ModuleType
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ import torch
 from gpulab.interrupts import Undo
 from gpulab.torch_private import C
 from gpulab.virtual._lasting import borrow
+from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._streams import (
     CUDA_DEVICE_TYPE,
     EventBase,
@@ -25,7 +25,6 @@ from gpulab.virtual.patches import (
     _autocast,
     _autograd_cost,
     _autograd_streams,
-    _benchmark_timer,
     _cuda_graphs,
     _data_parallel,
     _device_numbers,
@@ -33,6 +32,7 @@ from gpulab.virtual.patches import (
     _fft_plans,
     _fused_layers,
     _generators,
+    _late_imports,
     _legacy_types,
     _memory,
     _nvtx,
@@ -87,12 +87,11 @@ _FEATURES = (
 )
 
 
-def install(machine: Machine, undo: Undo) -> None:
-    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what gives each name back."""
+def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
+    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what takes it away again."""
     for owner, names in _by_owner(_replacements(machine)):
-        undo.callback(_restorer(owner, names))
         _torchscript.register(owner, names, undo)
-        _put(owner, names)
+        replaced.put(owner, names)
     for name, base, module in (
         ("Stream", StreamBase, torch.cuda.streams),
         ("Event", EventBase, torch.cuda.streams),
@@ -100,16 +99,10 @@ def install(machine: Machine, undo: Undo) -> None:
         ("Graph", GraphBase, getattr(torch.accelerator, "graphs", None)),  # since torch 2.13
     ):
         if module is not None:
-            _replace_class(module, name, base, undo)
-    for feature in (
-        _autocast,
-        _autograd_streams,
-        _torch_compile,
-        _pynvml,
-        _benchmark_timer,
-        _device_numbers,
-    ):
+            _replace_class(module, name, base, replaced, undo)
+    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers):
         feature.install(machine, undo)
+    _late_imports.install(machine, replaced, undo)
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
@@ -139,30 +132,7 @@ def _by_owner(
     return found.values()
 
 
-def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
-    """Return what gives an object's names back as they are now."""
-    members = vars(owner)
-    before = {name: members[name] for name in names if name in members}
-    added = [name for name in names if name not in members]
-
-    def restore() -> None:
-        _put(owner, before)
-        for name in added:
-            if name in members:
-                delattr(owner, name)
-
-    return restore
-
-
-def _put(owner: Any, names: dict[str, Any]) -> None:
-    if isinstance(owner, ModuleType):
-        vars(owner).update(names)  # NVML alone has hundreds of names
-    else:
-        for name, value in names.items():
-            setattr(owner, name, value)
-
-
-def _replace_class(module: Any, name: str, base: type, undo: Undo) -> None:
+def _replace_class(module: Any, name: str, base: type, replaced: Replaced, undo: Undo) -> None:
     """Give a class of torch the virtual base; where C forbids that, replace it by name."""
     original = getattr(module, name)
     undo.callback(_restore_bases, original, original.__bases__)
@@ -175,8 +145,7 @@ def _replace_class(module: Any, name: str, base: type, undo: Undo) -> None:
         if name == "Stream":
             classes["ExternalStream"] = external_stream_class(classes[name])
         for owner in (sys.modules[module.__package__], module):
-            undo.callback(_restorer(owner, classes))
-            _put(owner, classes)
+            replaced.put(owner, classes)
 
 
 def _restore_bases(class_: type, bases: tuple[type, ...]) -> None:

@@ -1,5 +1,6 @@
 """Simulate a host and its GPUs, without torch: streams, memory, clocks, time in nanoseconds."""
 
+from gpulab.virtual.simulator._device import TaskRecord
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
@@ -45,6 +46,7 @@ __all__ = [
     "SimulatedStream",
     "SpinCycles",
     "StreamTask",
+    "TaskRecord",
     "Traffic",
     "ValueLimits",
     "active",

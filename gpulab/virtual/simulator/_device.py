@@ -1,6 +1,8 @@
 """Simulate one GPU: when each task of its streams runs, on which engine, and how long."""
 
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +22,7 @@ from gpulab.virtual.simulator._task import (
 from gpulab.virtual.simulator._thermal import SimulatedRegime, power_draw
 from gpulab.virtual.simulator.costs import duration_ns, n_sms, sleep_ns
 
-_N_TASKS_KEPT = 100_000
+_N_TASKS_KEPT = 1_000
 
 
 class TaskRecord(NamedTuple):
@@ -67,8 +69,10 @@ class SimulatedDevice:
         self.cache = L2Cache(spec.l2_bytes)
         self.regime = SimulatedRegime(spec)
         self.n_pending = 0
-        # Plain tuples of plain values, which the garbage collector need not look through.
+        # Plain tuples of plain values, which the garbage collector need not look through. A few
+        # for looking back; who needs every record says so beforehand.
         self._finished: deque[tuple[Any, ...]] = deque(maxlen=_N_TASKS_KEPT)
+        self._keepers: list[deque[tuple[Any, ...]] | list[tuple[Any, ...]]] = [self._finished]
         self.streams: list[SimulatedStream] = []
         self._copying: dict[Kind, deque[StreamTask]] = {
             kind: deque() for kind in (Kind.COPY_IN, Kind.COPY_OUT, Kind.COPY_PEER)
@@ -99,8 +103,18 @@ class SimulatedDevice:
             raise
 
     def records(self) -> list[TaskRecord]:
-        """Return the last tasks that were done, in the order of their end."""
-        return [TaskRecord(Kind(kind), *rest) for kind, *rest in self._finished]
+        """Return the last thousand tasks that were done, in the order of their end."""
+        return _as_records(self._finished)
+
+    @contextmanager
+    def keeping_records(self) -> Iterator[Callable[[], list[TaskRecord]]]:
+        """Keep the record of every task that is done in the block; yield what returns them."""
+        kept: list[tuple[Any, ...]] = []
+        self._keepers.append(kept)
+        try:
+            yield lambda: _as_records(kept)
+        finally:
+            self._keepers = [keeper for keeper in self._keepers if keeper is not kept]
 
     def forget_records(self) -> None:
         """Drop the records of all tasks so far."""
@@ -198,16 +212,16 @@ class SimulatedDevice:
         self.n_pending -= task.takes_room
         if task.kind is Kind.KERNEL:
             self.regime.end(self.event_queue.now_ns, task.load)
-        self._finished.append(
-            (
-                task.kind.value,
-                task.name,
-                stream.number,
-                task.visible_ns,
-                task.start_ns,
-                task.end_ns,
-            )
+        record = (
+            task.kind.value,
+            task.name,
+            stream.number,
+            task.visible_ns,
+            task.start_ns,
+            task.end_ns,
         )
+        for keeper in self._keepers:
+            keeper.append(record)
         # What was waited for is no longer needed; a chain of tasks would keep every one alive.
         task.waits_for = ()
         payload, task.payload = task.payload, None
@@ -238,6 +252,10 @@ class SimulatedDevice:
         self.n_pending = sum(task.takes_room for each in self.streams for task in each.queue)
         for stream in self.streams:
             self.event_queue.at(self.event_queue.now_ns, partial(self.resume, stream))
+
+
+def _as_records(kept: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:
+    return [TaskRecord(Kind(kind), *rest) for kind, *rest in kept]
 
 
 def _ready_ns(stream: SimulatedStream, task: StreamTask) -> int:

@@ -1,6 +1,7 @@
 """The layout and the device memory of virtual tensors, and the values that small ones carry."""
 
 import math
+import mmap
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,11 @@ from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 # Host memory for the whole of a larger segment might not be had; its blocks get their own, and
 # only there a block that is used again does not hold what was left in it.
 _LARGEST_SHARED_BYTES = 1 << 30
+
+# Memory that a forked process does not share; Windows knows neither forks nor these names.
+_OWN_PAGES: dict[str, int] = (
+    {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+)
 
 _CPU = torch.device("cpu")  # named everywhere, because the program may set another default
 _identities = count(1)
@@ -123,8 +129,10 @@ class HostBuffer:
     def storage(self) -> torch.UntypedStorage:
         """Return the bytes."""
         if self._storage is None:
-            # NumPy leaves it to the system to make pages when they are touched; torch fills them.
-            zeros = np.zeros(self._size_bytes, np.uint8)
+            # The system makes pages when they are touched, and has them back when this is dropped:
+            # malloc, once it has freed so large a block, keeps twice as much for itself.
+            pages = mmap.mmap(-1, max(1, self._size_bytes), **_OWN_PAGES)
+            zeros = np.frombuffer(pages, np.uint8, self._size_bytes)
             self._storage = torch.from_numpy(zeros).untyped_storage()
         return self._storage
 

@@ -147,6 +147,7 @@ class MemoryPools:
         """Hold a private pool, which is made when nobody held it before."""
         if pool not in self._private:
             self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
+            self._drop_contents()
         self._private[pool].use_count += 1
 
     def release(self, pool: PoolId) -> None:
@@ -158,6 +159,7 @@ class MemoryPools:
             If nobody holds that private pool.
         """
         self._held(pool).use_count -= 1
+        self._drop_contents()
 
     def use_count(self, pool: PoolId) -> int:
         """Return how many hold a private pool."""
@@ -215,6 +217,13 @@ class MemoryPools:
             if accepts is None or accepts(stream):
                 return pool
         return None
+
+    def _drop_contents(self) -> None:
+        """Forget the bytes of pools that nobody holds: they stay reserved, and are never read."""
+        for arena in self._arenas.values():
+            if arena.pool is not None and not arena.pool.use_count:
+                for block in arena.whole_segments():
+                    block.segment.payload = None
 
     def _held(self, pool: PoolId) -> PrivatePool:
         if pool not in self._private:

@@ -1,0 +1,82 @@
+"""Load a machine as a class of learners does, and print what it costs in memory and time.
+
+    python -m benchmarks.load kernels 30
+    python -m benchmarks.load rounds 10
+    python -m benchmarks.load first-entry
+    python -m benchmarks.load timeline-age
+
+kernels       runs one lesson in so many Jupyter kernels at once: whether one failed, how long the
+              lesson took, and the memory of each kernel while all of them are still there. On two
+              cores 30 kernels take about 4 minutes and 8 GiB.
+rounds        runs all lessons in one kernel, again and again: the memory after each round. A round
+              takes about 40 seconds.
+first-entry   starts new processes that import torch and enter a virtual GPU: the time of both, and
+              what the entry imports.
+timeline-age  takes timelines on a fresh virtual GPU and on one that has worked for an hour.
+
+All of it runs on the virtual GPU, and times are those of the machine that runs it. RSS is the
+memory of a process that is in RAM, shared libraries included; PSS divides what is shared among
+those who share it, so that the PSS of all kernels add up to what they need; USS is what a process
+shares with no other. They are read on Linux only.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from benchmarks.common.command_line import parser_of
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.load", __doc__)
+    commands = made.add_subparsers(required=True)
+    kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
+    kernels.add_argument("n", type=int, nargs="?", default=8, help="how many (default: 8)")
+    kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
+    kernels.set_defaults(command=_kernels)
+    rounds = commands.add_parser("rounds", help="run all lessons in one kernel, again and again")
+    rounds.add_argument("n", type=int, nargs="?", default=3, help="how often (default: 3)")
+    rounds.set_defaults(command=_rounds)
+    first = commands.add_parser("first-entry", help="time the first entry in new processes")
+    first.add_argument("n", type=int, nargs="?", default=5, help="processes (default: 5)")
+    first.set_defaults(command=_first_entry)
+    age = commands.add_parser("timeline-age", help="time timelines on a GPU that was used")
+    age.add_argument(
+        "n", type=int, nargs="?", default=200_000, help="operations before (default: 200,000)"
+    )
+    age.set_defaults(command=_timeline_age)
+    return made
+
+
+def _kernels(options: argparse.Namespace) -> None:
+    from benchmarks.load.notebooks import print_kernels
+
+    print_kernels(options.n, options.lesson)
+
+
+def _rounds(options: argparse.Namespace) -> None:
+    from benchmarks.load.notebooks import print_rounds
+
+    print_rounds(options.n)
+
+
+def _first_entry(options: argparse.Namespace) -> None:
+    from benchmarks.load.processes import print_first_entry
+
+    print_first_entry(options.n)
+
+
+def _timeline_age(options: argparse.Namespace) -> None:
+    from benchmarks.load.processes import print_timeline_age
+
+    print_timeline_age(options.n)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Let a module of torch that is imported on a virtual GPU find PyTorch as it is without one."""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from gpulab.interrupts import Undo
+from gpulab.virtual._replaced import Replaced
+from gpulab.virtual.patches import _benchmark_timer, _torch_compile
+from gpulab.virtual.simulator import Machine, is_owner
+
+# What these modules need is done once somebody has imported them: they take long, and most
+# programs need none.
+_FEATURES = {
+    "torch._dynamo": _torch_compile.install,
+    "torch.utils.benchmark.utils.timer": _benchmark_timer.install,
+}
+
+
+def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
+    """Watch the imports of this thread until ``undo`` is closed."""
+    waiting = dict(_FEATURES)
+    late = Undo()
+    undo.callback(late.close)
+
+    def follow() -> None:
+        for name in [name for name in waiting if name in sys.modules]:
+            waiting.pop(name)(machine, late)
+
+    follow()
+    finder = _Finder(replaced, follow)
+    undo.callback(_forget, finder)
+    sys.meta_path.insert(0, finder)
+
+
+def _forget(finder: MetaPathFinder) -> None:
+    if finder in sys.meta_path:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules of torch as Python does, and has them loaded while no name is replaced.
+
+    Such a module may keep functions and classes of ``torch.cuda`` for good, and may look for
+    the real driver.
+    """
+
+    def __init__(self, replaced: Replaced, follow: Callable[[], None]) -> None:
+        self._replaced = replaced
+        self._follow = follow
+        self._is_loading = False
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if self._is_loading or not name.startswith("torch.") or not is_owner():
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        found = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self)
+        return spec
+
+    def load(self, loader: Loader, module: ModuleType) -> None:
+        """Execute a module, and all those that it imports, and then do what they need."""
+        self._is_loading = True
+        try:
+            with self._replaced.hidden():
+                loader.exec_module(module)
+                self._follow()
+        finally:
+            self._is_loading = False
+
+
+class _Loader(Loader):
+    """Stands for a module's own loader while the module is loaded."""
+
+    def __init__(self, loader: Loader, finder: _Finder) -> None:
+        self._loader = loader
+        self._finder = finder
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._finder.load(self._loader, module)

@@ -1,0 +1,102 @@
+"""What stands for symbolic shapes while kernels for shapes run answers as PyTorch's own does."""
+
+import importlib
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.virtual.dispatch import _plain_shapes as plain
+
+NAME = "torch.fx.experimental.symbolic_shapes"
+Operation = Callable[[torch.Tensor], torch.Tensor]
+SIZES = (0, 1, 7, -1)
+ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
+    "sym_and": list(itertools.product((True, False), repeat=3)),
+    "sym_or": list(itertools.product((True, False), repeat=3)),
+    "sym_eq": [
+        *itertools.product(SIZES, repeat=2),
+        ((2, 3), [2, 3]),
+        (torch.Size((2, 3)), (2, 3)),
+        ((2, 3), (2, 4)),
+        ((2,), (2, 3)),
+    ],
+    "is_nested_int": [(size,) for size in SIZES],
+    "has_guarding_hint": [(size,) for size in SIZES],
+    "guarding_hint_or_throw": [(size,) for size in (*SIZES, True, False)],
+}
+
+
+@pytest.mark.filterwarnings("ignore:guard_size_oblivious will be removed:FutureWarning")
+@pytest.mark.parametrize("name", sorted(plain._KNOWN[NAME]))
+def test_numbers_get_pytorchs_answers(name: str) -> None:
+    """Each function returns what the real one returns for sizes and for comparisons of them."""
+    real = getattr(importlib.import_module(NAME), name)
+    for arguments in ARGUMENTS.get(name, [(True,), (False,)]):
+        assert plain._KNOWN[NAME][name](*arguments) == real(*arguments)
+
+
+def test_the_stand_ins_are_there_only_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They answer for modules that are missing, and leave with the block, also after an error."""
+    for name in plain._KNOWN:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+    def use() -> None:
+        from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+        assert guard_or_false is plain._KNOWN[NAME]["guard_or_false"]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), plain.without_symbols():
+        use()
+    assert not set(plain._KNOWN) & set(sys.modules)
+
+
+def test_what_is_imported_already_is_used() -> None:
+    """The real modules stay where they are."""
+    real = importlib.import_module(NAME)
+    with plain.without_symbols():
+        assert sys.modules[NAME] is real
+
+
+def test_a_name_that_is_not_known_is_the_real_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that asks a stand-in for more gets it, and the real module stays."""
+    real = importlib.import_module("colorsys")
+    monkeypatch.delitem(sys.modules, "colorsys")
+    stand_in = sys.modules["colorsys"] = plain._StandIn("colorsys")
+    assert stand_in.hls_to_rgb.__code__ == real.hls_to_rgb.__code__
+    assert sys.modules["colorsys"] is not stand_in
+    with pytest.raises(AttributeError):
+        _ = stand_in.__path__
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x * 2,
+        lambda x: torch.copysign(x, torch.ones((), device=x.device)),
+        lambda x: torch.div(x, torch.full((), 2.0, device=x.device), rounding_mode="floor"),
+        lambda x: x[:, :0].mul(torch.ones(1, device=x.device)),
+        lambda x: torch.cat([x, x]),
+        lambda x: x.sum(0),
+    ],
+)
+def test_results_lie_in_memory_as_pytorchs(operation: Operation) -> None:
+    """A result of a transposed tensor has the strides that PyTorch's compiled kernels give it."""
+    on_host = operation(torch.ones(10, 5).t())
+    with gpulab.virtual_gpu("H200"):
+        on_device = operation(torch.ones(10, 5, device="cuda").t())
+        assert (on_device.shape, on_device.stride()) == (on_host.shape, on_host.stride())
+
+
+def test_a_refusal_has_pytorchs_words() -> None:
+    """Shapes that do not fit are refused by the same sentence as on the host."""
+    with pytest.raises(RuntimeError) as on_host:
+        torch.ones(3, 4) @ torch.ones(3, 4)
+    with gpulab.virtual_gpu("H200"), pytest.raises(RuntimeError) as on_device:
+        torch.ones(3, 4, device="cuda") @ torch.ones(3, 4, device="cuda")
+    assert str(on_device.value) == str(on_host.value)

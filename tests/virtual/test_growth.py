@@ -1,0 +1,139 @@
+"""What a virtual GPU keeps does not grow with what it has done."""
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.virtual import VirtualGpu
+from gpulab.virtual.simulator import _device as device
+
+N_KEPT = 50
+
+
+@pytest.fixture
+def virtual(monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualGpu]:
+    """Enter a virtual H200 whose context exists already, and which keeps only a few records."""
+    monkeypatch.setattr(device, "_N_TASKS_KEPT", N_KEPT)
+    with gpulab.virtual_gpu("H200", first_use=False) as entered:
+        yield entered
+
+
+def objects() -> Counter[str]:
+    """Return how many objects of gpulab's classes there are, by class."""
+    gc.collect()
+    kinds = map(type, gc.get_objects())
+    return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith("gpulab."))
+
+
+def test_few_records_are_kept(virtual: VirtualGpu) -> None:
+    """After many operations the last ones can be looked back at."""
+    x = torch.ones(4, device="cuda")
+    for _ in range(3 * N_KEPT):
+        x.add_(1)
+    torch.cuda.synchronize()
+    records = virtual.machine.gpu.device.records()
+    assert len(records) == N_KEPT
+    assert records[-1].end_ns > records[0].end_ns
+
+
+def test_a_timeline_has_all_of_its_work(virtual: VirtualGpu) -> None:
+    """More operations than are kept are all in the timeline of the work that launched them."""
+    x = torch.ones(4, device="cuda")
+    n = 2 * N_KEPT
+    shown = gpulab.timeline(lambda: [x.add_(1) for _ in range(n)], n_warmup=0)
+    assert sum(span.kind == "kernel" for span in shown.spans) == n
+    assert len(virtual.machine.gpu.device._keepers) == 1
+
+
+def test_a_timeline_reads_its_own_records_alone(
+    virtual: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work of before is not gone through again, however much there was."""
+    x = torch.ones(4, device="cuda")
+    for _ in range(40):
+        x.add_(1)
+    torch.cuda.synchronize()
+    made = []
+    as_records = device._as_records
+    monkeypatch.setattr(
+        device, "_as_records", lambda kept: made.append(len(kept)) or as_records(kept)
+    )
+    gpulab.timeline(lambda: x + x)
+    assert made == [1]
+    assert virtual.machine.gpu.device.n_pending == 0
+
+
+def test_records_are_kept_for_each_that_asked(virtual: VirtualGpu) -> None:
+    """One block inside another: each has what ran in it, in order, and nothing of later."""
+    at, x = virtual.machine.gpu.device, torch.ones(4, device="cuda")
+    with at.keeping_records() as outer:
+        torch.cuda.synchronize()
+        x.add_(1)
+        torch.cuda.synchronize()
+        with at.keeping_records() as inner:
+            x.mul_(2)
+            torch.cuda.synchronize()
+        x.sub_(1)
+        torch.cuda.synchronize()
+    x.div_(2)
+    torch.cuda.synchronize()
+    assert [record.name for record in inner()] == ["mul"]
+    assert [record.name for record in outer() if record.name != "ones"] == ["add", "mul", "sub"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("virtual")
+def test_rounds_of_measurements_leave_no_objects() -> None:
+    """Measuring, timelines, ladders and hazards again leave as many objects as the round before.
+
+    Graphs are left out: each leaves the streams that its replays ran on, which the race detector
+    must be able to tell apart.
+    """
+    x, y = (torch.ones(1024, device="cuda") for _ in range(2))
+
+    def work() -> torch.Tensor:
+        return torch.relu(x) + y
+
+    def one_round() -> None:
+        for method in ("events", "calibrated", "profiler"):
+            gpulab.measure(work, method=method, progress=False)
+        str(gpulab.timeline(work))
+        gpulab.compare(work, lambda: x + y)
+        with gpulab.hazards(), torch.cuda.stream(torch.cuda.default_stream()):
+            work()
+        torch.cuda.synchronize()
+
+    for _ in range(2):
+        one_round()
+    before = objects()
+    for _ in range(2):
+        one_round()
+    grown = objects() - before
+    del grown["_Sample"]  # the last seconds of the GPU's temperature
+    assert grown == {}
+
+
+def test_a_graph_that_is_gone_keeps_no_bytes(virtual: VirtualGpu) -> None:
+    """Its pool stays reserved, as on CUDA, but nothing stands for what the pool contained."""
+    x = torch.ones(1 << 18, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x + x
+    graph.replay()
+    assert y.sum().item() == 2 << 18
+    reserved_bytes = torch.cuda.memory_reserved()
+
+    def with_bytes() -> int:
+        segments = virtual.machine.gpu.memory.segments()
+        private = [segment for segment in segments if segment.arena.pool is not None]
+        return sum(segment.payload is not None for segment in private)
+
+    assert with_bytes() == 1
+    del y, graph
+    torch.cuda.synchronize()
+    assert with_bytes() == 0
+    assert torch.cuda.memory_reserved() == reserved_bytes

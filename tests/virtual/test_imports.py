@@ -1,0 +1,150 @@
+"""What a virtual GPU imports, and what others find that import something while it is entered."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.torch_private import kernels_never_compiled
+
+OPERATIONS = """
+import sys
+import gpulab, torch
+before = set(sys.modules)
+with gpulab.virtual_gpu("H200"):
+    x = torch.randn(4, 4, device="cuda", requires_grad=True)
+    y = torch.nn.functional.layer_norm(torch.relu(x @ x.T + x), (4,)).softmax(0)
+    y.sort().values.mean().backward()
+    torch.where(x > 0, x, x.exp()).to("cpu").tolist()
+    torch.arange(4, device="cuda").copy_(torch.ones(4)).sum().item()
+    gpulab.measure(lambda: torch.relu(x), progress=False)
+    gpulab.timeline(lambda: torch.relu(x)).summary()
+new = {name for name in set(sys.modules) - before if not name.startswith("gpulab")}
+print(*(name for name in new if name.partition(".")[0] not in sys.stdlib_module_names))
+"""
+COMPILER = """
+import gpulab, torch
+with gpulab.virtual_gpu("H200"):
+    weights = torch.nn.Parameter(torch.ones(2, device="cuda"))
+    torch.optim.SGD([weights], lr=0.1)  # this imports the compiler
+    print(torch._dynamo.eval_frame._stance.stance)
+print(torch._dynamo.eval_frame._stance.stance)
+kept = torch._dynamo.device_interface.CudaInterface.maybe_exchange_device
+print(kept is torch.cuda._maybe_exchange_device)
+"""
+TIMER = """
+import gpulab, torch
+for name in ("H200", "A100"):
+    with gpulab.virtual_gpu(name):
+        from torch.utils.benchmark import Timer
+        timer = Timer("torch.cuda._sleep(10_000_000)", globals={"torch": torch})
+        print(4e-3 < timer.timeit(2).mean < 1e-2)
+"""
+MODULE = """
+import time
+from torch.cuda import device_count
+from torch import compile
+from time import perf_counter
+from timeit import default_timer
+helper = __import__("torch.helper_of_probe")
+"""
+
+
+def words(python: list[str], code: str) -> list[str]:
+    """Return the words that a program prints in a process of its own."""
+    return subprocess.run(
+        [*python, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+def test_no_package_is_imported_that_nobody_asked_for(warm_python: list[str]) -> None:
+    """Entering, operations, a measurement and a timeline import gpulab and Python's own modules.
+
+    What is not gpulab's was imported with torch, or may be a small part of torch or NumPy.
+    """
+    names = {".".join(name.split(".")[:2]) for name in words(warm_python, OPERATIONS)}
+    assert names <= {"torch.cuda", "torch.profiler", "torch.utils", "numpy.random"}
+
+
+def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str]) -> None:
+    """An optimizer imports it inside: it finds PyTorch's own functions, and compiles nothing."""
+    assert words(warm_python, COMPILER) == ["force_eager", "default", "True"]
+
+
+def test_a_timer_imported_inside_waits_on_every_virtual_gpu(warm_python: list[str]) -> None:
+    """``Timer`` is imported on one virtual GPU, and waits for this one and for the next."""
+    assert words(warm_python, TIMER) == ["True", "True"]
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a module of torch that nobody has imported yet."""
+    (tmp_path / "probe.py").write_text(MODULE)
+    (tmp_path / "helper_of_probe.py").write_text("from torch.cuda import is_available")
+    (tmp_path / "failing_probe.py").write_text("raise ZeroDivisionError")
+    monkeypatch.setattr(torch, "__path__", [*torch.__path__, str(tmp_path)])
+    yield "torch.probe"
+    for name in ("probe", "helper_of_probe", "failing_probe"):
+        sys.modules.pop(f"torch.{name}", None)
+        vars(torch).pop(name, None)
+
+
+def imported(name: str) -> SimpleNamespace:
+    """Import a module and return its names."""
+    __import__(name)
+    return SimpleNamespace(**vars(sys.modules[name]))
+
+
+def test_a_module_of_torch_finds_torch_as_it_is(probe: str) -> None:
+    """It gets the real functions and clocks, with what it imports; then the virtual ones stand."""
+    real = torch.cuda.device_count, torch.cuda.is_available, torch.compile, time.perf_counter
+    with gpulab.virtual_gpu("H200"):
+        virtual = torch.cuda.device_count, torch.cuda.is_available, time.perf_counter
+        found = imported(probe)
+        helper = sys.modules["torch.helper_of_probe"]
+        now = torch.cuda.device_count, torch.cuda.is_available, time.perf_counter
+        assert torch.ones(2, device="cuda").sum().item() == 2
+    assert (found.device_count, helper.is_available, found.compile, found.perf_counter) == real
+    assert found.default_timer is real[3]
+    assert now == virtual
+    assert real[0] is torch.cuda.device_count
+
+
+def test_what_a_program_replaced_itself_stays(probe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that the program replaced inside is hidden as well, and is the program's again."""
+    with gpulab.virtual_gpu("H200"), monkeypatch.context() as patch:
+        patch.setattr(torch.cuda, "device_count", mine := lambda: 7)
+        imported(probe)
+        assert torch.cuda.device_count is mine
+
+
+def test_a_module_that_fails_changes_nothing(probe: str) -> None:
+    """An error in the module arrives as it is, and the virtual GPU stands as before."""
+    with gpulab.virtual_gpu("H200"):
+        virtual = torch.cuda.is_available
+        with pytest.raises(ZeroDivisionError):
+            imported(probe.replace("probe", "failing_probe"))
+        assert torch.cuda.is_available is virtual
+
+
+def test_a_module_keeps_its_own_loader(probe: str) -> None:
+    """Tools that read a module's source find the loader that Python would have used."""
+    with gpulab.virtual_gpu("H200"):
+        module = sys.modules[imported(probe).__name__]
+    assert type(module.__loader__).__name__ == "SourceFileLoader"
+    assert module.__spec__.loader is module.__loader__
+
+
+def test_nobody_watches_imports_afterwards() -> None:
+    """Leaving takes the finder away, and kernels say nothing of the compiler any more."""
+    before = list(sys.meta_path)
+    with gpulab.virtual_gpu("H200"):
+        assert len(sys.meta_path) == len(before) + 1
+    assert sys.meta_path == before
+    marked = [kernel for kernel in kernels_never_compiled() if "__dynamo_disable" in vars(kernel)]
+    assert not marked or "torch._dynamo" in sys.modules
