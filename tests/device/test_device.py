@@ -293,3 +293,16 @@ def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
         True,
         "T4",
     ]
+
+
+@pytest.mark.slow
+def test_a_cell_whose_end_was_lost_is_made_up_for(warm_python: list[str]) -> None:
+    """Ctrl-C in IPython itself may skip the end of a cell; the next cell counts anew."""
+    lose = (
+        "from IPython import get_ipython\n"
+        "leave = gpulab.device._notebook_session.session.leave\n"
+        "get_ipython().events.unregister('post_run_cell', leave)"
+    )
+    again = "get_ipython().events.register('post_run_cell', leave)\n" + LOOK
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", lose, again)
+    assert seen[1:] == [[True, False, None], [True, True, "T4"]]
