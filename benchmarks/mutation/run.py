@@ -115,3 +115,5 @@ def _put_in_place(mutant: Mutant) -> None:
         return code if Path(loader.path).resolve() == path else usual(loader, fullname)
 
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]  # the point
+    # Before pytest does it, whose own loader would read the file as it is.
+    importlib.import_module(".".join(mutant.path.with_suffix("").parts).removesuffix(".__init__"))

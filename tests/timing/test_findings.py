@@ -261,6 +261,21 @@ def test_clock_that_moved() -> None:
     assert examine(observed(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
 
 
+def test_a_clock_that_moved_by_the_limit_is_not_told() -> None:
+    """The limit itself, 3 % of the higher clock, is still a steady clock."""
+    assert examine(observed(STEADY_S, "events", clocks_mhz=(1940, 2000))) == ()
+    assert found(clocks_mhz=(1939, 2000)).code == "clock-changed"
+
+
+def test_little_above_the_floor_is_below_the_resolution() -> None:
+    """What is left above the floor is an interval, though a short one."""
+    finding = found(samples_s=(2e-7,) * 10, floor_s=3e-6, host_s=1e-8, method="calibrated")
+    assert (finding.code, finding.message) == (
+        "below-resolution",
+        "the events are 200 ns apart, and they resolve 500 ns",
+    )
+
+
 @pytest.mark.parametrize(
     ("clocks_mhz", "told"),
     [

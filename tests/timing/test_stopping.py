@@ -1,11 +1,12 @@
 """One rule ends every sampling: by number, by precision, by time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from gpulab.timing import MeasurementOptions
-from gpulab.timing._stopping import StoppingRule
+from gpulab.timing import MeasurementOptions, _stopping
+from gpulab.timing._stopping import StoppingRule, take_in_turns
 
 LIMIT = StoppingRule(precision=0.01, max_time_s=1.0, n_least=10)
 WIDE = [1.0, 1.1] * 10
@@ -67,3 +68,41 @@ def test_the_rule_of_a_measurement_has_its_options() -> None:
     assert StoppingRule.of_options(options, n_least=20) == StoppingRule(
         n_samples=3, precision=0.2, max_time_s=4.0, n_least=20
     )
+
+
+def test_runs_take_turns() -> None:
+    """Two runs go a b b a; the first batch is chosen with nothing taken and no time gone."""
+    taken: list[str] = []
+    asked: list[tuple[int, bool]] = []
+
+    def n_next(n_taken: int, elapsed_s: float) -> int:
+        asked.append((n_taken, elapsed_s == 0.0))
+        return 2
+
+    ended = take_in_turns(
+        [lambda n: taken.append(f"a{n}"), lambda n: taken.append(f"b{n}")],
+        StoppingRule(n_samples=4, precision=0.01, max_time_s=1.0, n_least=10),
+        judged=never,
+        n_next=n_next,
+    )
+    assert ended == (4, "n_samples")
+    assert taken == ["a2", "b2", "b2", "a2"]
+    assert asked == [(0, True), (2, False)]
+
+
+@pytest.mark.parametrize(("asked", "hidden"), [({}, True), ({"progress": True}, False)])
+def test_a_bar_is_shown_where_it_is_asked_for(
+    asked: dict[str, bool], *, hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a word about it none is."""
+    seen: list[bool] = []
+
+    class Watched(_stopping.Bar):
+        def __init__(self, *, disable: bool, **words: Any) -> None:  # noqa: ANN401  # of a bar
+            seen.append(disable)
+            super().__init__(disable=True, **words)
+
+    monkeypatch.setattr(_stopping, "Bar", Watched)
+    rule = StoppingRule(n_samples=1, precision=0.01, max_time_s=1.0, n_least=10)
+    take_in_turns([lambda _: None], rule, judged=never, n_next=lambda *_: 1, **asked)
+    assert seen == [hidden]

@@ -1,0 +1,53 @@
+"""Mutants differ from their file in one place, and those judged by hand still exist."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutation import __main__ as mutation
+from benchmarks.mutation.mutants import mutants_of, mutated
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("if a < b: pass", ["a <= b", "not a < b"]),
+        ("if a is b: pass", ["a is not b"]),
+        ("if not a: pass", ["a"]),
+        ("x = a + b", ["a - b"]),
+        ("x = a and b", ["a or b"]),
+        ("x = 3", ["4", "2"]),
+        ("x = True", ["False"]),
+        ("x = min(a)", ["max(a)"]),
+        ("x += a", ["pass", "x -= a"]),
+        ("a.b = c", ["pass"]),
+        ("f()", ["pass"]),
+        ("raise f(3)", ["pass"]),
+        ("def f(): return a", ["return None"]),
+        ("'words'", []),
+        ("__all__ = ['a']", []),
+    ],
+)
+def test_changes_of_a_line(code: str, changes: list[str], tmp_path: Path) -> None:
+    """Each mutant names what stood there and what stands there now, and compiles to that."""
+    path = tmp_path / "code.py"
+    path.write_text(code)
+    mutants = mutants_of(path)
+    assert [mutant.change.partition("  ->  ")[2] for mutant in mutants] == changes
+    for mutant, new in zip(mutants, changes, strict=True):
+        tree = mutated(mutant)
+        compile(tree, "code.py", "exec")
+        assert new in ast.unparse(tree)
+        assert ast.unparse(tree) != ast.unparse(ast.parse(code))
+
+
+def test_equivalent_mutants_exist() -> None:
+    """A judgement about a line that was changed since says nothing: it is removed or renewed."""
+    mutants = {
+        mutation.key_of(mutant)
+        for room in mutation.ROOMS.values()
+        for mutant in mutation.mutants_in(room)
+    }
+    assert len(mutants) > 1000
+    assert mutation.equivalent_mutants() <= mutants
