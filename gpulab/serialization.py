@@ -100,7 +100,9 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
     if kind is float and isinstance(value, int):
         return float(value)
     if isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
-        name = getattr(declared, "__name__", declared)
+        # from Python 3.14 on every union is named "Union", which says nothing
+        is_union = isinstance(declared, UnionType)
+        name = declared if is_union else getattr(declared, "__name__", declared)
         raise SchemaVersionError(f"{_bad(schema)} {where}={value!r} is not of type {name}")
     return value
 
