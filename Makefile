@@ -5,29 +5,52 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LAB := $(VENV)/.lab
 STAMP := $(VENV)/.installed
 # One worker for each core; a worker that has nothing left takes tests from another.
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
-SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
+
+# TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
+# itself, which has gigabytes of CUDA libraries on Linux. Nobody downloads those without a GPU.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+ifndef TORCH
+  TORCH := $(if $(shell nvidia-smi -L 2>/dev/null),default,cpu)
+  REASON := $(if $(filter default,$(TORCH)),nvidia-smi lists an NVIDIA GPU,nvidia-smi lists no NVIDIA GPU)
+else
+  REASON := you chose it
+endif
+ifeq ($(filter cpu default,$(TORCH)),)
+  $(error TORCH=$(TORCH) is not known; write TORCH=cpu for the small build or TORCH=default for pip's own choice)
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test style
+.PHONY: help lab check test test-matrix style platforms
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
+	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
+	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make check                  style, types and the fast tests: a minute on two cores"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
+	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
+	@echo "                            the newest dependencies, in environments of their own"
 
-lab: $(STAMP)
+lab: $(LAB)
 	@$(BIN)/gpulab lab $(ARGS)
 
 check: style
 	$(PYTEST) -m "not slow" $(ARGS)
 
-test: style
+test: style platforms
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
+
+# What the packages need decides which build of torch: uv has its own word for the small one.
+test-matrix: $(STAMP)
+	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
+	$(if $(filter cpu,$(TORCH)),UV_TORCH_BACKEND=cpu) $(BIN)/tox run $(ARGS)
 
 style: $(STAMP)
 	$(BIN)/ruff check .
@@ -35,10 +58,33 @@ style: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/gpulab build-notebooks --check
 
-$(STAMP): pyproject.toml constraints.txt
+# Names of the standard library that another system does not have.
+platforms: $(STAMP)
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
+
+$(LAB): pyproject.toml constraints.txt
 	@$(PYTHON) -c "$(SUPPORTED)" || { \
-	  echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is:" \
+	  echo "$(PYTHON) is not Python 3.11 to 3.14; name one that is:" \
 	    "make $(or $(MAKECMDGOALS),lab) PYTHON=python3.12" >&2; exit 1; }
+ifeq ($(TORCH),cpu)
+	@echo "torch: the CPU build, because $(REASON), from $(TORCH_INDEX)."
+	@echo "About 0.2 GB to download and 0.8 GB on disk; as much again for all other packages."
+	@echo "With the CUDA libraries, 2.1 GB to download and 4.6 GB on disk: make lab TORCH=default"
+else
+	@echo "torch: the build that pip takes by itself, because $(REASON)."
+	@echo "On Linux it has CUDA: about 2.1 GB to download and 4.6 GB on disk; 0.2 and 0.8 GB for all"
+	@echo "other packages. The CPU build of torch, 0.2 GB to download: make lab TORCH=cpu"
+endif
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -c constraints.txt -e ".[lab,gpu,test]"
+ifeq ($(TORCH),cpu)
+	$(BIN)/pip install -c constraints.txt --no-deps --index-url $(TORCH_INDEX) torch || { \
+	  echo "torch could not be had from $(TORCH_INDEX); name another index: make lab" \
+	    "TORCH_INDEX=URL, or take pip's own choice: make lab TORCH=default" >&2; exit 1; }
+endif
+	$(BIN)/pip install -c constraints.txt -e ".[lab,gpu]"
+	@touch $@
+
+$(STAMP): $(LAB)
+	$(BIN)/pip install -c constraints.txt -e ".[test]"
 	@touch $@

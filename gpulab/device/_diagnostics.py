@@ -37,14 +37,20 @@ def examine(*, in_use: str, obstacle: _probe.Obstacle | None, virtual: str | Non
 
 def _python_row() -> DiagnosisRow:
     supported = _probe.is_within(platform.python_version(), _probe.PYTHON_RANGE)
-    advice = "" if supported else "nothing; make an environment with Python 3.11, 3.12 or 3.13"
-    return DiagnosisRow("Python", platform.python_version(), "3.11 to 3.13 are supported", advice)
+    pythons = _probe.span(_probe.PYTHON_RANGE)
+    advice = "" if supported else f"nothing; make an environment with Python {pythons}"
+    return DiagnosisRow("Python", platform.python_version(), f"{pythons} are supported", advice)
 
 
 def _torch_row() -> DiagnosisRow:
     supported = _probe.is_within(_probe.torch_version(), _probe.TORCH_RANGE)
-    advice = "" if supported else 'nothing; pip install "torch>=2.11,<2.14"'
-    return DiagnosisRow("torch", _probe.torch_version(), "2.11 to 2.13 are supported", advice)
+    advice = "" if supported else f"nothing; {_probe.INSTALL_TORCH}"
+    return DiagnosisRow(
+        "torch",
+        _probe.torch_version(),
+        f"{_probe.span(_probe.TORCH_RANGE)} are supported",
+        advice,
+    )
 
 
 def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:

@@ -12,8 +12,9 @@ from functools import cache
 
 from gpulab.errors import UnsupportedVersionError
 
-PYTHON_RANGE = ((3, 11), (3, 14))
+PYTHON_RANGE = ((3, 11), (3, 15))
 TORCH_RANGE = ((2, 11), (2, 14))
+INSTALL_TORCH = 'pip install "torch>=2.11,<2.14"'
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
@@ -36,12 +37,11 @@ def check_versions() -> None:
     if not is_within(platform.python_version(), PYTHON_RANGE):
         raise UnsupportedVersionError(
             f"Python {platform.python_version()} is not supported; "
-            "make an environment with Python 3.11, 3.12 or 3.13"
+            f"make an environment with Python {span(PYTHON_RANGE)}"
         )
     if not is_within(torch_version(), TORCH_RANGE):
         raise UnsupportedVersionError(
-            f"torch {torch_version()} is not supported; "
-            'install a supported one: pip install "torch>=2.11,<2.14"'
+            f"torch {torch_version()} is not supported; install a supported one: {INSTALL_TORCH}"
         )
 
 
@@ -49,6 +49,12 @@ def is_within(version: str, bounds: tuple[tuple[int, int], tuple[int, int]]) -> 
     """Tell whether a version such as ``"2.13.0"`` lies in a range; its end is outside."""
     major, minor = version.split(".")[:2]
     return bounds[0] <= (int(major), int(minor)) < bounds[1]
+
+
+def span(bounds: tuple[tuple[int, int], tuple[int, int]]) -> str:
+    """Return a range in words, e.g. ``"3.11 to 3.14"``; its end is outside."""
+    (major, minor), (last_major, end) = bounds
+    return f"{major}.{minor} to {last_major}.{end - 1}"
 
 
 def torch_version() -> str:

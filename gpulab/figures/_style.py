@@ -110,7 +110,8 @@ def finish(ax: "Axes", kind: str, xlabel: str, ylabel: str, *, legend: bool = Tr
     ax.set_gid(kind)
     ax.spines[["top", "right"]].set_visible(False)
     if legend and len(ax.get_legend_handles_labels()[1]) > 1:
-        ax.legend(frameon=False, fontsize="small")
+        # named, because matplotlib warns of its default place where a machine is slow
+        ax.legend(frameon=False, fontsize="small", loc="best")
     _show_as_it_is(ax)
     return ax
 

@@ -20,6 +20,8 @@ from gpulab.lessons._folder import FIRST_LESSON
 LOOPBACK = "127.0.0.1"
 FIRST_PORT = 8888
 STOP_TIMEOUT_S = 15
+# what Windows has in place of a session
+NEW_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 # a closed terminal and a service manager stop the server as Ctrl-C does
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -81,7 +83,9 @@ def serve(folder: Path, *, port: int, browser: bool, say: Callable[[str], object
     server = subprocess.Popen(  # noqa: S603 # our own interpreter, and arguments made here
         lab_command(folder, port=port, browser=browser),
         env=_lab_environment(token),
-        start_new_session=True,  # else Ctrl-C reaches JupyterLab too, which then asks back
+        # else Ctrl-C reaches JupyterLab too, which then asks back
+        start_new_session=True,
+        creationflags=NEW_GROUP,
     )
     try:
         _wait_for(server, port)

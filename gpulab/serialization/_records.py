@@ -115,7 +115,9 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
     is_other = isinstance(value, bool) and kind is not bool
     is_other |= isinstance(value, float) and not math.isfinite(value)
     if is_other or isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
-        name = getattr(declared, "__name__", declared)
+        # from Python 3.14 on every union is named "Union", which says nothing
+        is_union = isinstance(declared, UnionType)
+        name = declared if is_union else getattr(declared, "__name__", declared)
         shown = reprlib.repr(value)
         raise SchemaVersionError(f"{_bad(schema)} {where}={shown} is not of type {name}")
     return value

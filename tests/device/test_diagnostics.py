@@ -56,14 +56,14 @@ def test_report_as_plain_data() -> None:
     }
 
 
-@pytest.mark.parametrize("version", ["3.10.14", "3.14.0", "2.7.18"])
+@pytest.mark.parametrize("version", ["3.10.14", "3.15.0", "2.7.18"])
 def test_unsupported_python(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another Python is refused with the ones that work."""
     monkeypatch.setattr(platform, "python_version", lambda: version)
     with pytest.raises(UnsupportedVersionError) as error:
         _probe.check_versions()
     assert str(error.value) == (
-        f"Python {version} is not supported; make an environment with Python 3.11, 3.12 or 3.13"
+        f"Python {version} is not supported; make an environment with Python 3.11 to 3.14"
     )
 
 
@@ -79,7 +79,7 @@ def test_unsupported_torch(version: str, monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-@pytest.mark.parametrize("python", ["3.11.0", "3.13.9"])
+@pytest.mark.parametrize("python", ["3.11.0", "3.14.9"])
 @pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.13.1+cu130"])
 def test_supported_versions(version: str, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ends of both ranges are accepted."""
@@ -294,10 +294,10 @@ def test_broken_virtual_gpu_is_reported() -> None:
 def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report does not refuse: it is what a person runs when something is wrong."""
     monkeypatch.setattr(_probe, "torch_version", lambda: "2.4.0")
-    monkeypatch.setattr(platform, "python_version", lambda: "3.14.0")
+    monkeypatch.setattr(platform, "python_version", lambda: "3.15.0")
     rows = _rows()
     assert rows["torch"].instead == 'nothing; pip install "torch>=2.11,<2.14"'
-    assert rows["Python"].instead == "nothing; make an environment with Python 3.11, 3.12 or 3.13"
+    assert rows["Python"].instead == "nothing; make an environment with Python 3.11 to 3.14"
 
 
 def test_missing_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:

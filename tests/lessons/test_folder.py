@@ -286,6 +286,22 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
+@pytest.mark.usefixtures("_signals")
+def test_ctrl_c_does_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a session of its own, and a group of its own where the system is Windows."""
+    options: dict[str, object] = {}
+
+    def refuse(_command: object, **given: object) -> None:
+        options.update(given)
+        raise OSError("not started")
+
+    monkeypatch.setattr(_server, "NEW_GROUP", 512)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(OSError, match="not started"):
+        _server.serve(tmp_path, port=1, browser=False, say=print)
+    assert (options["start_new_session"], options["creationflags"]) == (True, 512)
+
+
 def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that ignores the request to stop is ended all the same."""
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "

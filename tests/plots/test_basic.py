@@ -1,6 +1,8 @@
 """Plots are read back from their artists: what is drawn is what was recorded, and it says so."""
 
 import io
+import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,6 +152,16 @@ def test_several_measurements_differ_by_more_than_colour(ax: Axes) -> None:
     assert first.get_marker() != second.get_marker()
     assert first_median.get_linestyle() != second_median.get_linestyle()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["events", "stopwatch"]
+
+
+def test_a_slow_machine_gets_no_warning_for_a_legend(
+    ax: Axes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matplotlib warns where finding a place took a second, unless the place was asked for."""
+    seconds = itertools.count(step=2.0)
+    plots.samples([EVENTS, NAIVE], ax)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
+    ax.figure.savefig(io.BytesIO())
 
 
 def test_distribution_counts_every_sample_once(ax: Axes) -> None:

@@ -183,7 +183,9 @@ test_batches_are_loaded_and_pinned.pytestmark += forks  # type: ignore[attr-defi
 @pytest.mark.usefixtures("gpu")
 def test_workers_cannot_use_the_device() -> None:
     """A dataset on the device is refused in PyTorch's words."""
-    loader = DataLoader(TensorDataset(torch.arange(8.0, device="cuda")), num_workers=1)
+    data = TensorDataset(torch.arange(8.0, device="cuda"))
+    # from Python 3.14 on workers are not forks unless asked for
+    loader = DataLoader(data, num_workers=1, multiprocessing_context="fork")
     with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
         next(iter(loader))
 

@@ -1,0 +1,142 @@
+"""`make lab` says what it will download before it does, and takes no CUDA libraries unasked."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TORCH_ALONE = "pip install -c constraints.txt --no-deps --index-url"
+THE_REST = "pip install -c constraints.txt -e .[lab,gpu]"
+SMALL, LARGE = "0.2 GB to download and 0.8 GB on disk", "2.1 GB to download and 4.6 GB on disk"
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+
+
+def write_program(path: Path, *lines: str) -> None:
+    """Write a shell script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+
+
+class Clone:
+    """A copy of what `make` reads, with stand-ins for Python, pip, gpulab and nvidia-smi."""
+
+    def __init__(self, folder: Path, *, gpu: bool) -> None:
+        self.folder, self.log = folder, folder / "log"
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, folder)
+        programs = folder / "programs"
+        note = f'echo "$(basename "$0") $*" >> "{self.log}"'
+        write_program(programs / "nvidia-smi", "echo 'GPU 0: NVIDIA H200'" if gpu else "exit 9")
+        for name in ("pip", "gpulab"):
+            write_program(programs / name, note, '[ "$*" != "$FAILS" ]')
+        write_program(
+            programs / "python3",
+            '[ "$1" = -c ] && exit $OLD',
+            f'mkdir -p "$3/bin" && cp "{programs}"/* "$3/bin"',
+        )
+        self.path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+
+    def make(
+        self, *arguments: str, old: int = 0, fails: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run make, and return what it printed."""
+        ours = ("MAKE", "TORCH")
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+        return subprocess.run(
+            ["make", *arguments],
+            cwd=self.folder,
+            env=kept | {"PATH": self.path, "OLD": str(old), "FAILS": fails},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def calls(self) -> list[str]:
+        """Return the calls of pip and gpulab, in their order."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+def test_without_a_gpu_torch_is_the_small_build(tmp_path: Path) -> None:
+    """From PyTorch's own index, and the way to the large one is said before anything is made."""
+    clone = Clone(tmp_path, gpu=False)
+    said = clone.make("lab").stdout
+    index = "https://download.pytorch.org/whl/cpu"
+    assert clone.calls() == [f"{TORCH_ALONE} {index} torch", THE_REST, "gpulab lab"]
+    assert f"the CPU build, because nvidia-smi lists no NVIDIA GPU, from {index}." in said
+    before, _, _ = said.partition("python3 -m venv")
+    assert "make lab TORCH=default" in before
+    assert SMALL in before
+    assert LARGE in before
+
+
+def test_with_a_gpu_torch_is_what_pip_takes(tmp_path: Path) -> None:
+    """The size and the way to the small build are said before anything is made."""
+    clone = Clone(tmp_path, gpu=True)
+    said = clone.make("lab").stdout
+    assert clone.calls() == [THE_REST, "gpulab lab"]
+    assert "the build that pip takes by itself, because nvidia-smi lists an NVIDIA GPU." in said
+    before, _, _ = said.partition("python3 -m venv")
+    assert "make lab TORCH=cpu" in before
+    assert LARGE in before
+
+
+@pytest.mark.parametrize(("gpu", "torch", "n_calls"), [(True, "cpu", 3), (False, "default", 2)])
+def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gpu: bool) -> None:
+    """Whatever nvidia-smi says."""
+    clone = Clone(tmp_path, gpu=gpu)
+    assert "because you chose it" in clone.make("lab", f"TORCH={torch}").stdout
+    assert len(clone.calls()) == n_calls
+
+
+def test_the_second_time_nothing_is_installed_or_said(tmp_path: Path) -> None:
+    """The lessons open at once."""
+    clone = Clone(tmp_path, gpu=False)
+    clone.make("lab")
+    assert clone.make("lab").stdout == ""
+    assert clone.calls()[-1] == "gpulab lab"
+    assert clone.calls().count(THE_REST) == 1
+
+
+def test_an_index_that_does_not_answer_is_named_with_two_ways_on(tmp_path: Path) -> None:
+    """Nothing else is downloaded in its place."""
+    clone = Clone(tmp_path, gpu=False)
+    # what `$*` is in the stand-in for pip
+    done = clone.make("lab", "TORCH_INDEX=there", fails=f"{TORCH_ALONE[4:]} there torch")
+    assert done.returncode != 0
+    assert (
+        "torch could not be had from there; name another index: make lab TORCH_INDEX=URL, or"
+        in (done.stderr)
+    )
+    assert len(clone.calls()) == 1
+
+
+def test_an_unknown_build_is_refused(tmp_path: Path) -> None:
+    """With the two that there are."""
+    clone = Clone(tmp_path, gpu=False)
+    said = clone.make("lab", "TORCH=cuda").stderr
+    assert "TORCH=cuda is not known; write TORCH=cpu for the small build or TORCH=default" in said
+    assert clone.calls() == []
+
+
+def test_another_python_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """With the versions that work, and how to name one."""
+    clone = Clone(tmp_path, gpu=False)
+    done = clone.make("lab", old=1)
+    assert done.returncode != 0
+    assert done.stderr.startswith(
+        "python3 is not Python 3.11 to 3.14; name one that is: make lab PYTHON=python3.12"
+    )
+    assert clone.calls() == []
+    assert done.stdout == ""
+
+
+def test_checks_install_what_they_need_on_top(tmp_path: Path) -> None:
+    """A learner's `make lab` does without the tools of the tests."""
+    clone = Clone(tmp_path, gpu=True)
+    clone.make("style")
+    assert clone.calls() == [THE_REST, "pip install -c constraints.txt -e .[test]"]

@@ -1,0 +1,126 @@
+"""Wheel and sdist: small, the same bytes every time, complete, and good for themselves."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.packages import ROOT, build, copy_checkout, needs_the_backend, tracked_files
+
+MAX_WHEEL_BYTES = 5_000_000
+# Another time zone, another day, other permissions, another order of files.
+PLACES = [
+    {"seed": 1, "umask": 0o022, "environment": {"TZ": "UTC"}},
+    {"seed": 2, "umask": 0o077, "environment": {"TZ": "Asia/Kolkata"}},
+]
+
+pytestmark = [pytest.mark.slow, needs_the_backend]
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the sdist once."""
+    made = tmp_path_factory.mktemp("sdist")
+    return build(copy_checkout(made / "source"), made / "out", "sdist")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel once."""
+    made = tmp_path_factory.mktemp("wheel")
+    return build(copy_checkout(made / "source"), made / "out", "wheel")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel into a folder of its own, without its dependencies."""
+    folder = tmp_path_factory.mktemp("installed")
+    command = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet"]
+    subprocess.run([*command, "--target", str(folder), str(wheel)], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("what", ["wheel", "sdist"])
+def test_builds_are_reproducible(what: str, tmp_path: Path) -> None:
+    """Two copies of the checkout give the same bytes, wherever and whenever they were made."""
+    contents = []
+    for number, place in enumerate(PLACES):
+        source = copy_checkout(tmp_path / str(number), seed=place["seed"], umask=place["umask"])  # type: ignore[arg-type] # from the table
+        built = build(source, tmp_path / f"out {number}", what, **place["environment"])  # type: ignore[arg-type] # from the table
+        contents.append(built.read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_the_wheel_is_small_and_for_every_system(wheel: Path) -> None:
+    """At most 5 MB, and nothing compiled."""
+    assert wheel.stat().st_size <= MAX_WHEEL_BYTES
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_the_wheel_has_the_package_and_the_lessons(wheel: Path) -> None:
+    """Every file of the package and every built lesson, and nothing else: no solutions."""
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = {name for name in tracked_files() if name.startswith("gpulab/")}
+    lessons = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert packed == expected | {f"gpulab/notebooks/{name}" for name in lessons}
+
+
+def test_the_wheel_of_the_sdist_is_the_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    """Byte for byte: the sdist has all that a build needs."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    assert build(unpacked, tmp_path / "out", "wheel").read_bytes() == wheel.read_bytes()
+
+
+def test_the_sdist_has_what_its_tests_read(sdist: Path) -> None:
+    """Everything under version control but the settings of git and of CI."""
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    left_out = set(tracked_files()) - packed
+    assert {name for name in left_out if not name.startswith((".ci/", ".git"))} == set()
+
+
+def run_installed(installed: Path, folder: Path, *arguments: str) -> str:
+    """Run Python outside the checkout, with the installed wheel first on its path."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_works_from_an_installed_wheel(installed: Path, tmp_path: Path) -> None:
+    """The script of the entry point starts, and it is not the checkout that answers."""
+    (script,) = (installed / "bin").glob("gpulab*")
+    version = run_installed(installed, tmp_path, str(script), "version").strip()
+    where = "import gpulab; print(gpulab.__version__, gpulab.__file__)"
+    assert run_installed(installed, tmp_path, "-c", where).split() == [
+        version,
+        str(installed / "gpulab" / "__init__.py"),
+    ]
+    assert "virtual GPU" in run_installed(installed, tmp_path, str(script), "doctor")
+
+
+def test_the_lessons_come_from_the_installed_wheel(installed: Path, tmp_path: Path) -> None:
+    """Copied as `gpulab lab` copies them, with JupyterLab's settings beside them."""
+    copy = (
+        "from pathlib import Path; from gpulab import lessons; from gpulab.lessons import _server;"
+        "print(*lessons.copy_lessons(Path('mine')).written);"
+        "print(_server._lab_environment('x')['JUPYTER_CONFIG_PATH'])"
+    )
+    written, settings = run_installed(installed, tmp_path, "-c", copy).splitlines()
+    expected = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert set(written.split()) == {path.name for path in (tmp_path / "mine").glob("*.ipynb")}
+    assert set(written.split()) == expected
+    assert Path(settings.split(os.pathsep)[0]).is_relative_to(installed)

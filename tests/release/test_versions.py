@@ -1,0 +1,126 @@
+"""Every file that names versions says what pyproject.toml and the package say."""
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from gpulab.device import _probe
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYTHONS = [f"3.{minor}" for minor in range(_probe.PYTHON_RANGE[0][1], _probe.PYTHON_RANGE[1][1])]
+# Debian has patch releases that are years old.
+PATCH_RELEASES = [f"{version}.0" for version in PYTHONS]
+
+
+def read(name: str) -> str:
+    """Return the text of a file of the project."""
+    return (ROOT / name).read_text("utf-8")
+
+
+def wanted() -> dict[str, Requirement]:
+    """Return what pyproject.toml names, by name; gpulab's own extras are no packages."""
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    found = [Requirement(text) for each in lists for text in each]
+    return {each.name: each for each in found if each.name != PROJECT["name"]}
+
+
+def pins(name: str, python: str) -> dict[str, str]:
+    """Return the versions that a file of constraints pins for a version of Python."""
+    lines = [line.partition("#")[0].strip() for line in read(name).splitlines()]
+    environment = {**default_environment(), "python_version": python}
+    found = {}
+    for line in filter(None, lines):
+        pin = Requirement(line)
+        if pin.marker is None or pin.marker.evaluate(environment):
+            (only,) = pin.specifier
+            assert (only.operator, pin.name in found) == ("==", False), line
+            found[pin.name] = only.version
+    return found
+
+
+def lower_bound(requirement: Requirement) -> str:
+    """Return the oldest version that a requirement allows."""
+    (bound,) = (each.version for each in requirement.specifier if each.operator == ">=")
+    return bound
+
+
+def test_every_requirement_has_a_lower_bound_that_the_oldest_versions_pin() -> None:
+    """On the oldest Python each pin is the bound itself, be it written 8.2 or 8.2.0."""
+    oldest = pins("constraints-oldest.txt", PYTHONS[0])
+    assert oldest.keys() == wanted().keys()
+    for name, version in oldest.items():
+        bound = lower_bound(wanted()[name])
+        assert version == bound or version.startswith(f"{bound}."), name
+        assert wanted()[name].specifier.contains(version), name
+
+
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-oldest.txt"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_pinned_versions_are_allowed(name: str, python: str) -> None:
+    """Each package that pyproject.toml names is pinned once for each Python, within its range."""
+    pinned = pins(name, python)
+    for package, requirement in wanted().items():
+        assert requirement.specifier.contains(pinned[package]), package
+
+
+@pytest.mark.parametrize("python", PATCH_RELEASES)
+def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
+    """As far as they are installed here; pip refuses a pin that needs a newer patch release."""
+    refused = []
+    for name, version in pins("constraints.txt", python.rpartition(".")[0]).items():
+        try:
+            here = distribution(name)
+        except PackageNotFoundError:
+            continue
+        needs = here.metadata["Requires-Python"] or ""
+        if here.version.partition("+")[0] == version and not SpecifierSet(needs).contains(python):
+            refused.append(f"{name} {version} needs Python {needs}")
+    assert not refused, refused
+
+
+def test_one_range_of_python_everywhere() -> None:
+    """What pip accepts is what gpulab accepts, what the Makefile accepts and what is tested."""
+    first, end = (".".join(map(str, bound)) for bound in _probe.PYTHON_RANGE)
+    assert PROJECT["requires-python"] == f">={first},<{end}"
+    assert [
+        each.rpartition(" ")[2] for each in PROJECT["classifiers"] if ":: Python :: 3." in each
+    ] == PYTHONS
+    assert f"{_probe.PYTHON_RANGE[0]} <= sys.version_info[:2] < {_probe.PYTHON_RANGE[1]}" in (
+        read("Makefile")
+    )
+    assert f"is not Python {_probe.span(_probe.PYTHON_RANGE)}; name one" in read("Makefile")
+    assert f"You need Python {_probe.span(_probe.PYTHON_RANGE)}" in read("README.md")
+    (minors,) = re.findall(r"env_list = 3\.\{([\d,]+)\}", read("tox.ini"))
+    assert [f"3.{minor}" for minor in minors.split(",")] == PYTHONS
+
+
+def test_one_range_of_torch_everywhere() -> None:
+    """What pip accepts is what gpulab accepts and says, and what Binder installs."""
+    first, end = (".".join(map(str, bound)) for bound in _probe.TORCH_RANGE)
+    assert str(wanted()["torch"].specifier) == str(SpecifierSet(f">={first},<{end}"))
+    assert f'pip install "torch>={first},<{end}"' == _probe.INSTALL_TORCH
+    assert f"pytorch-cpu>={first},<{end}" in read("binder/environment.yml")
+
+
+def test_the_page_names_every_dependency() -> None:
+    """Why, what it costs and who keeps it, for each package and for no other."""
+    page = read("docs/dependencies.md")
+    reasons, _, weights = page.partition("## How heavy")
+    for part in (reasons, weights):
+        rows = re.findall(r"^\| ([a-z][\w-]*) \|", part, re.MULTILINE)
+        assert [row for row in rows if row != "package"] == list(wanted())
+    extras = PROJECT["optional-dependencies"]
+    for name, extra in re.findall(
+        r"^\| ([\w-]+) \| (\w+) \| [^|]+ \| [^|]+ \| [^|]+ \| ", reasons, re.MULTILINE
+    ):
+        if name != "package":
+            names = {canonicalize_name(Requirement(text).name) for text in extras[extra]}
+            assert name in names, (name, extra)
