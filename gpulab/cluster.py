@@ -20,6 +20,7 @@ import torch
 from gpulab import device
 from gpulab.device import cuda_obstacle, outside
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+from gpulab.requirements import COUNT
 
 __all__ = ["local"]
 
@@ -69,6 +70,7 @@ def local(n_workers: int | None = None) -> Iterator[Executor]:
         with gpulab.cluster.local(2) as executor:
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
     """
+    COUNT.or_none.check(n_workers=n_workers)
     distributed = _import_dask()
     gpus = _gpus_for(n_workers)
     with ExitStack() as stack:
@@ -93,8 +95,6 @@ def _import_dask() -> Any:  # noqa: ANN401  # Dask has no types
 
 def _gpus_for(n_workers: int | None) -> list[str | None]:
     """Return for each worker the GPU that it may see; None if it may see all of them."""
-    if n_workers is not None and n_workers < 1:
-        raise InvalidOptionError(f"n_workers={n_workers}; it must be at least 1")
     gpu = device.current()
     if gpu.virtual is not None and not gpu.stands_in:
         return [None] * _n_virtual(n_workers)

@@ -6,11 +6,17 @@ from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from gpulab.errors import SchemaVersionError
+from gpulab.requirements import COUNT_OR_ZERO, TEXT, Requirement
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+_MOST_SPACES = 100
+_INDENT = Requirement(
+    f"a whole number from 0 to {_MOST_SPACES}, or None",
+    lambda value: value is None or (COUNT_OR_ZERO.accepts(value) and value <= _MOST_SPACES),
+)
 R = TypeVar("R", bound="DataclassInstance")
 
 
@@ -51,6 +57,7 @@ class Saved:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return all fields as a JSON text, with the name of the schema; no digit is lost."""
+        _INDENT.check(indent=indent)
         return json.dumps(self.to_dict(), indent=indent)  # type: ignore[misc] # as above
 
     @classmethod
@@ -62,6 +69,7 @@ class Saved:
         SchemaVersionError
             If the text is not JSON, has another schema, or is not whole.
         """
+        TEXT.check(text=text)
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:

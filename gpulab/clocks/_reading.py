@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+from gpulab.requirements import NOT_NEGATIVE, check_fields, instance_of, items_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -61,6 +63,21 @@ class Reading:
     reasons: tuple[str, ...] | None = None
     max_sm_mhz: int | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in _NOT_NEGATIVE:
+            NOT_NEGATIVE.or_none.check(**{name: getattr(self, name)})
+
+
+_NOT_NEGATIVE = (
+    "sm_mhz",
+    "memory_mhz",
+    "power_w",
+    "power_limit_w",
+    "utilization",
+    "max_sm_mhz",
+)
+
 
 def reasons_of(mask: int) -> tuple[str, ...]:
     """Return NVML's bit mask of reasons in words, lowest bit first; unknown bits by number."""
@@ -83,7 +100,7 @@ def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    kept = list(readings)
+    kept = items_of("readings", readings, instance_of(Reading, "a Reading"))
     rows = [asdict(reading) for reading in kept]
     for row in rows:
         row["time_s"] = row["at_s"] - kept[0].at_s

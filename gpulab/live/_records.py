@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 from gpulab import clocks
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of
-from gpulab.provenance import device_label
+from gpulab.provenance import check_source, device_label
+from gpulab.requirements import DURATION, check_fields
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class Trace(Saved):
     missing: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        check_source(self.source)
+        DURATION.check(asked_s=self.asked_s)
         stop_words(self.stopped_by)
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")

@@ -2,6 +2,8 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from gpulab.requirements import NOT_NEGATIVE, check_fields
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -20,6 +22,9 @@ class Finding:
     code: str
     message: str
     advice: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __str__(self) -> str:
         return f"{self.message}; {self.advice}"
@@ -74,3 +79,12 @@ class Conditions:
     temperature_after_c: int | None = None
     regime: str = "unknown"
     throttle_reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        NOT_NEGATIVE.or_none.check(
+            clock_before_mhz=self.clock_before_mhz,
+            clock_after_mhz=self.clock_after_mhz,
+            power_before_w=self.power_before_w,
+            power_after_w=self.power_after_w,
+        )

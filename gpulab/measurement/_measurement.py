@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
-from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.errors import EmptyMeasurementError
 from gpulab.markup import PrettyPrinter
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
 from gpulab.provenance import check_source, device_label
+from gpulab.requirements import (
+    COUNT,
+    COUNT_OR_ZERO,
+    NOT_NEGATIVE,
+    NUMBER,
+    check_fields,
+    instance_of,
+    items_of,
+)
 from gpulab.serialization import Saved
 from gpulab.stats import median_interval, robust_spread
 from gpulab.units import format_estimate, format_interval, format_time
@@ -22,6 +31,7 @@ __all__ = ["Measurement"]
 
 
 _CONFIDENCE = 0.95
+_SAMPLES = instance_of(tuple, "a tuple of samples, each a finite number of seconds")
 # From what the floor is known.
 _FLOORS = {
     "work": " from the driver's records of this work",
@@ -97,22 +107,18 @@ class Measurement(Saved):
 
     def __post_init__(self) -> None:
         check_source(self.source)
+        _SAMPLES.check(samples_s=self.samples_s)
         if not self.samples_s:
             raise EmptyMeasurementError(
                 "samples_s is empty; a Measurement needs at least one sample"
             )
         # One nan would silently turn the median, and every comparison with it, into nonsense.
-        for index, sample_s in enumerate(self.samples_s):
-            if not math.isfinite(sample_s):
-                raise InvalidOptionError(
-                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds"
-                )
-        for name, value, least in (
-            ("inner_loops", self.inner_loops, 1),
-            ("n_warmup", self.n_warmup, 0),
-        ):
-            if value < least:
-                raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+        items_of("samples_s", self.samples_s, NUMBER)
+        check_fields(self)
+        COUNT.check(inner_loops=self.inner_loops)
+        COUNT_OR_ZERO.check(n_warmup=self.n_warmup)
+        NOT_NEGATIVE.check(floor_error_s=self.floor_error_s)
+        items_of("flagged", self.flagged, COUNT_OR_ZERO)
 
     @property
     def n_samples(self) -> int:

@@ -13,6 +13,7 @@ from gpulab import device, recordings
 from gpulab.errors import GpulabError
 from gpulab.progress import Bar
 from gpulab.recordings import Recording
+from gpulab.requirements import FLAG, PATH
 from gpulab.survey._journal import OpenRecording, open_recording
 from gpulab.survey._plan import (
     EFFORT,
@@ -71,6 +72,8 @@ def record(
     RecordingError
         If the file is something else, or was changed since.
     """
+    PATH.check(out=out)
+    FLAG.check(progress=progress)
     path = Path(out)
     to_do = plan(path, minutes=minutes, sections=sections, quick=quick)
     if progress:

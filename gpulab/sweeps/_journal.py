@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from gpulab.errors import InvalidOptionError, SchemaVersionError
+from gpulab.requirements import PATH, instance_of
 from gpulab.sweeps._tasks import Point
 
 SCHEMA = "gpulab.sweep/1"
@@ -101,6 +102,7 @@ class Journal:
 
     def add(self, point: Point) -> None:
         """Write a point; it is safe from the end of this process when this returns."""
+        instance_of(Point, "a Point").check(point=point)
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
@@ -111,6 +113,7 @@ class Journal:
         InvalidOptionError
             If the file's points were taken on another machine; the message says what differs.
         """
+        instance_of(Mapping, "a dict of facts about the machine").check(provenance=provenance)
         if not self.before.provenance:
             self._write({"schema": SCHEMA, "provenance": dict(provenance)})
             return provenance
@@ -140,6 +143,7 @@ def journal(path: str | os.PathLike[str]) -> Iterator[Journal]:
     SchemaVersionError
         As :func:`read`.
     """
+    PATH.check(path=path)
     file = Path(path)
     if not file.parent.is_dir():
         raise InvalidOptionError(

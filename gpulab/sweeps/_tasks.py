@@ -3,10 +3,19 @@
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError
 from gpulab.provenance import check_source
+from gpulab.requirements import (
+    COUNT,
+    NAME,
+    NOT_NEGATIVE,
+    NameOf,
+    check_fields,
+    instance_of,
+    items_of,
+)
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -73,18 +82,12 @@ class Task:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        for kind, name, known in (
-            ("side", self.on, SIDES),
-            ("cache state", self.cache, CACHES),
-            ("kind of transfers", self.transfers, TRANSFERS),
-        ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
-        for option, value in (("size", self.size), ("n_threads", self.n_threads)):
-            if value is not None and value < 1:
-                raise InvalidOptionError(
-                    f"{option}={value} of {self.workload}; it must be at least 1"
-                )
+        NAME.check(workload=self.workload, dtype=self.dtype, method=self.method)
+        NameOf("side for on", SIDES).check(on=self.on)
+        NameOf("cache state", CACHES).check(cache=self.cache)
+        NameOf("kind of transfers", TRANSFERS).check(transfers=self.transfers)
+        COUNT.check(size=self.size)
+        COUNT.or_none.check(n_threads=self.n_threads)
         if self.on == "cpu":
             self._settle_on_cpu()
         elif self.n_threads is not None:
@@ -177,14 +180,11 @@ class Point(Saved):
     taken_at: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_source(self.source)
-        for name in ("median_s", "low_s", "high_s", "floor_s"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InvalidOptionError(
-                    f"{name}={value} of {self.task.key}; it must be a finite number of seconds, "
-                    "0 or more"
-                )
+        for name in ("median_s", "low_s", "high_s", "floor_s", "n_samples"):
+            NOT_NEGATIVE.check(**{name: getattr(self, name)})
+        NOT_NEGATIVE.or_none.check(clock_mhz=self.clock_mhz)
         if not self.error and self.n_samples < 1:
             raise InvalidOptionError(
                 f"n_samples={self.n_samples} of {self.task.key} without an error; a point has "
@@ -206,6 +206,21 @@ class HasPoints(Protocol):
         ...
 
 
+_POINT = instance_of(Point, "a Point, such as sweep() measures")
+
+
+def points_of(points: Iterable[Point] | HasPoints) -> tuple[Point, ...]:
+    """Return the points of a sweep or a recording, or those that were given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are none to be had, or one is something else.
+    """
+    given: Any = points
+    return items_of("points", getattr(given, "points", given), _POINT)
+
+
 def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     """Return a table with one row a point, in their order.
 
@@ -215,6 +230,7 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    points = points_of(points)
     asked = [field.name for field in fields(Task)]
     rows = [_row(point) for point in points]
     table = pd.DataFrame(rows, columns=[*asked, *_TIME_COLUMNS, "findings", "error"])
