@@ -40,6 +40,7 @@ __all__ = [
     "NameOf",
     "Requirement",
     "check_fields",
+    "check_not_negative",
     "each",
     "instance_of",
     "items_of",
@@ -258,6 +259,22 @@ def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
         value = getattr(record, name)
         if not requirement.accepts(value):
             requirement.check(**{name: value})
+
+
+def check_not_negative(record: object, *names: str) -> None:
+    """Refuse a record if one of its numbers is below 0; None is left alone.
+
+    It is for fields that :func:`check_fields` has found to be numbers.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one is below 0.
+    """
+    for name in names:
+        value = getattr(record, name)
+        if value is not None and value < 0:
+            NOT_NEGATIVE.check(**{name: value})
 
 
 @cache

@@ -4,7 +4,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
-from gpulab.requirements import NOT_NEGATIVE, check_fields, instance_of, items_of
+from gpulab.requirements import (
+    check_fields,
+    check_not_negative,
+    instance_of,
+    items_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +31,12 @@ _REASONS = {
     0x080: POWER_BRAKE,
     0x100: "display clocks",
 }
+
+
+_NOT_NEGATIVE = (
+    *("sm_mhz", "memory_mhz", "max_sm_mhz"),
+    *("power_w", "power_limit_w", "utilization"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +76,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in _NOT_NEGATIVE:
-            NOT_NEGATIVE.or_none.check(**{name: getattr(self, name)})
-
-
-_NOT_NEGATIVE = (
-    "sm_mhz",
-    "memory_mhz",
-    "power_w",
-    "power_limit_w",
-    "utilization",
-    "max_sm_mhz",
-)
+        check_not_negative(self, *_NOT_NEGATIVE)
 
 
 def reasons_of(mask: int) -> tuple[str, ...]:

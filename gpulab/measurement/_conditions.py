@@ -2,7 +2,7 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from gpulab.requirements import NOT_NEGATIVE, check_fields
+from gpulab.requirements import check_fields, check_not_negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,5 @@ class Conditions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        NOT_NEGATIVE.or_none.check(
-            clock_before_mhz=self.clock_before_mhz,
-            clock_after_mhz=self.clock_after_mhz,
-            power_before_w=self.power_before_w,
-            power_after_w=self.power_after_w,
-        )
+        clocks = ("clock_before_mhz", "clock_after_mhz")
+        check_not_negative(self, *clocks, "power_before_w", "power_after_w")

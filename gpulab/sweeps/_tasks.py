@@ -10,9 +10,9 @@ from gpulab.provenance import check_source
 from gpulab.requirements import (
     COUNT,
     NAME,
-    NOT_NEGATIVE,
     NameOf,
     check_fields,
+    check_not_negative,
     instance_of,
     items_of,
 )
@@ -27,6 +27,10 @@ __all__ = ["SIDES", "TRANSFERS", "HasPoints", "Point", "Task", "frame_of"]
 SIDES = ("gpu", "cpu")
 CACHES = ("cold", "hot")
 TRANSFERS = ("none", "in", "out", "both")
+_SIDE = NameOf("side for on", SIDES)
+_CACHE = NameOf("cache state", CACHES)
+_TRANSFERS = NameOf("kind of transfers", TRANSFERS)
+_N_THREADS = COUNT.or_none
 WALL = "wall"  # the one method of the CPU: its clock, read before and after
 
 _TIME_COLUMNS = ("median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz")
@@ -83,11 +87,11 @@ class Task:
 
     def __post_init__(self) -> None:
         NAME.check(workload=self.workload, dtype=self.dtype, method=self.method)
-        NameOf("side for on", SIDES).check(on=self.on)
-        NameOf("cache state", CACHES).check(cache=self.cache)
-        NameOf("kind of transfers", TRANSFERS).check(transfers=self.transfers)
+        _SIDE.check(on=self.on)
+        _CACHE.check(cache=self.cache)
+        _TRANSFERS.check(transfers=self.transfers)
         COUNT.check(size=self.size)
-        COUNT.or_none.check(n_threads=self.n_threads)
+        _N_THREADS.check(n_threads=self.n_threads)
         if self.on == "cpu":
             self._settle_on_cpu()
         elif self.n_threads is not None:
@@ -182,9 +186,8 @@ class Point(Saved):
     def __post_init__(self) -> None:
         check_fields(self)
         check_source(self.source)
-        for name in ("median_s", "low_s", "high_s", "floor_s", "n_samples"):
-            NOT_NEGATIVE.check(**{name: getattr(self, name)})
-        NOT_NEGATIVE.or_none.check(clock_mhz=self.clock_mhz)
+        check_not_negative(self, "median_s", "low_s", "high_s", "floor_s")
+        check_not_negative(self, "n_samples", "clock_mhz")
         if not self.error and self.n_samples < 1:
             raise InvalidOptionError(
                 f"n_samples={self.n_samples} of {self.task.key} without an error; a point has "
