@@ -25,6 +25,7 @@ import torch
 from gpulab import device
 from gpulab.device import cuda_obstacle, outside
 from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+from gpulab.requirements import COUNT
 
 __all__ = ["local"]
 
@@ -89,6 +90,7 @@ def local(
         with gpulab.cluster.local(2) as executor:
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
     """
+    COUNT.or_none.check(n_workers=n_workers)
     distributed = _import_dask()
     gpus = _gpus_for(n_workers)
     if dashboard_port is not None and dashboard_port not in range(1, _LAST_PORT + 1):
@@ -117,8 +119,6 @@ def _import_dask() -> Any:  # noqa: ANN401  # Dask has no types
 
 def _gpus_for(n_workers: int | None) -> list[str | None]:
     """Return for each worker the GPU that it may see; None if it may see all of them."""
-    if n_workers is not None and n_workers < 1:
-        raise InvalidOptionError(f"n_workers={n_workers}; it must be at least 1")
     gpu = device.current()
     if gpu.virtual is not None and not gpu.stands_in:
         return [None] * _n_virtual(n_workers)

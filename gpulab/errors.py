@@ -1,9 +1,25 @@
 """One class per situation in which the package refuses, so that every layer may raise them."""
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 from gpulab.foreign_text import visible
+
+_brief = reprlib.Repr()
+_brief.maxstring = _brief.maxother = _brief.maxlong = 60
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: as Python writes it, and never a page of it.
+
+    >>> shown("x" * 1000)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
+    """
+    try:
+        return _brief.repr(value)
+    except Exception:  # noqa: BLE001  # what cannot even be shown is named by its type
+        return f"a {type(value).__name__}"
 
 
 class GpulabError(Exception):
@@ -27,9 +43,13 @@ class UnknownNameError(GpulabError, ValueError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+        near = (
+            difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            if isinstance(name, str)
+            else []
+        )
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {name!r}; {hint}Known: {', '.join(names)}")
+        super().__init__(f"unknown {kind} {shown(name)}; {hint}Known: {', '.join(names)}")
 
 
 class EmptyMeasurementError(GpulabError, ValueError):

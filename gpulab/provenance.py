@@ -1,8 +1,8 @@
 """Where a time comes from: measured here, recorded on another GPU, or computed by a model."""
 
 from gpulab import gpus
-from gpulab.errors import UnknownNameError
 from gpulab.foreign_text import one_line
+from gpulab.requirements import NameOf
 
 SOURCES = ("measured", "recorded", "virtual")
 
@@ -15,8 +15,7 @@ def check_source(source: str) -> None:
     UnknownNameError
         If ``source`` is not one of them; the message names the nearest.
     """
-    if source not in SOURCES:
-        raise UnknownNameError("source", source, SOURCES)
+    NameOf("source", SOURCES).check(source=source)
 
 
 def device_label(device_name: str, source: str) -> str:

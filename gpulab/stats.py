@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gpulab.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.errors import EmptyMeasurementError
+from gpulab.requirements import NOT_NEGATIVE, SHARE, numbers_of
 
 _Array = NDArray[np.float64]
 Samples = Sequence[float] | _Array
@@ -59,10 +60,7 @@ def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, 
     >>> median_interval([5.0, 1.0, 4.0, 2.0, 6.0, 3.0])
     (1.0, 6.0)
     """
-    if not 0 < confidence < 1:
-        raise InvalidOptionError(
-            f"confidence={confidence}; it must lie between 0 and 1, for example 0.95"
-        )
+    SHARE.check(confidence=confidence)
     ordered = np.sort(_array(samples))
     rank = _interval_rank(len(ordered), confidence)
     return float(ordered[rank]), float(ordered[-1 - rank])
@@ -123,6 +121,7 @@ def modes(samples: Samples, *, min_separation: float = 0.05) -> tuple[float, ...
     >>> modes([5.0] * 6 + [7.0] * 4)
     (5.0, 7.0)
     """
+    NOT_NEGATIVE.check(min_separation=min_separation)
     ordered = np.sort(_array(samples))
     n_smallest = max(_MIN_FOR_MODE, math.ceil(_MODE_SHARE * len(ordered)))
     clusters = _split(ordered, n_smallest, min_separation)
@@ -166,6 +165,7 @@ def steady_from(samples: Samples, *, tolerance: float = 0.02) -> int:
     >>> steady_from([900.0, 12.0, 5.1, 5.0, 5.0, 5.1, 5.0, 5.0])
     2
     """
+    NOT_NEGATIVE.check(tolerance=tolerance)
     values = _array(samples)
     if len(values) < _MIN_FOR_STEADY:
         return len(values)
@@ -180,7 +180,7 @@ def steady_from(samples: Samples, *, tolerance: float = 0.02) -> int:
 
 
 def _array(samples: Samples) -> _Array:
-    values = np.asarray(samples, dtype=np.float64)
+    values: _Array = numbers_of("samples", samples)
     if values.size == 0:
         raise EmptyMeasurementError("samples is empty; give at least one sample")
     return values

@@ -2,8 +2,10 @@
 
 import math
 import re
+from numbers import Real
 
 from gpulab.errors import InvalidOptionError
+from gpulab.requirements import DIGITS, TEXT, Requirement
 
 _TIME_EXPONENTS = {0: "s", -3: "ms", -6: "µs", -9: "ns"}
 _MU = "\u03bc"  # Greek mu, which some keyboards give in place of the micro sign
@@ -13,6 +15,12 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BYTE_STEP = 1024
 _TOO_LONG = 10_000  # of a unit; more digits are not read but counted
 _ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
+
+
+# What was never measured is written as nan, and a limit that is missing as inf.
+_QUANTITY = Requirement(
+    "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
+)
 
 
 def format_time(time_s: float, digits: int = 3) -> str:
@@ -25,6 +33,8 @@ def format_time(time_s: float, digits: int = 3) -> str:
     >>> format_time(999.6e-6)
     '1.00 ms'
     """
+    _QUANTITY.check(time_s=time_s)
+    DIGITS.check(digits=digits)
     exponent, unit = time_unit(time_s, digits)
     return f"{_number(time_s, exponent, _decimals(time_s, exponent, digits))} {unit}"
 
@@ -82,6 +92,9 @@ def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
     >>> format_rate(788e12, "FLOP")
     '788 TFLOP/s'
     """
+    _QUANTITY.check(per_s=per_s)
+    TEXT.check(unit=unit)
+    DIGITS.check(digits=digits)
     step = min(max(_leading_exponent(per_s, digits) // 3, 0), len(_RATE_PREFIXES) - 1)
     text = _number(per_s, 3 * step, _decimals(per_s, 3 * step, digits))
     return f"{text} {_RATE_PREFIXES[step]}{unit}/s"

@@ -52,7 +52,7 @@ def test_confidence_outside_its_range(confidence: float) -> None:
     with pytest.raises(InvalidOptionError) as error:
         median_interval([1.0], confidence)
     assert str(error.value) == (
-        f"confidence={confidence}; it must lie between 0 and 1, for example 0.95"
+        f"confidence={confidence}; it must be between 0 and 1, such as 0.01 for 1 %"
     )
 
 

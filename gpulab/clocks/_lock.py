@@ -13,6 +13,7 @@ from gpulab.clocks import _nvml as driver
 from gpulab.clocks import _watchdog as watchdog
 from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
 from gpulab.interrupts import contextmanager
+from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
 _PATIENCE_S = 5.0  # for a watchdog that has nothing left to do
 
@@ -71,6 +72,8 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     InvalidOptionError
         If the GPU does not support this clock; the message names the nearest.
     """
+    COUNT.check(sm_mhz=sm_mhz)
+    COUNT_OR_ZERO.or_none.check(device=device)
     place = driver.torch_index(device)
     entry = _prepare(sm_mhz, place)
     try:

@@ -12,7 +12,9 @@ import torch
 
 from gpulab.clocks import _nvml as driver
 from gpulab.clocks._reading import Reading, reasons_of
-from gpulab.errors import ClocksUnavailableError, InvalidOptionError, UnknownNameError
+from gpulab.errors import ClocksUnavailableError
+from gpulab.requirements import COUNT_OR_ZERO, DURATION, NameOf, items_of
+from gpulab.work import check_callable
 
 __all__ = ["PARTS", "QUICK", "read", "try_read", "watch", "watch_by"]
 
@@ -49,6 +51,8 @@ _CALLS: dict[str, Callable[[driver.NvmlGpu], Any]] = {
 }
 PARTS = tuple(_CALLS)
 QUICK = ("sm_mhz", "reasons")
+_PART = NameOf("part of a reading", _CALLS)
+_CURE = "pass a function: watch(lambda: a @ b, duration_s=1)"
 
 
 def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
@@ -72,10 +76,8 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
     UnknownNameError
         If there is no such part; the message names the nearest.
     """
-    asked = tuple(parts)
-    for part in asked:
-        if part not in _CALLS:
-            raise UnknownNameError("part of a reading", part, _CALLS)
+    COUNT_OR_ZERO.or_none.check(device=device)
+    asked = items_of("parts", parts, _PART)
     at_s = time.perf_counter()
     values = _ask_all(driver.gpu_of(device), asked)
     if values is None:
@@ -147,7 +149,8 @@ def watch(
     InvalidOptionError
         If one of the times is not above 0.
     """
-    asked = tuple(parts)
+    COUNT_OR_ZERO.or_none.check(device=device)
+    asked = items_of("parts", parts, _PART)
     return watch_by(load, lambda: read(device, asked), duration_s=duration_s, period_s=period_s)
 
 
@@ -177,9 +180,9 @@ def watch_by(
 
     What ``look`` and ``load`` raise is raised on.
     """
-    for name, value_s in (("duration_s", duration_s), ("period_s", period_s)):
-        if not value_s > 0:
-            raise InvalidOptionError(f"{name}={value_s}; it must be above 0 seconds")
+    check_callable("load", load, _CURE)
+    check_callable("look", look, "pass a function that returns a reading: clocks.read")
+    DURATION.check(duration_s=duration_s, period_s=period_s)
     return _looks(load, look, duration_s, period_s)
 
 

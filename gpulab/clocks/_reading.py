@@ -5,6 +5,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from gpulab.foreign_text import visible
+from gpulab.requirements import (
+    check_fields,
+    check_not_negative,
+    instance_of,
+    items_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +32,12 @@ _REASONS = {
     0x080: POWER_BRAKE,
     0x100: "display clocks",
 }
+
+
+_NOT_NEGATIVE = (
+    *("sm_mhz", "memory_mhz", "max_sm_mhz"),
+    *("power_w", "power_limit_w", "utilization"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,10 @@ class Reading:
     reasons: tuple[str, ...] | None = None
     max_sm_mhz: int | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_not_negative(self, *_NOT_NEGATIVE)
+
 
 def reasons_of(mask: int) -> tuple[str, ...]:
     """Return NVML's bit mask of reasons in words, lowest bit first; unknown bits by number."""
@@ -85,7 +101,7 @@ def to_frame(readings: Iterable[Reading]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    kept = list(readings)
+    kept = items_of("readings", readings, instance_of(Reading, "a Reading"))
     rows = [asdict(reading) for reading in kept]
     for row in rows:
         row["time_s"] = row["at_s"] - kept[0].at_s

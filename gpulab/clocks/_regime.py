@@ -16,6 +16,7 @@ from gpulab.clocks._reading import (
 )
 from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line
+from gpulab.requirements import COUNT_OR_ZERO, SHARE, instance_of, items_of
 
 # The clock moves in steps of 15 of about 2000 MHz, and a settled one trembles by two or three of
 # them; beyond, times differ by more than their intervals usually do.
@@ -62,6 +63,9 @@ class Regime:
         return one_line(f"{self.kind}: {self.why}")
 
 
+_READING = instance_of((Reading, type(None)), "a Reading or None")
+
+
 def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANCE) -> Regime:
     """Return the regime of readings taken before, while and after samples were.
 
@@ -83,8 +87,9 @@ def summarize(readings: Iterable[Reading | None], *, tolerance: float = TOLERANC
     >>> print(summarize([fast, fast]))
     burst: the clock stayed at 1980 of 1980 MHz
     """
-    _check_tolerance(tolerance)
-    known = [reading for reading in readings if reading is not None]
+    SHARE.check(tolerance=tolerance)
+    every = items_of("readings", readings, _READING)
+    known = [reading for reading in every if reading is not None]
     if not known:
         return Regime("unknown", "there is no reading of the clock")
     awake = [reading for reading in known if IDLE not in (reading.reasons or ())]
@@ -126,8 +131,10 @@ def flag(
     >>> flag([Reading(0.0, 1980), Reading(0.1, 1440)], [1, 3])
     (True, False, False, False)
     """
-    _check_tolerance(tolerance)
-    sizes = [1] * len(readings) if batch_sizes is None else list(batch_sizes)
+    SHARE.check(tolerance=tolerance)
+    readings = items_of("readings", readings, _READING)
+    given = [1] * len(readings) if batch_sizes is None else batch_sizes
+    sizes = items_of("batch_sizes", given, COUNT_OR_ZERO)
     if len(sizes) != len(readings):
         raise InvalidOptionError(
             f"{len(sizes)} batch_sizes for {len(readings)} readings; give one size a reading"
@@ -146,13 +153,6 @@ def flag(
         )
         for each in per_sample
     )
-
-
-def _check_tolerance(tolerance: float) -> None:
-    if not 0 < tolerance < 1:
-        raise InvalidOptionError(
-            f"tolerance={tolerance}; it must lie between 0 and 1, for example {TOLERANCE}"
-        )
 
 
 def _is_slowed(reading: Reading) -> bool:

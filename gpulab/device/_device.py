@@ -75,7 +75,7 @@ def find(gpu: str) -> Device:
 def _choose(gpu: str, obstacle: _probe.Obstacle | None) -> Device:
     if gpus.is_known(gpu):
         return as_device(make_virtual(gpu), "it was asked for by name")
-    if gpu not in {"auto", "cuda"}:
+    if not isinstance(gpu, str) or gpu not in {"auto", "cuda"}:
         raise UnknownNameError("GPU", gpu, ("auto", "cuda", *gpus.names()))
     if obstacle is None:
         return Device(_probe.cuda_name(), "measured", "torch can use it")

@@ -9,6 +9,7 @@ from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
 from gpulab.foreign_text import visible
 from gpulab.provenance import device_label
+from gpulab.requirements import TEXT, items_of
 from gpulab.units import format_estimate, format_time
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def predict(
         With ``guess`` None, and ``problem`` saying why, where the guess cannot be used:
         nothing is raised.
     """
-    options = tuple(choices or ())
+    TEXT.check(question=question, unit=unit)
+    options = () if choices is None else items_of("choices", choices, TEXT)
     if is_open(guess):
         return Prediction(question, None, unit, options, "" if options else _bad_unit(unit))
     read = _read_choice(guess, options) if options else _read_guess(guess, unit)

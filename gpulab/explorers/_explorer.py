@@ -16,6 +16,7 @@ from gpulab.explorers._table import table_html
 from gpulab.figures import Figure, render
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
+from gpulab.requirements import PATH
 from gpulab.sweeps import Point
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ class Explorer(Generic[State]):
         InvalidOptionError
             If the suffix is none of these, or there is nothing to draw.
         """
+        PATH.check(path=path)
         path = Path(path)
         if path.suffix not in _SUFFIXES:
             raise InvalidOptionError(

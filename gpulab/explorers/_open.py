@@ -1,11 +1,14 @@
 """The two explorers, ready to show: crossover of CPU and GPU, and roofline of a GPU."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from gpulab.explorers._crossover import CrossoverModel, CrossoverState
 from gpulab.explorers._explorer import Explorer
 from gpulab.explorers._roofline import RooflineModel, RooflineState
 from gpulab.explorers._scene import Measured, Step
+from gpulab.recordings import list as recorded
+from gpulab.requirements import PATH, Requirement, instance_of, items_of
 from gpulab.roofline import Ceilings, measure_ceilings
 from gpulab.sweeps import Point, Task, take
 
@@ -14,6 +17,14 @@ __all__ = ["crossover_explorer", "roofline_explorer"]
 
 _PRECISION = 0.02
 _POINT_S, _CEILING_S = 0.15, 0.05  # of sampling, besides warming up; a GPU has nine ceilings
+
+
+_RECORDING = Requirement(
+    "the name of a shipped recording, or the path of a file that is there",
+    lambda value: PATH.accepts(value) and (value in recorded() or Path(value).exists()),
+)
+_POINT = instance_of(Point, "a Point, such as sweep() measures")
+_FOUND = instance_of((Point, Ceilings), "a Point, or Ceilings")
 
 
 def crossover_explorer(
@@ -58,7 +69,7 @@ def crossover_explorer(
         CrossoverModel(_listed(recordings)),
         CrossoverState(),
         measure_step=measure_step,
-        found=tuple(points),
+        found=items_of("points", points, _POINT),
     )
     explorer.choose(workload=workload, **chosen)
     return explorer
@@ -104,7 +115,7 @@ def roofline_explorer(
         RooflineModel(_listed(recordings)),
         RooflineState(),
         measure_step=measure_step,
-        found=tuple(found),
+        found=items_of("found", found, _FOUND),
     )
     explorer.choose(**chosen)
     return explorer
@@ -118,4 +129,5 @@ def measure_step(step: Step) -> Measured:
 
 
 def _listed(recordings: str | Iterable[str]) -> tuple[str, ...]:
-    return (recordings,) if isinstance(recordings, str) else tuple(recordings)
+    given = (recordings,) if isinstance(recordings, str) else recordings
+    return items_of("recordings", given, _RECORDING)

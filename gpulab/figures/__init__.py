@@ -1,7 +1,7 @@
 """What every figure shares: a look that reads without colour, a text alternative, and a source."""
 
 from gpulab.figures._figure import Figure, describe, render
-from gpulab.figures._inputs import frame_of, provenance
+from gpulab.figures._inputs import check_axes, check_frame, frame_of, provenance
 from gpulab.figures._style import (
     COLOURS,
     Look,
@@ -19,6 +19,8 @@ __all__ = [
     "Figure",
     "Look",
     "as_list",
+    "check_axes",
+    "check_frame",
     "describe",
     "finish",
     "frame_of",

@@ -3,12 +3,39 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpulab.errors import InvalidOptionError
+from gpulab.errors import InvalidOptionError, shown
 from gpulab.foreign_text import one_line
 from gpulab.provenance import virtual_label
+from gpulab.requirements import NUMBER, instance_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def check_frame(name: str, frame: object) -> None:
+    """Refuse what is not a frame of pandas.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is something else.
+    """
+    import pandas as pd
+
+    instance_of(pd.DataFrame, "a frame of pandas").check(**{name: frame})
+
+
+def check_axes(ax: object) -> None:
+    """Refuse what cannot be drawn on.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is something else than axes of matplotlib.
+    """
+    from matplotlib.axes import Axes
+
+    instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
 
 
 def provenance(record: object, source: object = None) -> str:
@@ -83,11 +110,13 @@ def frame_of(record: object) -> "pd.DataFrame":
         return frame
     if not isinstance(record, Iterable):
         raise InvalidOptionError(
-            f"{type(record).__name__} cannot be drawn; give a Measurement, a Timeline, a frame, "
+            f"record={shown(record)} cannot be drawn; give a Measurement, a Timeline, a frame, "
             "or a list of these"
         )
     items = list(record)
     if items and all(hasattr(item, "to_frame") for item in items):
         together: pd.DataFrame = pd.concat([item.to_frame() for item in items], ignore_index=True)
         return together
+    for item in items:
+        NUMBER.check(record=item)
     return pd.DataFrame({"duration_s": [float(item) for item in items]})

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpulab.errors import InvalidOptionError
+from gpulab.errors import InvalidOptionError, shown
+from gpulab.figures._inputs import check_frame
 from gpulab.foreign_text import one_line, visible
 from gpulab.measurement import Measurement
+from gpulab.requirements import instance_of, items_of
 from gpulab.units import time_unit
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ def looks() -> Iterator[Look]:
         yield Look(colour, marker, dashes, hatch)  # type: ignore[arg-type]  # mypy joins the tuples
 
 
+_MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() returns")
+
+
 def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements of a record, be it one or several.
 
@@ -49,9 +54,10 @@ def as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
     InvalidOptionError
         If there are none.
     """
-    measurements = [record] if isinstance(record, Measurement) else list(record)
+    given = [record] if isinstance(record, Measurement) else record
+    measurements = list(items_of("record", given, _MEASUREMENT))
     if not measurements:
-        raise InvalidOptionError("no measurements; give at least one")
+        raise InvalidOptionError(f"record={shown(record)} has no measurements; give at least one")
     return measurements
 
 
@@ -74,6 +80,7 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
     InvalidOptionError
         If a column is missing, or there are no rows.
     """
+    check_frame("record", frame)
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidOptionError(

@@ -3,14 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.errors import UnknownNameError
 from gpulab.gpus._datasheets import GpuSpec
+from gpulab.requirements import (
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    TEXT,
+    NameOf,
+    instance_of,
+    mapping_to,
+)
 
 __all__ = ["BASES", "DATA_SHEET", "LIVE", "MEASURED", "Roof", "at_clocks", "data_sheet"]
 
 
 DATA_SHEET, LIVE, MEASURED = "data sheet", "live clocks", "measured"
 BASES = (DATA_SHEET, LIVE, MEASURED)
+_PEAKS = mapping_to(
+    POSITIVE, "a dict from the names of types to FLOP/s, such as {'float32': 67e12}"
+)
+_SPEC = instance_of(GpuSpec, "the data sheet of a GPU, such as gpus.gpu('H200')")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,14 @@ class Roof:
     floor_s: float | None = None
     detail: str = ""
 
+    def __post_init__(self) -> None:
+        NameOf("basis of a roof", BASES).check(basis=self.basis)
+        _PEAKS.check(peak_flops_per_s=self.peak_flops_per_s)
+        POSITIVE.check(bandwidth_bytes_per_s=self.bandwidth_bytes_per_s)
+        POSITIVE.or_none.check(l2_bytes_per_s=self.l2_bytes_per_s)
+        NUMBER.or_none.check(floor_s=self.floor_s)
+        TEXT.check(detail=self.detail)
+
     def peak(self, arithmetic: str) -> float:
         """Return the peak of a type, in FLOP/s.
 
@@ -62,8 +82,7 @@ class Roof:
         UnknownNameError
             If there is no peak of that type; the message names those that there are.
         """
-        if arithmetic not in self.peak_flops_per_s:
-            raise UnknownNameError("arithmetic", arithmetic, self.peak_flops_per_s)
+        NameOf("arithmetic", self.peak_flops_per_s).check(arithmetic=arithmetic)
         return self.peak_flops_per_s[arithmetic]
 
     def ridge(self, arithmetic: str) -> float:
@@ -72,14 +91,17 @@ class Roof:
 
     def attainable(self, intensity: float, arithmetic: str) -> float:
         """Return the most FLOP/s that work of this intensity, in FLOP/byte, can reach."""
+        NOT_NEGATIVE.check(intensity=intensity)
         return min(self.peak(arithmetic), intensity * self.bandwidth_bytes_per_s)
 
     def compute_s(self, flops: float, arithmetic: str) -> float:
         """Return the least seconds for so much arithmetic, were memory infinitely fast."""
+        NOT_NEGATIVE.check(flops=flops)
         return flops / self.peak(arithmetic)
 
     def memory_s(self, size_bytes: float) -> float:
         """Return the least seconds to move so many bytes, were arithmetic infinitely fast."""
+        NOT_NEGATIVE.check(size_bytes=size_bytes)
         return size_bytes / self.bandwidth_bytes_per_s
 
     @property
@@ -90,6 +112,7 @@ class Roof:
 
 def data_sheet(spec: GpuSpec) -> Roof:
     """Return what the vendor states: at the boost clock, and reached by no program."""
+    _SPEC.check(spec=spec)
     return Roof(
         DATA_SHEET, spec.peak_flops_per_s, spec.bandwidth_bytes_per_s, detail=spec.reference
     )
@@ -104,6 +127,8 @@ def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
         Clocks of the multiprocessors and of the device memory, as the driver reports them. Peaks
         above the data sheet's are possible where a card boosts higher.
     """
+    _SPEC.check(spec=spec)
+    POSITIVE.check(sm_mhz=sm_mhz, memory_mhz=memory_mhz)
     share = sm_mhz / spec.boost_clock_mhz
     return Roof(
         LIVE,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import COLOURS, finish
+from gpulab.figures import COLOURS, check_axes, check_frame, finish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,6 +133,8 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
     ax
         Axes whose x axis is the time.
     """
+    check_frame("frame", frame)
+    check_axes(ax)
     named = frame["reasons"].fillna("") != ""
     if not named.any():
         return False

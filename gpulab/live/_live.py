@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab import clocks, plots
 from gpulab import device as gpus
-from gpulab.errors import ClocksUnavailableError, InvalidOptionError, NotCallableError
+from gpulab.errors import ClocksUnavailableError, InvalidOptionError
 from gpulab.figures import Figure, provenance
 from gpulab.interrupts import ExitStack
 from gpulab.live._display import screen_for
@@ -20,13 +20,29 @@ from gpulab.live._figure import SIZE_IN, alt_of, live
 from gpulab.live._loop import run_load, run_series
 from gpulab.live._records import Series, Trace
 from gpulab.live._stop import Stop
-from gpulab.plots import draw_ladder
+from gpulab.plots import check_figure, draw_ladder
+from gpulab.requirements import (
+    COUNT_OR_ZERO,
+    DURATION,
+    FLAG,
+    FUNCTION,
+    TEXT,
+    Requirement,
+    instance_of,
+)
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
+from gpulab.work import check_callable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw", "ladder", "load", "series"]
+
+
+_RESULTS = Requirement(
+    "what yields one result after the other, such as a generator or a list",
+    lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping),
+)
 
 
 def load(  # noqa: PLR0913  # all but one are keyword-only
@@ -75,11 +91,11 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
 
     What the work raises is raised on, with the readings before in its attribute ``partial``.
     """
-    if not callable(work):
-        raise NotCallableError(
-            f"work is of type {type(work).__name__} and cannot be called; "
-            "pass a function: live.load(lambda: a @ b)"
-        )
+    check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
+    DURATION.check(duration_s=duration_s, period_s=period_s)
+    COUNT_OR_ZERO.or_none.check(device=device)
+    TEXT.check(title=title)
+    FLAG.check(progress=progress)
     with ExitStack() as stack:
         in_use = stack.enter_context(gpus.active())
         # First, as it refuses what cannot be done before anything is shown or changed.
@@ -109,6 +125,8 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
 
 def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
     """Return the picture of a trace, to be shown; it says if the load was stopped."""
+    instance_of(Trace, "a trace, such as live.load() returns").check(record=record)
+    TEXT.check(title=title)
     stopped = f", {record.stopped}" if record.stopped else ""
     return plots.draw(live, record, title=f"{title}{stopped}", alt=alt_of(record), ax_size=SIZE_IN)
 
@@ -160,8 +178,11 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
 
     What ``results`` raises is raised on, with what came before in its attribute ``partial``.
     """
-    if not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+    COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
+    FUNCTION.or_none.check(gather=gather)
+    FLAG.check(progress=progress)
+    _RESULTS.check(results=results)
     if n_expected is None and isinstance(results, Sequence):
         n_expected = len(results)
 
@@ -198,6 +219,8 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     Ladder
         The rungs there are, if it is stopped.
     """
+    check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
+    TEXT.check(label=label)
 
     def figure(record: Series) -> Figure:
         climbed: Any = record.record

@@ -9,6 +9,7 @@ from gpulab.errors import InvalidOptionError
 from gpulab.figures import frame_of
 from gpulab.foreign_text import one_line, visible
 from gpulab.provenance import check_source, device_label
+from gpulab.requirements import DURATION, check_fields
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ class Trace(Saved):
     missing: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_source(self.source)
+        DURATION.check(asked_s=self.asked_s)
         stop_words(self.stopped_by)
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")

@@ -1,12 +1,9 @@
 """Where and when samples were taken, and what is doubtful about them."""
 
-import math
 from dataclasses import KW_ONLY, dataclass
 
-from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import visible
-
-_NEVER_NEGATIVE = ("clock_before_mhz", "clock_after_mhz", "power_before_w", "power_after_w")
+from gpulab.requirements import check_fields, check_not_negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +23,9 @@ class Finding:
     code: str
     message: str
     advice: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __str__(self) -> str:
         return visible(f"{self.message}; {self.advice}")
@@ -87,7 +87,6 @@ class Conditions:
     throttle_reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in _NEVER_NEGATIVE:
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
-                raise InvalidOptionError(f"{name}={value}; it must be a finite number, 0 or more")
+        check_fields(self)
+        clocks = ("clock_before_mhz", "clock_after_mhz")
+        check_not_negative(self, *clocks, "power_before_w", "power_after_w")

@@ -12,6 +12,14 @@ from gpulab.markup import PrettyPrinter
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._html import Distribution, to_html
 from gpulab.provenance import check_source, device_label
+from gpulab.requirements import (
+    COUNT,
+    COUNT_OR_ZERO,
+    NOT_NEGATIVE,
+    check_fields,
+    instance_of,
+    items_of,
+)
 from gpulab.serialization import Saved
 from gpulab.stats import median_interval, robust_spread
 from gpulab.units import format_estimate, format_interval, format_time
@@ -23,6 +31,7 @@ __all__ = ["Measurement"]
 
 
 _CONFIDENCE = 0.95
+_SAMPLES = instance_of(tuple, "a tuple of samples, each a finite number of seconds")
 # From what the floor is known.
 _FLOORS = {
     "work": " from the driver's records of this work",
@@ -98,30 +107,20 @@ class Measurement(Saved):
 
     def __post_init__(self) -> None:
         check_source(self.source)
+        _SAMPLES.check(samples_s=self.samples_s)
         if not self.samples_s:
             raise EmptyMeasurementError(
                 "samples_s is empty; a Measurement needs at least one sample"
             )
         # One nan would silently turn the median, and every comparison with it, into nonsense.
-        for index, sample_s in enumerate(self.samples_s):
-            if not 0 <= sample_s < math.inf:
-                raise InvalidOptionError(
-                    f"samples_s[{index}]={sample_s}; it must be a finite number of seconds, "
-                    "0 or more"
-                )
-        for name, value_s in (("floor_s", self.floor_s), ("floor_error_s", self.floor_error_s)):
-            if not 0 <= value_s < math.inf:
-                raise InvalidOptionError(
-                    f"{name}={value_s}; it must be a finite number of seconds, 0 or more"
-                )
-        for name, value, least in (
-            ("inner_loops", self.inner_loops, 1),
-            ("n_warmup", self.n_warmup, 0),
-        ):
-            if value < least:
-                raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+        items_of("samples_s", self.samples_s, NOT_NEGATIVE)
+        check_fields(self)
+        COUNT.check(inner_loops=self.inner_loops)
+        COUNT_OR_ZERO.check(n_warmup=self.n_warmup)
+        NOT_NEGATIVE.check(floor_s=self.floor_s, floor_error_s=self.floor_error_s)
+        items_of("flagged", self.flagged, COUNT_OR_ZERO)
         for index in self.flagged:
-            if not 0 <= index < len(self.samples_s):
+            if index >= len(self.samples_s):
                 raise InvalidOptionError(
                     f"flagged has {index}; it must be the index of one of the "
                     f"{len(self.samples_s)} samples, from 0"

@@ -2,6 +2,7 @@
 
 from gpulab.plots._basic import (
     call_times,
+    check_figure,
     compare_methods,
     distribution,
     draw,
@@ -17,6 +18,7 @@ from gpulab.tracing import timeline_axes as timeline
 
 __all__ = [
     "call_times",
+    "check_figure",
     "compare_methods",
     "crossover",
     "distribution",

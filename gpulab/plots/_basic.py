@@ -10,6 +10,7 @@ from gpulab.figures import (
     COLOURS,
     Figure,
     as_list,
+    check_axes,
     finish,
     frame_of,
     log_axis,
@@ -22,6 +23,7 @@ from gpulab.figures import (
 )
 from gpulab.foreign_text import one_line, visible
 from gpulab.measurement import Measurement
+from gpulab.requirements import COUNT, COUNT_OR_ZERO, POSITIVE, TEXT, Requirement
 from gpulab.units import format_estimate
 
 if TYPE_CHECKING:
@@ -41,6 +43,37 @@ __all__ = [
 
 _ONE_LINE_TITLE = 56
 _MANY_TICKS = 10
+
+
+_PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
+_MOST_BINS = 10_000  # far more than a picture has pixels for
+_N_BINS = Requirement(
+    f"a whole number from 1 to {_MOST_BINS:,}",
+    lambda value: COUNT.accepts(value) and value <= _MOST_BINS,
+)
+_SIZE = Requirement(
+    "width and height in inches, such as (6.4, 4.0)",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == 2  # noqa: PLR2004  # width and height
+        and all(map(POSITIVE.accepts, value))
+    ),
+)
+
+
+def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
+    """Refuse what no figure can be made with; parameters are those of :func:`draw`.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is not what it must be.
+    """
+    _PLOT.check(plot=plot)
+    TEXT.check(title=title, alt=alt)
+    if not alt.strip():
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    _SIZE.check(ax_size=ax_size)
 
 
 def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
@@ -84,8 +117,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     """
     from matplotlib.figure import Figure as Canvas
 
-    if not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
     origin = provenance(record, source)
     # Not through pyplot: no window, no global list of figures, no change of style.
     canvas = Canvas(figsize=ax_size, layout="constrained", facecolor="white")
@@ -102,6 +134,7 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     The band is about the median; single samples may well lie outside it.
     """
     measurements = as_list(record)
+    check_axes(ax)
     scale, unit = unit_of([item.median_s for item in measurements])
     for item, look in zip(measurements, looks(), strict=False):
         index = np.arange(1, item.n_samples + 1)
@@ -128,6 +161,8 @@ def distribution(
     Two humps mean two regimes; then the median describes neither.
     """
     measurements = as_list(record)
+    check_axes(ax)
+    _N_BINS.check(n_bins=n_bins)
     scale, unit = unit_of([item.median_s for item in measurements])
     values = np.concatenate([item.samples_s for item in measurements]) / scale
     edges = np.histogram_bin_edges(values, bins=n_bins)
@@ -151,6 +186,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     A narrow interval says that a method repeats itself, not that it is right.
     """
     measurements = as_list(record)
+    check_axes(ax)
     scale, unit = unit_of([item.median_s for item in measurements])
     for row, (item, look) in enumerate(zip(measurements, looks(), strict=False)):
         median = item.median_s / scale
@@ -188,6 +224,8 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
         What the size is, e.g. ``"n (matrices are n by n)"``.
     """
     need(record, ("size", "duration_s", "series"))
+    check_axes(ax)
+    TEXT.check(size_label=size_label)
     scale, unit = unit_of(record["duration_s"])
     for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
         ordered = part.sort_values("size")
@@ -222,6 +260,8 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
     """
     frame = frame_of(record)
     need(frame, ("duration_s",))
+    check_axes(ax)
+    COUNT_OR_ZERO.or_none.check(blocked_from=blocked_from)
     scale, unit = unit_of(frame["duration_s"])
     index = np.arange(1, len(frame) + 1)
     ax.plot(
@@ -257,6 +297,7 @@ def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         Axes to draw on. The band holds what is right within a factor of 2.
     """
     need(record, ("predicted_s", "measured_s"))
+    check_axes(ax)
     scale, unit = unit_of([*record["predicted_s"], *record["measured_s"]])
     predicted, measured = record["predicted_s"] / scale, record["measured_s"] / scale
     ends = np.array([min(*predicted, *measured) / 2, max(*predicted, *measured) * 2])

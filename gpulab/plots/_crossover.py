@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.figures import COLOURS, Figure, Look, finish, log_axis, looks, unit_of
+from gpulab.figures import COLOURS, Figure, Look, check_axes, finish, log_axis, looks, unit_of
+from gpulab.requirements import FLAG, instance_of
 from gpulab.scaling import Crossover, Curve
 from gpulab.workloads import workload
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 _N_ON_LINE = 100
 _GREY = "#595959"
 _PALE = 0.2
+
+
+_CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() returns")
 
 
 def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
@@ -34,6 +38,9 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
     lines
         Whether to draw the fits.
     """
+    _CROSSOVER.check(record=record)
+    check_axes(ax)
+    FLAG.check(lines=lines)
     curves = [record.cpu, record.gpu]
     if record.transfers != "none":
         curves.append(record.bare)
@@ -53,6 +60,9 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
 def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
     """Return the figure of a crossover, to be shown."""
     from gpulab.plots._basic import draw
+
+    _CROSSOVER.check(record=record)
+    FLAG.check(lines=lines)
 
     seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
     return draw(

@@ -6,6 +6,7 @@ from gpulab.errors import InvalidOptionError
 from gpulab.figures import COLOURS, Figure, finish, log_axis, unit_of
 from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
+from gpulab.requirements import instance_of
 from gpulab.timing import Ladder
 from gpulab.units import format_time
 
@@ -74,6 +75,7 @@ def draw_ladder(record: Ladder) -> Figure:
     """Return the figure of a ladder, to be shown."""
     from gpulab.plots._basic import draw
 
+    instance_of(Ladder, "a ladder, such as gpulab.ladder() returns").check(record=record)
     return draw(
         ladder,
         record,

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import COLOURS, finish, log_axis, need
+from gpulab.figures import COLOURS, check_axes, finish, log_axis, need
 from gpulab.foreign_text import one_line
 from gpulab.gpus import DATA_SHEET, LIVE, MEASURED, Roof
+from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
 from gpulab.units import format_bytes, format_time
 
@@ -50,6 +51,9 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     names
         Whether to write the name of each workload at its largest point.
     """
+    instance_of(Chart, "a chart, such as roofline.chart() returns").check(record=record)
+    check_axes(ax)
+    FLAG.check(names=names)
     table = record.table[record.table["flops"] > 0]
     if table.empty:
         raise InvalidOptionError(
@@ -198,6 +202,7 @@ def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         Axes to draw on. The band holds what is right within a quarter.
     """
     need(record, ("workload", "plain_ratio", "refined_ratio"))
+    check_axes(ax)
     rows = list(dict.fromkeys(record["workload"]))
     places = record["workload"].map(rows.index)
     ax.axvspan(1 / 1.25, 1.25, color=_GREY, alpha=0.12, label="within a quarter")

@@ -12,6 +12,7 @@ from typing import Any
 from gpulab.disk import write_whole
 from gpulab.errors import DamagedDataError, GpulabError, RecordingError, SchemaVersionError
 from gpulab.provenance import SOURCES
+from gpulab.requirements import FLAG, NAME, PATH, TEXT, instance_of, items_of
 from gpulab.serialization import parse_json, read_text
 from gpulab.sweeps import SCHEMA, Point
 
@@ -19,6 +20,7 @@ _ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
 _AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
 
 Row = dict[str, Any]
+_ROW = instance_of(Mapping, "a dict")
 
 
 @dataclass(slots=True)
@@ -59,7 +61,9 @@ def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
     SchemaVersionError
         If another version of gpulab is needed.
     """
-    return parse(_text(path), str(path), unfinished=unfinished)
+    PATH.check(path=path)
+    FLAG.check(unfinished=unfinished)
+    return parse(_text(Path(path)), str(path), unfinished=unfinished)
 
 
 def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContents:
@@ -91,18 +95,21 @@ def sealed(provenance: Mapping[str, Any], lines: Iterable[Row]) -> str:
 
 def seal(body: str) -> str:
     """Return the last line, which holds the checksum of all lines before."""
+    TEXT.check(body=body)
     digest = hashlib.sha256(body.encode()).hexdigest()
     return as_line({"checksum": f"sha256:{digest}", "n_lines": body.count("\n")})
 
 
 def unsealed(text: str) -> str:
     """Return the text without its checksum and without a last line that is not whole."""
+    TEXT.check(text=text)
     body, last = _split(text)
     return body if "checksum" in (_json(last) or {}) else text[: text.rfind("\n") + 1]
 
 
 def as_line(row: Mapping[str, Any]) -> str:
     """Return a line of JSON; a value that JSON does not know, such as nan, is an error."""
+    _ROW.check(row=row)
     # Names and units stay readable to whoever opens the file. A lone surrogate, which UTF-8 cannot
     # write, becomes the escape that JSON has for it.
     text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
@@ -111,11 +118,15 @@ def as_line(row: Mapping[str, Any]) -> str:
 
 def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
     """Return the line of a section."""
-    return {"section": name, "rows": [dict(row) for row in rows]}
+    NAME.check(name=name)
+    return {"section": name, "rows": [dict(row) for row in items_of("rows", rows, _ROW)]}
 
 
 def write(path: Path, text: str) -> None:
     """Write a text whole or not at all; gzipped where the name ends in ``.gz``."""
+    PATH.check(path=path)
+    TEXT.check(text=text)
+    path = Path(path)
     raw = text.encode()
     if path.suffix == ".gz":
         raw = gzip.compress(raw, mtime=0)  # the same content is the same file, whenever packed

@@ -9,10 +9,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import UnknownNameError
 from gpulab.foreign_text import one_line, visible_row
 from gpulab.recordings import _file as file
 from gpulab.recordings._compare import ratios, refuse_incomparable
+from gpulab.requirements import (
+    DIGITS,
+    FLAG,
+    NAME,
+    PATH,
+    NameOf,
+    Requirement,
+    check_fields,
+    each,
+    instance_of,
+    mapping_to,
+)
 from gpulab.sweeps import Point, frame_of
 
 if TYPE_CHECKING:
@@ -22,6 +34,10 @@ __all__ = ["Recording", "compare", "list", "load", "save"]
 
 
 _SUFFIX = ".jsonl.gz"
+_FACTS = instance_of(Mapping, "a dict of facts about the machine")
+_SECTIONS = mapping_to(
+    each(instance_of(Mapping, "a row"), "rows"), "a dict from names to rows, each row a dict"
+)
 
 
 class HasProvenance(Protocol):
@@ -61,6 +77,12 @@ class Recording:
     points: tuple[Point, ...] = field(repr=False)
     sections: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        NAME.check(name=self.name)
+        _FACTS.check(provenance=self.provenance)
+        check_fields(self)
+        _SECTIONS.check(sections=self.sections)
+
     @property
     def is_virtual(self) -> bool:
         """Whether its GPU was a virtual one, so that a model computed its times."""
@@ -80,8 +102,7 @@ class Recording:
         """
         import pandas as pd
 
-        if name not in self.sections:
-            raise UnknownNameError(f"section of {self.name}", name, self.sections)
+        NameOf(f"section of {self.name}", self.sections).check(section=name)
         return pd.DataFrame(map(visible_row, self.sections[name]))
 
     def __str__(self) -> str:
@@ -100,6 +121,15 @@ class Recording:
         yield f"{len(timed):,} points of {n_workloads} workloads{failed}"
         if self.sections:
             yield f"sections {', '.join(self.sections)}"
+
+
+RECORDING = instance_of(Recording, "a recording, such as recordings.load() returns")
+_COMPARED = Requirement(
+    "a recording, the name or the file of one, or a sweep",
+    lambda value: (
+        PATH.accepts(value) or (hasattr(value, "points") and hasattr(value, "provenance"))
+    ),
+)
 
 
 def list() -> tuple[str, ...]:  # noqa: A001 # read as gpulab.recordings.list()
@@ -128,6 +158,8 @@ def load(name: str | Path, *, unfinished: bool = False) -> Recording:
     UnknownNameError
         If there is neither such a recording nor such a file.
     """
+    PATH.check(name=name)
+    FLAG.check(unfinished=unfinished)
     # A file of the same name can still be had, as ./NAME.
     if str(name) in _shipped_files():
         return _shipped(str(name))
@@ -161,8 +193,9 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     NotSavedError
         If the file cannot be written; one that was there before is as it was.
     """
-    if digits is not None and digits < 1:
-        raise InvalidOptionError(f"digits={digits}; it must be at least 1")
+    RECORDING.check(recording=recording)
+    PATH.check(path=path)
+    DIGITS.or_none.check(digits=digits)
     # Points come first, so that a reader of the head sees them without a tool of ours.
     lines = file.lines_of(recording.points, recording.sections)
     kept = lines if digits is None else (file.thinned(line, digits) for line in lines)
@@ -199,6 +232,8 @@ def compare(
         If they have no task in common, or one is virtual and the other is not; the message
         says how they differ.
     """
+    _COMPARED.check(a=a, b=b)
+    FLAG.check(virtual=virtual)
     first, second = _named(a, "a"), _named(b, "b")
     refuse_incomparable(first, second, virtual=virtual)
     return ratios(first, second)

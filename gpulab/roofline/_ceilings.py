@@ -10,14 +10,13 @@ from gpulab.errors import InvalidOptionError, RecordingError
 from gpulab.foreign_text import one_line, visible, visible_row
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
 from gpulab.provenance import check_source, device_label
-from gpulab.recordings import Row
+from gpulab.recordings import Recording, Row
+from gpulab.requirements import check_fields, instance_of
 from gpulab.units import format_rate, format_time
 from gpulab.workloads import workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gpulab.recordings import Recording
 
 
 _MEMORY, _L2, _FLOOR = "memory", "L2", "floor"
@@ -47,6 +46,7 @@ class Ceilings:
     roofs: tuple[Roof, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.source:
             check_source(self.source)
         found = [roof.basis for roof in self.roofs]
@@ -99,6 +99,9 @@ class Ceilings:
         printer.text(str(self))
 
 
+CEILINGS = instance_of(Ceilings, "the ceilings of a GPU, such as ceilings('H200')")
+
+
 def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
     """Return the roofs that can be had without measuring any.
 
@@ -116,6 +119,7 @@ def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
         If there is no GPU of that name.
     """
     if gpu is not None:
+        instance_of((str, GpuSpec), "the name of a GPU, a GpuSpec, or None").check(gpu=gpu)
         spec = gpu if isinstance(gpu, GpuSpec) else gpus.by_driver_name(gpu) or gpus.gpu(gpu)
         return Ceilings(spec.driver_name, "", (data_sheet(spec),))
     with device.active() as in_use:
@@ -134,7 +138,7 @@ def _live(spec: GpuSpec) -> Iterator[Roof]:
         yield at_clocks(spec, seen.sm_mhz, seen.memory_mhz)
 
 
-def ceilings_of(recording: "Recording") -> Ceilings:
+def ceilings_of(recording: Recording) -> Ceilings:
     """Return the roofs that a recording keeps.
 
     Raises
@@ -144,6 +148,9 @@ def ceilings_of(recording: "Recording") -> Ceilings:
     RecordingError
         If that section has a row that is not a figure.
     """
+    instance_of(Recording, "a recording, such as recordings.load() returns").check(
+        recording=recording
+    )
     rows = [
         {str(name): value for name, value in row.items()}
         for row in recording.section("ceilings").to_dict("records")

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError
+from gpulab.figures import check_frame
 from gpulab.foreign_text import visible
-from gpulab.roofline._ceilings import Ceilings
+from gpulab.requirements import NAME
+from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._table import table
 from gpulab.sweeps import HasPoints, Point
 
@@ -30,6 +32,10 @@ class Chart:
 
     ceilings: Ceilings
     table: "pd.DataFrame"
+
+    def __post_init__(self) -> None:
+        CEILINGS.check(ceilings=self.ceilings)
+        check_frame("table", self.table)
 
     @property
     def arithmetics(self) -> tuple[str, ...]:
@@ -71,11 +77,14 @@ def chart(
     InvalidOptionError
         If no point is of that type, or one comes from another GPU or another source.
     """
+    CEILINGS.check(ceilings=ceilings)
+    NAME.check(dtype=dtype)
     found = table(points)
     kept = found[found["dtype"] == dtype].reset_index(drop=True)
     if kept.empty:
         raise InvalidOptionError(
-            f"no point of {dtype} can be compared; there are {', '.join(set(found['dtype']))}"
+            f"dtype={dtype!r}, and no point of it can be compared; there are "
+            f"{', '.join(set(found['dtype']))}"
             if len(found)
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )

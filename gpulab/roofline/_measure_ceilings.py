@@ -7,6 +7,7 @@ import torch
 from gpulab import device
 from gpulab.gpus import MEASURED, Roof
 from gpulab.interrupts import contextmanager
+from gpulab.requirements import FLAG, SECONDS
 from gpulab.roofline._ceilings import Ceilings, ceilings
 from gpulab.timing import measure
 from gpulab.workloads import workload
@@ -48,6 +49,8 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     Ceilings
         With ``measured``; a type that the GPU or its library does not offer has no peak.
     """
+    SECONDS.check(max_time_s=max_time_s)
+    FLAG.check(progress=progress)
 
     def timed(work: Callable[[], object], cache: str) -> float:
         found = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)

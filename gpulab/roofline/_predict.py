@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 import torch
 
 from gpulab import device, gpus
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line
 from gpulab.gpus import GpuSpec, Roof, data_sheet
+from gpulab.requirements import COUNT, NameOf, instance_of
 from gpulab.roofline._kernel_model import TimeBreakdown, predict_by_kernels
 from gpulab.sweeps import CACHES
 from gpulab.units import format_time
@@ -118,9 +119,8 @@ def predict(  # noqa: PLR0913 # what is timed, where, and how it is reckoned
     >>> found.bound, f"{found.duration_s * 1e3:.2f} ms", f"{found.intensity:.0f} FLOP/byte"
     ('compute', '0.44 ms', '1365 FLOP/byte')
     """
-    for kind, given, known in (("model", model, MODELS), ("cache state", cache, CACHES)):
-        if given not in known:
-            raise UnknownNameError(kind, given, known)
+    NameOf("model", MODELS).check(model=model)
+    NameOf("cache state", CACHES).check(cache=cache)
     work = workload(name)
     # What is counted comes first, so that a size or a type that is wrong is refused by its name.
     flops, size_bytes = work.flops(size), work.bytes(size, dtype)
@@ -167,6 +167,9 @@ def _plain_roof(spec: GpuSpec | Roof, model: str) -> Roof:
     return spec
 
 
+_GPU = instance_of(str, "the name of a GPU, a GpuSpec, a Roof, or None for the GPU in use")
+
+
 def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
     """Return what is known of a GPU by either of its names, or of the GPU in use.
 
@@ -180,6 +183,7 @@ def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
     if isinstance(gpu, GpuSpec):
         return gpu
     if gpu is not None:
+        _GPU.check(gpu=gpu)
         # No short name is a driver's name, and an error should speak of the short ones.
         return gpus.by_driver_name(gpu) or gpus.gpu(gpu)
     in_use = device.current().name
@@ -194,6 +198,9 @@ def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
 
 def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
     """Return the type in which a workload computes, by torch's two switches for TF32."""
+    instance_of(Workload, "a Workload, such as workload('matmul')").check(work=work)
+    COUNT.check(size=size)
+    NameOf(f"type of {work.name}", work.dtypes).check(dtype=dtype)
     allowed = {
         "matmul": torch.backends.cuda.matmul.allow_tf32,
         "cudnn": torch.backends.cudnn.allow_tf32,

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError
+from gpulab.figures import check_frame
 from gpulab.foreign_text import visible_row
 from gpulab.gpus import GpuSpec, Roof, data_sheet
-from gpulab.roofline._ceilings import Ceilings
+from gpulab.requirements import TEXT
+from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._predict import PredictedTime, predict
-from gpulab.sweeps import HasPoints, Point
+from gpulab.sweeps import HasPoints, Point, points_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +59,9 @@ def table(
     """
     import pandas as pd
 
-    found = points.points if hasattr(points, "points") else points
+    found = points_of(points)
+    if ceilings is not None:
+        CEILINGS.check(ceilings=ceilings)
     kept = [point for point in found if _is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
     rows = [
@@ -89,6 +93,8 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    check_frame("table", table)
+    TEXT.or_none.check(by=by)
     if by is not None and by not in table.columns:
         raise InvalidOptionError(f"by={by!r}; the table has {', '.join(table.columns)}")
     groups: Iterable[tuple[Any, pd.DataFrame]] = (

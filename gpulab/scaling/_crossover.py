@@ -9,8 +9,20 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line, visible
+from gpulab.gpus import gpu as find_gpu
 from gpulab.measurement import Finding
 from gpulab.provenance import device_label
+from gpulab.requirements import (
+    COUNT,
+    FLAG,
+    NAME,
+    SECONDS,
+    SHARE,
+    NameOf,
+    check_fields,
+    instance_of,
+    items_of,
+)
 from gpulab.scaling._cpu_contention import ContentionWatch, contention_findings
 from gpulab.scaling._curve import Curve, amounts, curve_of
 from gpulab.scaling._curve_points import (
@@ -21,7 +33,8 @@ from gpulab.scaling._curve_points import (
 )
 from gpulab.scaling._intersection import Crossing, find_crossing
 from gpulab.scaling._links import find_link, link_of, over_link
-from gpulab.sweeps import Task, take
+from gpulab.sweeps import TRANSFERS, Task, take
+from gpulab.timing import METHODS
 from gpulab.workloads import workload as find_workload
 
 if TYPE_CHECKING:
@@ -58,6 +71,11 @@ class Crossover:
     gpu: Curve
     bare: Curve
 
+    def __post_init__(self) -> None:
+        NAME.check(workload=self.workload, dtype=self.dtype)
+        NameOf("kind of transfers", TRANSFERS).check(transfers=self.transfers)
+        check_fields(self)
+
     @property
     def crossing(self) -> Crossing:
         """Where the measured curves cross."""
@@ -92,6 +110,8 @@ class Crossover:
         InvalidOptionError
             If the curve has too few points for a line.
         """
+        instance_of(Curve, "a curve of this crossover").check(curve=curve)
+        sizes = items_of("sizes", sizes, COUNT)
         if curve.fit is None:
             raise InvalidOptionError(
                 f"{len(curve.sizes)} point of {curve.name} gives no line; take two or more sizes"
@@ -251,6 +271,12 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     >>> print(crossover("add", source=[*cpu, *gpu]))
     n = 8,000 [8,000, 8,000]
     """
+    FLAG.check(progress=progress)
+    SHARE.check(precision=precision)
+    SECONDS.check(max_time_s=max_time_s)
+    NameOf("timing method", METHODS).check(method=method)
+    if gpu is not None:
+        find_gpu(gpu)
     find_workload(workload).bytes(1, dtype)  # refuses a type that it has no kernels for
     over = None if link is None else find_link(link)
     asked = None if sizes is None else _ascending(sizes)
@@ -293,8 +319,11 @@ def _measured_crossing(cpu: Curve, gpu: Curve) -> Crossing:
 
 
 def _ascending(sizes: Sequence[int]) -> tuple[int, ...]:
+    sizes = items_of("sizes", sizes, COUNT)
     if not sizes:
-        raise InvalidOptionError("sizes is empty; give at least one, or None for the usual ones")
+        raise InvalidOptionError(
+            "sizes=() is empty; give at least one, or None for the usual ones"
+        )
     return tuple(sorted(set(sizes)))
 
 

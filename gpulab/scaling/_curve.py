@@ -7,6 +7,7 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.provenance import device_label
+from gpulab.requirements import Requirement, items_of
 from gpulab.scaling._latency_bandwidth_fit import Array, Fit, fit_line
 from gpulab.sweeps import Point, Task
 from gpulab.workloads import workload
@@ -81,7 +82,8 @@ class Curve:
         sizes
             Sizes that it has times for.
         """
-        index = [self.sizes.index(size) for size in sizes]
+        known = Requirement(f"one of {self.sizes}", lambda size: size in self.sizes)
+        index = [self.sizes.index(size) for size in items_of("sizes", sizes, known)]
         # Logarithms, because curves that cross over six decades are straight in them, not in time.
         middle, low, high = (
             np.array(times)[index] for times in (self.median_s, self.low_s, self.high_s)

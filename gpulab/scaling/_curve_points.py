@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpulab import device, gpus
 from gpulab.errors import InvalidOptionError
 from gpulab.interrupts import contextmanager
 from gpulab.progress import Bar
+from gpulab.requirements import PATH, instance_of, items_of
 from gpulab.sweeps import HasPoints, Point, Task
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import workload
@@ -108,16 +110,19 @@ def collect_points(
     return CrossoverPoints(cpu, *both)
 
 
+_POINT = instance_of(Point, "a Point, or the source a sweep or a recording")
+
+
 def _given(source: PointSource) -> tuple[Point, ...] | None:
     if source is None:
         return None
     if isinstance(source, str | Path):
+        PATH.check(source=source)
         from gpulab import recordings
 
         return recordings.load(source).points
-    if isinstance(source, list | tuple):
-        return tuple(source)
-    return source.points
+    given: Any = source
+    return items_of("source", getattr(given, "points", given), _POINT)
 
 
 def _sizes(points: Iterable[Point]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpulab.requirements import numbers_of
 from gpulab.units import format_estimate, format_rate, format_time
 
 Array = NDArray[np.float64]
@@ -81,11 +82,11 @@ class Fit:
 
     def time_s(self, amounts: _Samples) -> Array:
         """Return the line at some amounts, in seconds."""
-        return self.fixed_s + self.slope_s * np.asarray(amounts, dtype=np.float64)
+        return self.fixed_s + self.slope_s * numbers_of("amounts", amounts)
 
     def spread(self, amounts: _Samples) -> Array:
         """Return how far the 95 % band of the line reaches, as a logarithm of the ratio."""
-        x = np.asarray(amounts, dtype=np.float64)
+        x = numbers_of("amounts", amounts)
         fixed_s, slope_s = self.error_s
         variance = fixed_s**2 + 2 * x * self.together + (x * slope_s) ** 2
         if not math.isfinite(self.quantile):

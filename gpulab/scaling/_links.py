@@ -12,6 +12,7 @@ import torch
 
 from gpulab import gpus
 from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.requirements import NAME
 from gpulab.scaling._curve import Curve, with_fit
 from gpulab.units import format_rate
 from gpulab.workloads import workload
@@ -82,6 +83,7 @@ def find_link(name: str) -> HostLink:
     >>> print(find_link("pcie4"))
     PCIe 4 (31.5 GB/s)
     """
+    NAME.check(link=name)
     by_key = {_key(link.name): link for link in LINKS.values()}
     if _key(name) not in by_key:
         raise UnknownNameError("link", name, LINKS)

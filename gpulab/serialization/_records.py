@@ -7,7 +7,8 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
-from gpulab.errors import DamagedDataError, InvalidOptionError, SchemaVersionError
+from gpulab.errors import DamagedDataError, SchemaVersionError
+from gpulab.requirements import COUNT_OR_ZERO, Requirement, instance_of
 from gpulab.serialization._json import parse_json
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 
 _MAX_SHOWN = 60  # characters of a name that is not known
+_MOST_SPACES = 100
+_INDENT = Requirement(
+    f"a whole number from 0 to {_MOST_SPACES}, or None",
+    lambda value: value is None or (COUNT_OR_ZERO.accepts(value) and value <= _MOST_SPACES),
+)
+_JSON_TEXT = instance_of((str, bytes), "the text that to_json returned")
 R = TypeVar("R", bound="DataclassInstance")
 
 
@@ -55,6 +62,7 @@ class Saved:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return all fields as a JSON text, with the name of the schema; no digit is lost."""
+        _INDENT.check(indent=indent)
         return json.dumps(self.to_dict(), indent=indent)  # type: ignore[misc] # as above
 
     @classmethod
@@ -69,10 +77,7 @@ class Saved:
             If the text is not JSON, has another schema, is not whole, or has numbers that no
             record of ours has; see :func:`parse_json`.
         """
-        if not isinstance(text, str | bytes):
-            raise InvalidOptionError(
-                f"text={reprlib.repr(text)}; it must be the text that to_json returned"
-            )
+        _JSON_TEXT.check(text=text)
         try:
             data = parse_json(text)
         except DamagedDataError as error:

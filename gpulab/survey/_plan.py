@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from gpulab import device, gpus, roofline
-from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.provenance import device_label
 from gpulab.recordings import RecordingContents, Row
+from gpulab.requirements import FLAG, PATH, POSITIVE, NameOf, items_of
 from gpulab.survey import _clocks, _first_use, _streams, _transfers
 from gpulab.survey._journal import LEFT_OUT, read_earlier
 from gpulab.sweeps import Effort, Point, Task
@@ -344,12 +344,11 @@ def plan(
     InvalidOptionError, UnknownNameError, RecordingError
         As :func:`gpulab.survey.record` does.
     """
-    if not minutes > 0:
-        raise InvalidOptionError(f"minutes={minutes}; it must be more than 0")
-    wanted = SECTIONS if sections is None else tuple(sections)
-    for name in wanted:
-        if name not in SECTIONS:
-            raise UnknownNameError("section", name, SECTIONS)
+    POSITIVE.check(minutes=minutes)
+    PATH.or_none.check(out=out)
+    FLAG.check(quick=quick)
+    given = SECTIONS if sections is None else sections
+    wanted = items_of("sections", given, NameOf("section", SECTIONS))
     before = None if out is None else read_earlier(Path(out))
     done = set() if before is None else _done(before)
     gpu = device.current()

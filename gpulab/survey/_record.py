@@ -14,6 +14,7 @@ from gpulab.disk import growing
 from gpulab.errors import GpulabError
 from gpulab.progress import Bar
 from gpulab.recordings import Recording
+from gpulab.requirements import FLAG, PATH
 from gpulab.survey._journal import OpenRecording, recording_in
 from gpulab.survey._plan import (
     EFFORT,
@@ -77,6 +78,8 @@ def record(
     RecordingError
         If the file is something else, or was changed since.
     """
+    PATH.check(out=out)
+    FLAG.check(progress=progress)
     path = Path(out)
     with growing(out) as file:
         to_do = plan(path, minutes=minutes, sections=sections, quick=quick)

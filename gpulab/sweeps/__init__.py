@@ -4,7 +4,16 @@ from gpulab.sweeps._host import provenance
 from gpulab.sweeps._journal import SCHEMA, Journal
 from gpulab.sweeps._measure_point import Effort, measure_point
 from gpulab.sweeps._sweep import Sweep, sweep, take, tasks_of
-from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, HasPoints, Point, Task, frame_of
+from gpulab.sweeps._tasks import (
+    CACHES,
+    SIDES,
+    TRANSFERS,
+    HasPoints,
+    Point,
+    Task,
+    frame_of,
+    points_of,
+)
 
 __all__ = [
     "CACHES",
@@ -19,6 +28,7 @@ __all__ = [
     "Task",
     "frame_of",
     "measure_point",
+    "points_of",
     "provenance",
     "sweep",
     "take",

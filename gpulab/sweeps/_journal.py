@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gpulab.disk import GrowingFile
 from gpulab.errors import DamagedDataError, GpulabError, InvalidOptionError, SchemaVersionError
+from gpulab.requirements import instance_of
 from gpulab.serialization import as_text, parse_json, read_bytes
 from gpulab.sweeps._tasks import Point
 
@@ -154,6 +155,7 @@ class Journal:
 
     def add(self, point: Point) -> None:
         """Write a point; it is safe from the end of this process when this returns."""
+        instance_of(Point, "a Point").check(point=point)
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
@@ -164,6 +166,7 @@ class Journal:
         InvalidOptionError
             If the file's points were taken on another machine; the message says what differs.
         """
+        instance_of(Mapping, "a dict of facts about the machine").check(provenance=provenance)
         if not self.before.provenance:
             self._write({"schema": SCHEMA, "provenance": dict(provenance)})
             return provenance

@@ -21,6 +21,7 @@ from gpulab.disk import state_folder
 from gpulab.errors import DoesNotFitError, FlushMemoryError
 from gpulab.interrupts import ExitStack, contextmanager
 from gpulab.measurement import Measurement
+from gpulab.requirements import SECONDS, SHARE, instance_of
 from gpulab.sweeps import _host
 from gpulab.sweeps._tasks import WALL, Point, Task
 from gpulab.sweeps._transfers import host_bytes, with_copies
@@ -29,6 +30,7 @@ from gpulab.units import format_bytes
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Whole, Workload, workload
 
+TASK = instance_of(Task, "a Task, such as tasks_of() makes")
 _INDEX_BYTES = 8
 _SEED = 0  # every point of a workload gets the same numbers
 
@@ -40,15 +42,22 @@ class Effort:
     precision: float = 0.01
     max_time_s: float = 0.3
 
+    def __post_init__(self) -> None:
+        SHARE.check(precision=self.precision)
+        SECONDS.check(max_time_s=self.max_time_s)
+
 
 def check(task: Task) -> None:
-    """Refuse a task whose workload or method does not exist.
+    """Refuse what is no task, and one whose workload or method does not exist.
 
     Raises
     ------
+    InvalidOptionError
+        If it is no task.
     UnknownNameError
         If the workload or the method does not exist; the message names the nearest.
     """
+    TASK.check(task=task)
     workload(task.workload)
     if task.method != WALL:
         find_method(task.method)
@@ -56,6 +65,8 @@ def check(task: Task) -> None:
 
 def measure_point(task: Task, effort: Effort) -> Point:
     """Return the point of a task, measured on the GPU in use or on the CPU."""
+    check(task)
+    instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)
     with outside() if task.on == "cpu" else device.active(), device_lock(task):
         try:

@@ -17,6 +17,7 @@ from gpulab.errors import NotSavedError, UnknownNameError
 from gpulab.foreign_text import one_line
 from gpulab.progress import Bar
 from gpulab.provenance import device_label
+from gpulab.requirements import COUNT, FLAG, PATH, TEXT, NameOf, instance_of, items_of
 from gpulab.sweeps._executor import (
     ExecutorRunner,
     InProcessRunner,
@@ -26,9 +27,10 @@ from gpulab.sweeps._executor import (
 )
 from gpulab.sweeps._host import utc_now
 from gpulab.sweeps._journal import Journal
-from gpulab.sweeps._measure_point import Effort, check, measure_point
-from gpulab.sweeps._tasks import Point, Task, frame_of
-from gpulab.workloads import workload
+from gpulab.sweeps._measure_point import TASK, Effort, check, measure_point
+from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
+from gpulab.timing import METHODS
+from gpulab.workloads import WORKLOADS, workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +83,10 @@ class Sweep:
                 "goes on with what is missing"
             )
         return "\n".join(lines)
+
+
+_EXECUTOR = instance_of(Executor, "an executor of concurrent.futures").or_none
+_WORKLOAD = NameOf("workload", WORKLOADS)
 
 
 class RunningSweep:
@@ -245,10 +251,13 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     failed: add n=1,099,511,627,776 float32 on the GPU: hot, calibrated: does not fit: \
 needs at least 8.00 TiB, and the GPU has 139 GiB free
     """
-    by_key = {task.key: task for task in tasks}
+    effort = Effort(precision, max_time_s)
+    FLAG.check(progress=progress)
+    PATH.or_none.check(out=out)
+    _EXECUTOR.check(executor=executor)
+    by_key = {task.key: task for task in items_of("tasks", tasks, TASK)}
     for task in by_key.values():
         check(task)
-    effort = Effort(precision, max_time_s)
     with ExitStack() as stack:
         file = None if out is None else stack.enter_context(growing(out))
         journal = None if file is None else Journal(file)
@@ -299,7 +308,6 @@ def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Poi
     >>> point.source, point.n_samples, point.error
     ('virtual', 10, '')
     """
-    check(task)
     return measure_point(task, Effort(precision, max_time_s))
 
 
@@ -338,7 +346,15 @@ def tasks_of(  # noqa: PLR0913  # one for each field of a task
     ['add/64/float32/gpu/cold/calibrated/none', 'add/128/float32/gpu/cold/calibrated/none', \
 'add/64/float32/cpu/hot/wall/none', 'add/128/float32/cpu/hot/wall/none']
     """
-    chosen = [workload(name) for name in workloads]
+    chosen = [workload(name) for name in items_of("workloads", workloads, _WORKLOAD)]
+    if sizes is not None:
+        sizes = items_of("sizes", sizes, COUNT)
+    # Unlike the types, which each workload checks, each of these has the same names for all.
+    dtypes = items_of("dtypes", dtypes, TEXT)
+    on = items_of("on", on, NameOf("side for on", SIDES))
+    caches = items_of("caches", caches, NameOf("cache state", CACHES))
+    methods = items_of("methods", methods, NameOf("timing method", METHODS))
+    transfers = items_of("transfers", transfers, NameOf("kind of transfers", TRANSFERS))
     offered = {dtype for each in chosen for dtype in each.dtypes}
     for dtype in dtypes:
         if chosen and dtype not in offered:

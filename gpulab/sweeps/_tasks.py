@@ -3,11 +3,20 @@
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line, visible_row
 from gpulab.provenance import check_source
+from gpulab.requirements import (
+    COUNT,
+    NAME,
+    NameOf,
+    check_fields,
+    check_not_negative,
+    instance_of,
+    items_of,
+)
 from gpulab.serialization import Saved
 
 if TYPE_CHECKING:
@@ -19,6 +28,10 @@ __all__ = ["SIDES", "TRANSFERS", "HasPoints", "Point", "Task", "frame_of"]
 SIDES = ("gpu", "cpu")
 CACHES = ("cold", "hot")
 TRANSFERS = ("none", "in", "out", "both")
+_SIDE = NameOf("side for on", SIDES)
+_CACHE = NameOf("cache state", CACHES)
+_TRANSFERS = NameOf("kind of transfers", TRANSFERS)
+_N_THREADS = COUNT.or_none
 WALL = "wall"  # the one method of the CPU: its clock, read before and after
 
 _TIME_COLUMNS = ("median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz")
@@ -74,18 +87,12 @@ class Task:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        for kind, name, known in (
-            ("side", self.on, SIDES),
-            ("cache state", self.cache, CACHES),
-            ("kind of transfers", self.transfers, TRANSFERS),
-        ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
-        for option, value in (("size", self.size), ("n_threads", self.n_threads)):
-            if value is not None and value < 1:
-                raise InvalidOptionError(
-                    f"{option}={value} of {self.workload}; it must be at least 1"
-                )
+        NAME.check(workload=self.workload, dtype=self.dtype, method=self.method)
+        _SIDE.check(on=self.on)
+        _CACHE.check(cache=self.cache)
+        _TRANSFERS.check(transfers=self.transfers)
+        COUNT.check(size=self.size)
+        _N_THREADS.check(n_threads=self.n_threads)
         if self.on == "cpu":
             self._settle_on_cpu()
         elif self.n_threads is not None:
@@ -179,14 +186,10 @@ class Point(Saved):
     taken_at: str = ""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_source(self.source)
-        for name in ("median_s", "low_s", "high_s", "floor_s"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InvalidOptionError(
-                    f"{name}={value} of {self.task.key}; it must be a finite number of seconds, "
-                    "0 or more"
-                )
+        check_not_negative(self, "median_s", "low_s", "high_s", "floor_s")
+        check_not_negative(self, "n_samples", "clock_mhz")
         if self.low_s > self.high_s:
             raise InvalidOptionError(
                 f"low_s={self.low_s}, high_s={self.high_s} of {self.task.key}; the low end of an "
@@ -213,6 +216,21 @@ class HasPoints(Protocol):
         ...
 
 
+_POINT = instance_of(Point, "a Point, such as sweep() measures")
+
+
+def points_of(points: Iterable[Point] | HasPoints) -> tuple[Point, ...]:
+    """Return the points of a sweep or a recording, or those that were given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are none to be had, or one is something else.
+    """
+    given: Any = points
+    return items_of("points", getattr(given, "points", given), _POINT)
+
+
 def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     """Return a table with one row a point, in their order.
 
@@ -222,6 +240,7 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    points = points_of(points)
     asked = [field.name for field in fields(Task)]
     rows = [_row(point) for point in points]
     table = pd.DataFrame(rows, columns=[*asked, *_TIME_COLUMNS, "findings", "error"])

@@ -7,7 +7,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpulab import virtual
-from gpulab.errors import FlushMemoryError, UnknownNameError
+from gpulab.errors import FlushMemoryError
+from gpulab.requirements import NameOf
 from gpulab.units import format_bytes
 
 __all__ = ["FLUSHES", "flusher", "forget_flushes"]
@@ -63,6 +64,9 @@ FLUSHES: Mapping[str, str] = MappingProxyType(
 )
 
 
+_FLUSH = NameOf("flush", FLUSHES)
+
+
 class _RealGpus:
     """What owns the buffers of real GPUs, which live as long as the process."""
 
@@ -93,8 +97,7 @@ def flusher(kind: str = "read") -> Callable[[], None]:
     FlushMemoryError
         If the GPU has no room for the buffer.
     """
-    if kind not in FLUSHES:
-        raise UnknownNameError("flush", kind, FLUSHES)
+    _FLUSH.check(kind=kind)
     buffer = _buffer()
     return buffer.read if kind == "read" else buffer.write
 

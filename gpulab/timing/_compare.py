@@ -12,9 +12,10 @@ from gpulab.errors import InvalidOptionError
 from gpulab.foreign_text import one_line
 from gpulab.markup import clean
 from gpulab.measurement import Measurement
+from gpulab.requirements import Requirement
 from gpulab.serialization import Saved
 from gpulab.timing._isolation import left_as_found
-from gpulab.timing._options import DEFAULTS, MeasurementOptions, as_work, refuse_unknown
+from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 from gpulab.work import Work
@@ -28,6 +29,14 @@ __all__ = ["Comparison", "compare"]
 _N_TURN = 5  # samples of one before it is the other's turn
 _N_LEAST = 20  # pairs before any precision is claimed
 _CONFIDENCE = 0.95
+_LABELS = Requirement(
+    "two texts, such as ('first', 'second')",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == 2  # noqa: PLR2004  # pieces of work
+        and all(isinstance(label, str) for label in value)
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +181,12 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         precision=precision,
         max_time_s=max_time_s,
     )
-    works = [as_work(work) for work in (first, second)]
+    refuse_uncallable("first", first)
+    refuse_uncallable("second", second)
+    _LABELS.check(labels=labels)
     with device.active():
         with left_as_found():
-            runs = [MeasurementRun.prepare(work, options) for work in works]
+            runs = [MeasurementRun.prepare(work, options) for work in (first, second)]
             _sample(runs, options)
         return Comparison(
             *(run.measurement(label=label) for run, label in zip(runs, labels, strict=True))

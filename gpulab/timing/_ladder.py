@@ -17,9 +17,10 @@ from gpulab.markup import table
 from gpulab.measurement import Measurement
 from gpulab.progress import Bar
 from gpulab.provenance import check_source, device_label
+from gpulab.requirements import FLAG, TEXT
 from gpulab.serialization import Saved
 from gpulab.timing._measure import measure
-from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_unknown
+from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
 from gpulab.units import format_interval, format_time
 from gpulab.work import Work
 
@@ -220,6 +221,7 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     ['naive', 'synchronized', 'events']
     """
     refuse_unknown(ladder, unknown)
+    FLAG.check(progress=progress)
     rungs = run_ladder(work, setup=setup, precision=precision, max_time_s=max_time_s, label=label)
     *_, whole = Bar(rungs, total=N_RUNGS, desc="timing", unit=" rungs", disable=not progress)
     return whole  # type: ignore[no-any-return]  # tqdm has no types
@@ -238,6 +240,8 @@ def run_ladder(
     Until then the rungs are judged by the records before them alone. Parameters and errors are
     those of :func:`ladder`.
     """
+    refuse_uncallable("work", work)
+    TEXT.check(label=label)
     options = MeasurementOptions(setup=setup, precision=precision, max_time_s=max_time_s)
     with device.active() as in_use:
         first = {cache: _rung(work, options, _records(cache)).record for cache in _CACHES}

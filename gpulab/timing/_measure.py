@@ -10,6 +10,7 @@ from typing import Never
 
 from gpulab import device
 from gpulab.measurement import Measurement
+from gpulab.requirements import FLAG, NOT_NEGATIVE, TEXT
 from gpulab.timing._assemble import least_time
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
@@ -150,6 +151,9 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         max_time_s=max_time_s,
     )
     work = as_work(work, inputs)
+    NOT_NEGATIVE.or_none.check(flops=flops, size_bytes=size_bytes)
+    TEXT.check(label=label)
+    FLAG.check(progress=progress)
     least_s = least_time(flops, size_bytes)
     with device.active():
         with left_as_found():

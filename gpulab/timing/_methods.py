@@ -10,12 +10,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from gpulab.errors import UnknownNameError
+from gpulab.requirements import COUNT, FUNCTION, NameOf
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
-from gpulab.work import Work
+from gpulab.work import Work, check_callable, refuse_endless
 
 __all__ = ["METHODS", "Method", "find_method", "take_samples"]
 
@@ -118,6 +118,9 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 
 
+_METHOD = NameOf("timing method", METHODS)
+
+
 def find_method(name: str) -> Method:
     """Return the timing method of this name.
 
@@ -126,8 +129,7 @@ def find_method(name: str) -> Method:
     UnknownNameError
         If there is none; the message names the nearest.
     """
-    if name not in METHODS:
-        raise UnknownNameError("timing method", name, METHODS)
+    _METHOD.check(method=name)
     return METHODS[name]
 
 
@@ -166,5 +168,12 @@ def take_samples(
     ProfilerBusyError, ProfilerUnavailableError
         If the method reads the driver's records and there are none.
     """
-    sampler = find_method(method).sampler(work, inner_loops=inner_loops, before=before)
+    chosen = find_method(method)
+    check_callable(
+        "work", work, "pass a function: take_samples('events', lambda: a @ b, n_samples=9)"
+    )
+    COUNT.check(n_samples=n_samples, inner_loops=inner_loops)
+    FUNCTION.or_none.check(before=before)
+    refuse_endless(n_samples * inner_loops, n_samples=n_samples, inner_loops=inner_loops)
+    sampler = chosen.sampler(work, inner_loops=inner_loops, before=before)
     return sampler(n_samples)

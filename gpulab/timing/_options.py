@@ -5,16 +5,23 @@
 
 import inspect
 import itertools
-import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from typing import Any, Never
 
-from gpulab.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.requirements import (
+    COUNT,
+    COUNT_OR_ZERO,
+    SECONDS,
+    SHARE,
+    NameOf,
+    Requirement,
+    each,
+)
 from gpulab.timing._cache_flush import FLUSHES, flusher
 from gpulab.timing._methods import METHODS, Method, find_method
-from gpulab.work import Work
+from gpulab.work import Work, check_callable, refuse_endless
 
 __all__ = ["FLOORS", "MeasurementOptions"]
 
@@ -22,70 +29,9 @@ __all__ = ["FLOORS", "MeasurementOptions"]
 CACHES = ("hot", "cold")
 FLOORS = ("work", "device")
 _CURE = "pass a function: measure(lambda: a @ b)"
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What the value of an option must be.
-
-    Attributes
-    ----------
-    wanted
-        Completes the sentence "it must be ...".
-    accepts
-        Whether a value is that.
-    """
-
-    wanted: str
-    accepts: Callable[[Any], bool]
-
-    def check(self, name: str, value: object) -> None:
-        """Refuse a value that is not accepted."""
-        if not self.accepts(value):
-            raise InvalidOptionError(f"{name}={value!r}; it must be {self.wanted}")
-
-
-@dataclass(frozen=True, slots=True)
-class NameOf:
-    """The requirement that an option is one of some names.
-
-    Attributes
-    ----------
-    kind
-        What the names are of.
-    known
-        All of them.
-    """
-
-    kind: str
-    known: Collection[str]
-
-    @property
-    def wanted(self) -> str:
-        """Completes the sentence "it must be ..."."""
-        return f"the name of a {self.kind}"
-
-    def check(self, _name: str, value: object) -> None:
-        """Refuse an unknown name, with the nearest one."""
-        if value not in self.known:
-            raise UnknownNameError(self.kind, value, self.known)
-
-
-def _is_whole(value: object, least: int) -> bool:
-    try:
-        return operator.index(value) >= least  # type: ignore[arg-type]  # others raise TypeError
-    except TypeError:
-        return False
-
-
-_COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
-_COUNT_OR_ZERO = Requirement("a whole number, 0 or more", lambda value: _is_whole(value, 0))
-_SHARE = Requirement(
-    "between 0 and 1, such as 0.01 for 1 %",
-    lambda value: isinstance(value, Real) and 0 < float(value) < 1,
-)
-_SECONDS = Requirement(
-    "a number of seconds above 0", lambda value: isinstance(value, Real) and float(value) > 0
+_INPUTS = each(
+    Requirement("a tuple", lambda value: isinstance(value, list | tuple)),
+    "a list of tuples of arguments, such as [(a, b), (c, d)], or None",
 )
 
 
@@ -135,19 +81,26 @@ class MeasurementOptions:
     flush: str = _option("read", NameOf("flush", FLUSHES))
     floor: str = _option("work", NameOf("floor", FLOORS))
     setup: Work | None = None
-    n_samples: int | None = _option(None, _COUNT)
-    n_warmup: int | None = _option(None, _COUNT_OR_ZERO)
-    inner_loops: int = _option(1, _COUNT)
-    precision: float = _option(0.01, _SHARE)
-    max_time_s: float = _option(1.0, _SECONDS)
+    n_samples: int | None = _option(None, COUNT)
+    n_warmup: int | None = _option(None, COUNT_OR_ZERO)
+    inner_loops: int = _option(1, COUNT)
+    precision: float = _option(0.01, SHARE)
+    max_time_s: float = _option(1.0, SECONDS)
 
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
             if value is not option.default and "requirement" in option.metadata:
-                option.metadata["requirement"].check(option.name, value)
+                option.metadata["requirement"].check(**{option.name: value})
         if self.setup is not None:
             refuse_uncallable("setup", self.setup)
+        n_calls = (self.n_warmup or 0) + (self.n_samples or 1) * self.inner_loops
+        refuse_endless(
+            n_calls,
+            n_samples=self.n_samples,
+            n_warmup=self.n_warmup,
+            inner_loops=self.inner_loops,
+        )
         if self.cache == "cold" and self.inner_loops > 1:
             raise InvalidOptionError(
                 f"cache='cold' with inner_loops={self.inner_loops}; only the first of the calls "
@@ -218,6 +171,7 @@ def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | No
     refuse_uncallable("work", work)
     if inputs is None:
         return work
+    _INPUTS.check(inputs=inputs)
     if len(inputs) == 0:
         raise InvalidOptionError(
             "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
@@ -235,16 +189,7 @@ def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]
 
 def refuse_uncallable(name: str, work: object) -> None:
     """Refuse work that is not a plain function, with what to pass instead."""
+    cure = _CURE
     if isinstance(work, str):
-        raise NotCallableError(
-            f"{name} is the text {work!r}; {_CURE}. Statements as text are for the magic: "
-            f"%cudatime {work}"
-        )
-    if not callable(work):
-        raise NotCallableError(
-            f"{name} is of type {type(work).__name__} and cannot be called; {_CURE}"
-        )
-    if inspect.iscoroutinefunction(work) or inspect.isgeneratorfunction(work):
-        raise NotCallableError(
-            f"{name} is a coroutine or a generator function, and calling it runs nothing; {_CURE}"
-        )
+        cure += f". Statements as text are for the magic: %cudatime {work}"
+    check_callable(name, work, cure)

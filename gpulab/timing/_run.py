@@ -22,7 +22,7 @@ from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
 from gpulab.timing.calibration import Floor
-from gpulab.work import Work
+from gpulab.work import Work, refuse_endless
 
 _N_COLD = 5  # samples that show whether a hot reading was the cache's
 # An error of the floor is at most a twentieth of a percent of longer work.
@@ -89,6 +89,11 @@ class MeasurementRun:
         before_each = options.before_each()
         floor = _first_floor(options, before_each)
         seen = warm_up(work, n_calls=options.n_warmup, max_time_s=options.max_time_s)
+        if options.n_samples is not None:
+            n_calls = options.n_samples * options.inner_loops
+            refuse_endless(
+                n_calls, seen.real_s, n_samples=options.n_samples, inner_loops=options.inner_loops
+            )
         method = _method_for(options, seen)
         return cls(
             work=work,

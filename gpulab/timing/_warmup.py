@@ -1,5 +1,6 @@
 """Call the work until it is steady, and learn on the way how it treats the host."""
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from gpulab import stats
 from gpulab.errors import GpulabError
 from gpulab.timing._event_pairs import new_event
 from gpulab.timing._isolation import calling_work
-from gpulab.work import Work
+from gpulab.work import Work, refuse_endless
 
 __all__ = ["WarmUp", "warm_up"]
 
@@ -45,6 +46,9 @@ class WarmUp:
         not, or not for long enough to tell.
     is_zero
         Whether the result of the last call, if it is a tensor, is zero everywhere.
+    real_s
+        Seconds of the real clock that the shortest call took, also on a virtual GPU; None of
+        a single call, which pays for first use.
     """
 
     n_calls: int = 0
@@ -53,6 +57,7 @@ class WarmUp:
     synchronizes: bool | None = None
     side_s: float | None = None
     is_zero: bool = False
+    real_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +93,27 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     n_timed = n_calls - probe if n_calls is not None else None
     calls: list[_Call] = []
     start_s = time.perf_counter()
+    real_s = math.inf
     while not _is_enough(calls, n_timed, time.perf_counter() - start_s, max_time_s):
+        real_start_s = time.monotonic()  # which a virtual GPU leaves alone
         with calling_work(f"in warm-up call {len(calls) + 1}"):
             calls.append(_call(work))
+        if len(calls) > 1:
+            real_s = min(real_s, time.monotonic() - real_start_s)
+            if n_calls is not None:
+                refuse_endless(n_calls, real_s, n_warmup=n_calls)
     if not calls:
         return WarmUp()
     call_s = median(call.total_s for call in calls[-_N_LAST:])
     host_s = min(call.host_s for call in calls)
     side_s = min(call.total_s - call.stream_s for call in calls)
-    seen = WarmUp(len(calls), call_s, host_s, side_s=side_s if side_s > _SIDE_LEAST_S else None)
+    seen = WarmUp(
+        len(calls),
+        call_s,
+        host_s,
+        side_s=side_s if side_s > _SIDE_LEAST_S else None,
+        real_s=real_s if len(calls) > 1 else None,
+    )
     if not probe:
         return seen
     # A number of calls that was asked for leaves no second try.

@@ -1,6 +1,5 @@
 """See what host and GPU did for a piece of work: run it once and return its timeline."""
 
-import inspect
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,15 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from gpulab import device, profiling
-from gpulab.errors import InvalidOptionError, NotCallableError, ProfilerBusyError
+from gpulab.errors import ProfilerBusyError
 from gpulab.interrupts import contextmanager
 from gpulab.profiling import Records
+from gpulab.requirements import COUNT_OR_ZERO
 from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
 from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._memory import Readings, memory_series, watch_memory
 from gpulab.tracing._timeline import Timeline
 from gpulab.tracing._virtual_events import MachineWatch
-from gpulab.work import Work
+from gpulab.work import Work, check_callable, refuse_endless
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine
@@ -80,9 +80,9 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
     >>> [span.name for span in shown.spans]
     ['cudaLaunchKernel', 'cudaDeviceSynchronize', 'add']
     """
-    _refuse_uncallable(work)
-    if n_warmup < 0:
-        raise InvalidOptionError(f"n_warmup={n_warmup}; it must be at least 0")
+    check_callable("work", work, _CURE)
+    COUNT_OR_ZERO.check(n_warmup=n_warmup)
+    refuse_endless(n_warmup, n_warmup=n_warmup)
     with _alone(), device.active() as in_use:
         for _ in range(n_warmup):
             work()
@@ -127,16 +127,3 @@ def _alone() -> Iterator[None]:
 
 # At most one: the driver's records can be taken once at a time.
 _running: list[bool] = []
-
-
-def _refuse_uncallable(work: object) -> None:
-    if isinstance(work, str):
-        raise NotCallableError(f"work is the text {work!r}; {_CURE}")
-    if not callable(work):
-        raise NotCallableError(
-            f"work is of type {type(work).__name__} and cannot be called; {_CURE}"
-        )
-    if inspect.iscoroutinefunction(work) or inspect.isgeneratorfunction(work):
-        raise NotCallableError(
-            f"work is a coroutine or a generator function, and calling it runs nothing; {_CURE}"
-        )

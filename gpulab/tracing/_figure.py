@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import Figure, Look, finish, looks, render
+from gpulab.figures import Figure, Look, check_axes, finish, looks, render
 from gpulab.foreign_text import one_line
+from gpulab.requirements import Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Bars, Drawing, drawing
@@ -29,6 +30,11 @@ _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
 _SCALE = 1e6  # to microseconds
 _INK = "#404040"
+# By what it has: the record shows itself through this module, which therefore cannot import it.
+_TIMELINE = Requirement(
+    "a timeline, such as gpulab.timeline() returns", lambda value: hasattr(value, "spans")
+)
+_SUMMARY = instance_of(Summary, "the summary of the timeline: record.summary()").or_none
 _EVENT = SPAN_KINDS.index("event")
 
 
@@ -45,10 +51,12 @@ def timeline_axes(record: "Timeline", ax: "Axes") -> "Axes":
     InvalidOptionError
         If there are no spans.
     """
+    check_axes(ax)
     return _paint(_shown(record), ax)
 
 
 def _shown(record: "Timeline") -> Drawing:
+    _TIMELINE.check(record=record)
     if not record.spans:
         raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
     return drawing(record, max_bars=MAX_BARS)
@@ -91,6 +99,7 @@ def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figu
     InvalidOptionError
         If there are no spans.
     """
+    _SUMMARY.check(summary=summary)
     from matplotlib.figure import Figure as Canvas
 
     shown, summary = _shown(record), summary or record.summary()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpulab.disk import write_whole
 from gpulab.foreign_text import visible
 from gpulab.provenance import check_source, device_label
+from gpulab.requirements import COUNT_OR_ZERO, PATH, check_fields
 from gpulab.serialization import Saved
 from gpulab.tracing._chrome_trace import trace
 from gpulab.tracing._counters import CounterSeries, queue_depth
@@ -58,7 +59,9 @@ class Timeline(Saved):
     n_missing: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_source(self.source)
+        COUNT_OR_ZERO.check(n_missing=self.n_missing)
 
     @property
     def duration_s(self) -> float:
@@ -106,6 +109,7 @@ class Timeline(Saved):
         NotSavedError
             If the file cannot be written; one that was there before is as it was.
         """
+        PATH.check(path=path)
         series = (*self.queue_depth, *self.memory)
         content = trace(self.spans, series, self.place, self.device_name)
         path = Path(path)

@@ -7,8 +7,9 @@ from typing import Self
 import torch
 
 from gpulab import gpus
-from gpulab.errors import InvalidOptionError, VirtualGpuError
+from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
+from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, Requirement
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings
 from gpulab.virtual._entered import entered, stack
@@ -16,6 +17,12 @@ from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
+
+_MOST_GPUS = 120  # that PyTorch can tell apart: C10_COMPILE_TIME_MAX_GPUS
+_N_GPUS = Requirement(
+    f"a whole number from 1 to {_MOST_GPUS}, as many as PyTorch can tell apart",
+    lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
+)
 
 # An operator that is half launched, or a kernel that has half ended, would be so for good.
 all_are_steps("gpulab.virtual")
@@ -43,13 +50,9 @@ class VirtualGpu:
         max_value_elements: int,
         max_value_flops: int,
     ) -> None:
-        for name, value, least in (
-            ("count", count, 1),
-            ("max_value_elements", max_value_elements, 0),
-            ("max_value_flops", max_value_flops, 0),
-        ):
-            if value < least:
-                raise InvalidOptionError(f"{name}={value}; it must be at least {least}")
+        _N_GPUS.check(count=count)
+        COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_flops=max_value_flops)
+        FLAG.check(first_use=first_use)
         self.spec = gpus.gpu(gpu)
         limits = ValueLimits(max_value_elements, max_value_flops)
         self.machine = Machine(

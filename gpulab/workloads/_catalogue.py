@@ -13,7 +13,17 @@ from typing import Any
 
 import torch
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError, shown
+from gpulab.requirements import (
+    COUNT,
+    FUNCTION,
+    NAME,
+    WHOLE,
+    NameOf,
+    check_fields,
+    instance_of,
+    items_of,
+)
 from gpulab.workloads import _compute_bound as products
 from gpulab.workloads import _memory_bound as elementwise
 from gpulab.workloads import _memory_bound as indexed
@@ -57,6 +67,9 @@ class Agreement:
         return f"{verdict} float64: {self.worst:.1e} apart, {self.allowed:.1e} allowed"
 
 
+_GENERATOR = instance_of(torch.Generator, "a torch.Generator").or_none
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A named operation that can be built at any size.
@@ -80,6 +93,12 @@ class Workload:
     size_is: str
     sizes: tuple[int, ...]
     dtypes: tuple[str, ...] = _SINGLE_AND_HALF
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        NAME.check(name=self.name, size_is=self.size_is)
+        FUNCTION.check(problem=self.problem)
+        items_of("sizes", self.sizes, COUNT)
 
     @property
     def derivation(self) -> str:
@@ -111,7 +130,8 @@ class Workload:
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, ...]:
         """Draw the inputs on a device; without ``generator`` torch's own one is used."""
-        kind, place = self._dtype(dtype), torch.device(device)
+        kind, place = self._dtype(dtype), _place(device)
+        _GENERATOR.check(generator=generator)
         return tuple(given.draw(kind, place, generator) for given in self._problem(size).inputs)
 
     def make(
@@ -139,6 +159,8 @@ class Workload:
 
     def title(self, size: int, dtype: str) -> str:
         """Return one line that names the operation, its size and its type."""
+        COUNT.check(size=size)
+        self._dtype(dtype)
         return f"{self.name} n={size} {dtype}"
 
     def check(
@@ -164,7 +186,8 @@ class Workload:
             Of the inputs.
         """
         problem = self._problem(self.sizes[0] if size is None else size)
-        kind, place = self._dtype(dtype), torch.device(device)
+        kind, place = self._dtype(dtype), _place(device)
+        WHOLE.check(seed=seed)
         drawn = _drawn(problem, kind, seed)
         # Copies first, because some operations write into their inputs.
         wide = tuple(_widened(tensor) for tensor in drawn)
@@ -178,15 +201,22 @@ class Workload:
         return Agreement(_distance(seen, expected), _allowed(problem, kind, place))
 
     def _problem(self, size: int) -> Problem:
-        if size < 1:
-            raise InvalidOptionError(f"size={size} of {self.name}; it must be at least 1")
+        COUNT.check(size=size)
         return self.problem(size)
 
     def _dtype(self, dtype: str) -> torch.dtype:
-        if dtype not in self.dtypes:
-            raise UnknownNameError(f"type of {self.name}", dtype, self.dtypes)
+        NameOf(f"type of {self.name}", self.dtypes).check(dtype=dtype)
         kind: torch.dtype = getattr(torch, dtype)
         return kind
+
+
+def _place(device: str | torch.device) -> torch.device:
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise InvalidOptionError(
+            f"device={shown(device)}; it must be a device of torch, such as 'cuda' or 'cpu'"
+        ) from error
 
 
 def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...]:
@@ -295,6 +325,5 @@ def workload(name: str) -> Workload:
     >>> workload("add").bytes(1024, "float16")
     6144
     """
-    if name not in WORKLOADS:
-        raise UnknownNameError("workload", name, WORKLOADS)
+    NameOf("workload", WORKLOADS).check(workload=name)
     return WORKLOADS[name]

@@ -430,9 +430,9 @@ def test_host_is_ahead_by_one_period_at_most() -> None:
 @pytest.mark.parametrize(
     ("duration_s", "period_s", "message"),
     [
-        (0.0, 0.05, "duration_s=0.0; it must be above 0 seconds"),
-        (1.0, -1.0, "period_s=-1.0; it must be above 0 seconds"),
-        (float("nan"), 0.05, "duration_s=nan; it must be above 0 seconds"),
+        (0.0, 0.05, "duration_s=0.0; it must be a finite number of seconds above 0"),
+        (1.0, -1.0, "period_s=-1.0; it must be a finite number of seconds above 0"),
+        (float("nan"), 0.05, "duration_s=nan; it must be a finite number of seconds above 0"),
     ],
 )
 def test_watching_needs_times(duration_s: float, period_s: float, message: str) -> None:

@@ -210,7 +210,7 @@ def test_sizes_must_fit_the_readings() -> None:
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.5, float("nan")])
 def test_tolerance_is_a_share(tolerance: float) -> None:
     """Both verdicts refuse another number alike."""
-    message = f"tolerance={tolerance}; it must lie between 0 and 1, for example 0.03"
+    message = f"tolerance={tolerance}; it must be between 0 and 1, such as 0.01 for 1 %"
     for verdict in (summarize, flag):
         with pytest.raises(InvalidOptionError) as error:
             verdict([], tolerance=tolerance)

@@ -283,7 +283,7 @@ def test_bad_options_of_a_load() -> None:
     )
     with pytest.raises(InvalidOptionError) as zero:
         _live.load(sleep, duration_s=0)
-    assert str(zero.value) == "duration_s=0; it must be above 0 seconds"
+    assert str(zero.value) == "duration_s=0; it must be a finite number of seconds above 0"
 
 
 # A series

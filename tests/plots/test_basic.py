@@ -54,7 +54,9 @@ NO_COLUMNS = "the frame has no column size, series; it must have size, duration_
 NO_GUESSES = (
     "the frame has no column predicted_s, measured_s; it must have predicted_s, measured_s"
 )
-NOT_DRAWABLE = "int cannot be drawn; give a Measurement, a Timeline, a frame, or a list of these"
+NOT_DRAWABLE = (
+    "record=3 cannot be drawn; give a Measurement, a Timeline, a frame, or a list of these"
+)
 CALLS_S = [5e-6] * 20 + [1e-3]
 
 
@@ -404,7 +406,7 @@ def test_figures_without_words_are_not_drawn() -> None:
 @pytest.mark.parametrize(
     ("plot", "record", "message"),
     [
-        (plots.samples, [], "no measurements; give at least one"),
+        (plots.samples, [], "record=[] has no measurements; give at least one"),
         (plots.timeline, NO_SPANS, "the timeline has no spans; there is nothing to draw"),
         (plots.scaling, SIZES.drop(columns=["size", "series"]), NO_COLUMNS),
         (plots.predicted_against_measured, SIZES, NO_GUESSES),

@@ -164,7 +164,9 @@ def test_digits_are_thinned(tmp_path: Path) -> None:
     assert loaded.sections["x"] == ({"value": 9.88, "count": 987_654_321, "parts": [1.23]},)
     with pytest.raises(InvalidOptionError) as error:
         _recording.save(long, tmp_path / "a.jsonl", digits=0)
-    assert str(error.value) == "digits=0; it must be at least 1"
+    assert str(error.value) == (
+        "digits=0; it must be a whole number from 1 to 17, as many digits as a float has, or None"
+    )
 
 
 def test_what_json_does_not_know_is_not_written(tmp_path: Path) -> None:

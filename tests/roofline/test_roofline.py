@@ -422,7 +422,10 @@ def test_a_chart_takes_one_type_of_data() -> None:
     assert (chart.source, chart.device_name) == ("virtual", H200)
     with pytest.raises(InvalidOptionError) as error:
         roofline.chart(points[:1], ceilings)
-    assert str(error.value) == "no point of float32 can be compared; there are float16"
+    assert (
+        str(error.value)
+        == "dtype='float32', and no point of it can be compared; there are float16"
+    )
     with pytest.raises(InvalidOptionError) as error:
         roofline.chart([], ceilings)
     assert str(error.value) == (

@@ -278,7 +278,7 @@ def test_sides_without_a_common_size_cannot_cross() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"sizes": []}, "sizes is empty; give at least one, or None for the usual ones"),
+        ({"sizes": []}, "sizes=() is empty; give at least one, or None for the usual ones"),
         (
             {"dtype": "int8"},
             "unknown type of add 'int8'; Known: bfloat16, float16, float32, float64",

@@ -363,7 +363,7 @@ def test_a_fixed_cost_does_not_grow() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"minutes": 0}, InvalidOptionError, "minutes=0; it must be more than 0"),
+        ({"minutes": 0}, InvalidOptionError, "minutes=0; it must be a finite number above 0"),
         (
             {"sections": ["clock"]},
             UnknownNameError,

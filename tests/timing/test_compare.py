@@ -126,7 +126,7 @@ def test_interrupt_before_the_first_pair_is_raised() -> None:
 
 def test_wrong_use_is_refused() -> None:
     """As by ``measure``, with the same words."""
-    with pytest.raises(NotCallableError, match="work is of type int and cannot be called"):
+    with pytest.raises(NotCallableError, match="second is of type int and cannot be called"):
         compare(lambda: None, 3)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(UnknownNameError, match="unknown option 'methd'; did you mean 'method'"):
         compare(lambda: None, lambda: None, methd="events")  # type: ignore[arg-type]  # as above

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -647,3 +648,15 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
     assert "allocator-grew" not in codes(measure(kernel))
     assert n_allocations == 2
+
+
+def test_samples_that_would_take_hours_are_refused_after_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The estimate is that of the work itself; no sample is taken."""
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    calls: list[int] = []
+    with pytest.raises(InvalidOptionError, match=r"^n_samples=3601 .* at 1\.00 s each"):
+        gpulab.measure(lambda: calls.append(1), n_samples=3601, n_warmup=3)
+    assert len(calls) == 3

@@ -1,5 +1,6 @@
 """Warm-up ends when the times are steady, and tells whether the work waits."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import gpulab
+from gpulab.errors import InvalidOptionError
 from gpulab.gpus import gpu
 from gpulab.timing import WarmUp, warm_up
 from gpulab.timing._warmup import waits
@@ -180,3 +182,13 @@ def test_note_names_the_call_that_raised(failing: int, n_calls: int | None) -> N
         warm_up(work, n_calls=n_calls, max_time_s=1.0)
     note = f"gpulab: raised in warm-up call {failing}; nothing was measured"
     assert error.value.__notes__ == [note]
+
+
+def test_slow_work_many_times_is_refused_by_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the second call took, by the real clock, says how long all of them would take."""
+    seconds = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    work, called = durations()
+    with pytest.raises(InvalidOptionError, match=r"^n_warmup=3601 .* at 1\.00 s each"):
+        warm_up(work, n_calls=3601, max_time_s=1.0)
+    assert len(called) == 2

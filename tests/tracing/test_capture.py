@@ -244,7 +244,7 @@ def test_negative_warmup() -> None:
     """It is refused before anything runs."""
     with pytest.raises(InvalidOptionError) as error:
         timeline(lambda: pytest.fail("it ran"), n_warmup=-1)
-    assert str(error.value) == "n_warmup=-1; it must be at least 0"
+    assert str(error.value) == "n_warmup=-1; it must be a whole number, 0 or more"
 
 
 def test_events_of_a_real_gpu_come_from_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -519,7 +519,7 @@ def test_an_unknown_gpu_is_refused_by_name() -> None:
 @pytest.mark.parametrize("name", ["max_value_elements", "max_value_flops"])
 def test_negative_limits_are_refused(name: str) -> None:
     """The message holds the value and the least that is allowed."""
-    with pytest.raises(ValueError, match=f"^{name}=-1; it must be at least 0$"):
+    with pytest.raises(ValueError, match=f"^{name}=-1; it must be a whole number, 0 or more$"):
         gpulab.virtual_gpu("H200", **{name: -1})
 
 

@@ -301,4 +301,4 @@ def test_sizes_below_one_are_refused() -> None:
     """No operation has a size of zero."""
     with pytest.raises(InvalidOptionError) as error:
         workload("add").make(0, "float32", "cpu")
-    assert str(error.value) == "size=0 of add; it must be at least 1"
+    assert str(error.value) == "size=0; it must be a whole number, at least 1"

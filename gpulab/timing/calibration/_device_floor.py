@@ -8,12 +8,8 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpulab import device
-from gpulab.errors import (
-    NotModelledError,
-    ProfilerBusyError,
-    ProfilerUnavailableError,
-    UnknownNameError,
-)
+from gpulab.errors import NotModelledError, ProfilerBusyError, ProfilerUnavailableError
+from gpulab.requirements import NameOf
 from gpulab.stats import median_interval
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import per_call
@@ -86,10 +82,8 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     ProfilerBusyError, ProfilerUnavailableError
         If ``"profiler"`` is asked for and gives nothing; ``"timer"`` raises the latter, too.
     """
-    if method not in FLOOR_METHODS:
-        raise UnknownNameError("method to find the floor", method, FLOOR_METHODS)
-    if of not in _SAMPLERS:
-        raise UnknownNameError("kind of floor", of, _SAMPLERS)
+    NameOf("method to find the floor", FLOOR_METHODS).check(method=method)
+    NameOf("kind of floor", _SAMPLERS).check(of=of)
     with device.active() as in_use:
         floors = (
             _floors if in_use.virtual is None else _virtual_floors.setdefault(in_use.virtual, {})

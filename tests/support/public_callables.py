@@ -1,0 +1,188 @@
+"""What of gpulab a user may call, read from the front door and from the pages.
+
+Public is what the front door offers, with all of a room that is a public module, and what
+README, docs and lessons tell a reader to import. Of the classes, those are listed whose objects
+users meet; their constructors, where a public function takes such an object back.
+"""
+
+import collections.abc
+import importlib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import gpulab
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A function, a class or a method that a user may call."""
+
+    name: str
+    function: Callable[..., Any]
+    owner: type | None = None
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Its parameters, with annotations as objects."""
+        hints = hints_of(self.function)
+        signature = inspect.signature(self.function)
+        parameters = [
+            parameter.replace(annotation=hints.get(name, Any))
+            for name, parameter in signature.parameters.items()
+            if name != "self" or self.owner is None
+        ]
+        return signature.replace(parameters=parameters)
+
+
+@cache
+def callees() -> dict[str, Callee]:
+    """Return the public callables by their names."""
+    return {callee.name: callee for callee in _public_callables()}
+
+
+@cache
+def public_names() -> dict[str, frozenset[str] | None]:
+    """Return the public names of each room; None stands for all."""
+    found: dict[str, set[str] | None] = {
+        name: None for name in gpulab.__all__ if inspect.ismodule(getattr(gpulab, name))
+    }
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages += (ROOT / "notebooks" / "source").rglob("*.py")
+    text = "\n".join(page.read_text("utf-8") for page in pages if page.exists())
+    for names in re.findall(r"from gpulab import ([\w, ]+)", text):
+        found |= dict.fromkeys((name.strip() for name in names.split(",")), None)
+    pairs = re.findall(r"gpulab\.(\w+)\.(\w+)", text)
+    for room, names in re.findall(r"from gpulab\.(\w+) import ([\w, ]+)", text):
+        pairs += [(room, name.strip()) for name in names.split(",")]
+    for room, name in pairs:
+        names_of_room = found.setdefault(room, set())
+        if names_of_room is not None:
+            names_of_room.add(name)
+    return {
+        room: None if names is None else frozenset(names)
+        for room, names in found.items()
+        if (ROOT / "gpulab" / room).exists() or (ROOT / "gpulab" / f"{room}.py").exists()
+    }
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations as objects, those for type checkers alone included."""
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.virtual import VirtualGpu
+
+    names = {
+        "pd": pd,
+        "Axes": Axes,
+        "VirtualGpu": VirtualGpu,
+        "Timeline": gpulab.Timeline,
+        "Measurement": gpulab.Measurement,
+        "Callable": collections.abc.Callable,
+        "DataclassInstance": object,
+    }
+    if not inspect.isclass(function):
+        target = inspect.unwrap(function)
+        return typing.get_type_hints(target, {**vars(inspect.getmodule(target)), **names})
+    spaces = {**names, **vars(inspect.getmodule(function))}
+    return {
+        name: typing.get_type_hints(
+            types.SimpleNamespace(__annotations__={name: parameter.annotation}), spaces
+        )[name]
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+
+
+def _public_callables() -> Iterator[Callee]:
+    seen: set[int] = set()
+    for prefix, name, found in _public_objects():
+        if id(found) in seen or not _is_ours(found):
+            continue
+        seen.add(id(found))
+        if not inspect.isclass(found):
+            yield Callee(f"{prefix}{name}", found)
+        elif found in _met() and not getattr(found, "_is_protocol", False):
+            if _is_made_by_users(found):
+                yield Callee(f"{prefix}{name}", found)
+            for method, function in inspect.getmembers(found, inspect.isroutine):
+                if not method.startswith("_") and _is_ours(function):
+                    yield Callee(f"{prefix}{name}.{method}", function, found)
+
+
+def _public_objects() -> Iterator[tuple[str, str, Any]]:
+    """Yield the prefix, the name and the object of everything public."""
+    for name in gpulab.__all__:
+        found = getattr(gpulab, name)
+        if not inspect.ismodule(found):
+            yield "", name, found
+    for room, names in sorted(public_names().items()):
+        module = importlib.import_module(f"gpulab.{room}")
+        own = [
+            name for name, found in vars(module).items() if _module_of(found) == module.__name__
+        ]
+        for name in getattr(module, "__all__", own):
+            if not name.startswith("_") and (names is None or name in names):
+                yield f"{room}.", name, getattr(module, name)
+
+
+def _module_of(found: object) -> str:
+    return str(getattr(found, "__module__", "") or "")
+
+
+def _is_ours(found: object) -> bool:
+    is_callable = inspect.isroutine(found) or inspect.isclass(found)
+    is_plain = not isinstance(found, types.GenericAlias)
+    return is_callable and is_plain and _module_of(found).startswith("gpulab")
+
+
+def _is_made_by_users(found: type) -> bool:
+    """Tell whether users make such records: a public function takes them back."""
+    at_the_door = _module_of(found).startswith("gpulab.measurement")
+    return at_the_door or (is_dataclass(found) and found in _taken_back())
+
+
+@cache
+def _taken_back() -> frozenset[type]:
+    return frozenset(_classes_of_hints(lambda name: name != "return"))
+
+
+@cache
+def _met() -> frozenset[type]:
+    """Return the classes of the objects that a user meets: given, returned, or a part of one."""
+    pending, met = list(_classes_of_hints(lambda _: True)), set()
+    while pending:
+        kind = pending.pop()
+        if kind not in met:
+            met.add(kind)
+            if is_dataclass(kind):
+                pending += [part for hint in hints_of(kind).values() for part in _classes_in(hint)]
+    return frozenset(met)
+
+
+def _classes_of_hints(which: Callable[[str], bool]) -> set[type]:
+    classes: set[type] = set()
+    for prefix, _, found in _public_objects():
+        if inspect.isclass(found) and not prefix:
+            classes.add(found)
+        if inspect.isfunction(found):
+            for name, hint in hints_of(found).items():
+                classes |= set(_classes_in(hint)) if which(name) else set()
+    return classes
+
+
+def _classes_in(hint: object) -> Iterator[type]:
+    if inspect.isclass(hint) and not isinstance(hint, types.GenericAlias):
+        yield hint
+    # What a callable takes or returns is nobody's argument.
+    if typing.get_origin(hint) is not collections.abc.Callable:
+        for part in typing.get_args(hint):
+            yield from _classes_in(part)

@@ -1,0 +1,201 @@
+"""A value that means something for each parameter of the public functions.
+
+Found by the parameter's name, or by its annotation; records are made once, on the virtual GPU.
+"""
+
+import collections.abc
+import copy
+import tempfile
+import types
+import typing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gpulab
+from gpulab import clocks, gpus, plots, recordings, roofline, sweeps, workloads
+from gpulab.exercises import predict
+from tests.support.conditions import HERE
+
+
+class Spy:
+    """A piece of work that counts its calls."""
+
+    def __init__(self) -> None:
+        self.n_calls = 0
+
+    def __call__(self) -> None:
+        """Count a call."""
+        self.n_calls += 1
+
+
+@cache
+def record(name: str) -> Any:  # noqa: ANN401  # of any type
+    """Return the record of this class, made at the first question."""
+    return _RECORDS[name]()
+
+
+def _on_gpu(make: Callable[[Callable[[], object]], Any]) -> Any:  # noqa: ANN401  # as record
+    """Return what is made of an addition on the virtual GPU."""
+    import torch
+
+    with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
+        a = torch.ones(1024, device="cuda")
+        return make(lambda: a + a)
+
+
+def _tasks() -> tuple[sweeps.Task, ...]:
+    return sweeps.tasks_of(["add"], [1 << 12, 1 << 16], caches=["hot"])
+
+
+def _crossover(_work: object) -> Any:  # noqa: ANN401  # as record
+    return gpulab.crossover("add", [1 << 8, 1 << 20], gpu="H200", max_time_s=0.01, progress=False)
+
+
+_RECORDS: dict[str, Callable[[], Any]] = {
+    "Measurement": lambda: _on_gpu(lambda work: gpulab.measure(work, n_samples=10)),
+    "Conditions": lambda: HERE,
+    "Finding": lambda: gpulab.Finding("code", "message", "advice"),
+    "Timeline": lambda: _on_gpu(gpulab.timeline),
+    "Span": lambda: record("Timeline").spans[0],
+    "Summary": lambda: record("Timeline").summary(),
+    "Ladder": lambda: _on_gpu(lambda work: gpulab.ladder(work, progress=False)),
+    "Sweep": lambda: _on_gpu(lambda _: sweeps.sweep(_tasks(), progress=False)),
+    "Task": lambda: _tasks()[0],
+    "Point": lambda: record("Sweep").points[0],
+    "Effort": sweeps.Effort,
+    "Trace": lambda: _on_gpu(lambda work: gpulab.live.load(work, duration_s=0.2, progress=False)),
+    "Series": lambda: gpulab.live.Series((1, 2), [1, 2]),
+    "Reading": lambda: clocks.Reading(0.0, sm_mhz=1980, reasons=()),
+    "Crossover": lambda: _on_gpu(_crossover),
+    "Curve": lambda: record("Crossover").gpu,
+    "Fit": lambda: record("Curve").fit,
+    "Ceilings": lambda: roofline.ceilings("H200"),
+    "Roof": lambda: record("Ceilings").roofs[0],
+    "Chart": lambda: roofline.chart(record("Sweep"), record("Ceilings")),
+    "GpuSpec": lambda: gpus.gpu("H200"),
+    "Recording": lambda: recordings.load(recordings.list()[0]),
+    "Workload": lambda: workloads.workload("add"),
+    "Prediction": lambda: predict("How long?", 3.0),
+}
+
+
+def make_records() -> None:
+    """Make all of them now, so that forked processes share them."""
+    for name in _RECORDS:
+        record(name)
+
+
+# Objects that keep something open, so that each call gets a new one.
+_NEW: dict[str, Callable[[], Any]] = {
+    "Axes": lambda: _canvas().add_subplot(),
+    "DataFrame": lambda: roofline.table(record("Sweep")),
+    "Executor": lambda: ThreadPoolExecutor(1),
+    "Figure": lambda: plots.draw_ladder(record("Ladder")),
+    "Explorer": gpulab.explorers.roofline_explorer,
+    "Journal": lambda: sweeps.journal(_folder() / "sweep.jsonl").__enter__(),
+}
+_BY_NAME: dict[str, object] = {
+    "alt": "What is to be seen.",
+    "arithmetic": "float32",
+    "bandwidth_bytes_per_s": 1e12,
+    "basis": "data sheet",
+    "cache": "hot",
+    "dtype": "float32",
+    "dtypes": ("float32",),
+    "duration_s": 0.05,
+    "exercise_id": "01.hidden-sync",
+    "gpu": "H200",
+    "kind": "read",
+    "method": "synchronized",
+    "of": "launches",
+    "on": "gpu",
+    "parts": ("sm_mhz",),
+    "peak_flops_per_s": {"float32": 1e12},
+    "period_s": 0.02,
+    "plot": lambda _record, ax, **_options: ax,
+    "results": (1, 2),
+    "size": 64,
+    "sizes": (64, 128),
+    "sm_mhz": 1500,
+    "source": "measured",
+    "transfers": "none",
+    "workload": "add",
+    "workloads": ("add",),
+}
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp())
+
+
+def _canvas() -> Any:  # noqa: ANN401  # matplotlib is imported where it is needed
+    from matplotlib.figure import Figure
+
+    return Figure()
+
+
+def _frame(**columns: list[object]) -> Any:  # noqa: ANN401  # pandas is imported where it is needed
+    import pandas as pd
+
+    return pd.DataFrame(columns)
+
+
+# What one function alone takes under a name.
+_BY_CALLEE: dict[str, Callable[[], object]] = {
+    "roofline.predict(name)": lambda: "add",
+    "recordings.load(name)": lambda: recordings.list()[0],
+    "recordings.read(path)": lambda: _folder() / "none.jsonl",
+    "recordings.compare(a)": lambda: record("Recording"),
+    "recordings.compare(b)": lambda: record("Recording"),
+    "plots.call_times(record)": lambda: [1e-6, 2e-6],
+    "plots.scaling(record)": lambda: _frame(size=[1], duration_s=[1e-6], series=["a"]),
+    "plots.predicted_against_measured(record)": lambda: _frame(
+        predicted_s=[1e-6], measured_s=[2e-6]
+    ),
+    "scaling.Curve.at(sizes)": lambda: record("Curve").sizes,
+}
+
+
+def right_value(callee: str, name: str, hint: object) -> Any:  # noqa: ANN401  # of any type
+    """Return a value that means something for a parameter."""
+    if (key := f"{callee}({name})") in _BY_CALLEE:
+        return _BY_CALLEE[key]()
+    if name in {"out", "path"}:
+        return _folder() / "file.csv"
+    # A name such as gpu stands for an object where a record is asked for.
+    is_named = name in _BY_NAME and getattr(hint, "__name__", "") not in _RECORDS
+    return _BY_NAME[name] if is_named else _of_hint(callee, name, hint)
+
+
+def value_of(kind: type) -> Any:  # noqa: ANN401  # of any type
+    """Return an object of a class."""
+    simple = {int: 2, float: 0.5, str: "text", bool: False, Path: Path("file.json")}
+    if kind in simple:
+        return simple[kind]
+    if kind.__name__ in _NEW:
+        return _NEW[kind.__name__]()
+    if kind.__name__ not in _RECORDS:
+        raise LookupError(f"no value of {kind} is known; add one to the register")
+    return copy.copy(record(kind.__name__))
+
+
+def _of_hint(callee: str, name: str, hint: object) -> Any:  # noqa: ANN401, PLR0911  # of any kind
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
+        return 1
+    if origin in {typing.Union, types.UnionType}:
+        return None if types.NoneType in parts else _of_hint(callee, name, parts[0])
+    if origin is collections.abc.Callable:
+        return Spy()
+    if origin is None or origin is type:
+        return value_of(typing.cast("type", hint))
+    if issubclass(origin, collections.abc.Mapping):
+        return {_of_hint(callee, name, parts[0]): _of_hint(callee, name, parts[1])}
+    if not issubclass(origin, collections.abc.Iterable):
+        return value_of(origin)
+    n_parts = len(parts) if origin is tuple and parts[-1] is not Ellipsis else 1
+    return tuple(_of_hint(callee, name, parts[index]) for index in range(n_parts))

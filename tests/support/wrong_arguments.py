@@ -1,0 +1,267 @@
+"""Calls of every public function with every wrong argument, and what comes of them.
+
+A call has one argument replaced by each of a list of values; the others mean something. Whether
+a value is wrong follows from the annotation, and of numbers and names from the parameter's name.
+"""
+
+import collections.abc
+import contextlib
+import copy
+import inspect
+import math
+import re
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpulab.errors import GpulabError
+from tests.support.public_callables import callees
+from tests.support.right_values import Spy, right_value, value_of
+
+# What a number may be at least where that is not 1 (for a count), or above 0 (for a quantity).
+_ANY = -math.inf
+LEAST: dict[str, float] = {
+    **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged"), 0),
+    **dict.fromkeys(("max_value_elements", "max_value_flops", "device", "indent"), 0),
+    **dict.fromkeys(("flops", "size_bytes", "intensity", "tolerance", "min_separation"), 0),
+    **dict.fromkeys(("median_s", "low_s", "high_s", "floor_error_s", "n_samples of Point"), 0),
+    **dict.fromkeys(("utilization", "clock_mhz", "max_sm_mhz", "power_w", "power_limit_w"), 0),
+    **dict.fromkeys(("sm_mhz of Reading", "memory_mhz of Reading"), 0),
+    **dict.fromkeys(("clock_before_mhz", "clock_after_mhz"), 0),
+    **dict.fromkeys(("power_before_w", "power_after_w"), 0),
+    **dict.fromkeys(("temperature_c", "temperature_before_c", "temperature_after_c"), _ANY),
+    **dict.fromkeys(("samples", "samples_s", "amounts", "at_s", "seed"), _ANY),
+    **dict.fromkeys(("floor_s of Measurement", "floor_s of Roof"), _ANY),
+    "floor_s": 0,
+}
+SHARES = frozenset({"precision", "confidence", "tolerance of flag", "tolerance of summarize"})
+# Numbers for which nan or inf means something: "not measured", "no limit".
+NOT_FINITE = {"time_s": {math.nan, math.inf}, "per_s": {math.nan, math.inf}}
+NO_LIMIT = frozenset({"max_time_s"})
+# Numbers that ask for so much work, memory or text that a huge one must be refused.
+HUGE = 1e20
+ASKS_FOR_WORK = frozenset(
+    {"n_samples", "n_warmup", "inner_loops", "count", "n_bins", "indent", "digits"}
+)
+# Texts of any content: titles and questions, what a record only shows, and names of files.
+FREE_TEXT = re.compile(
+    r"label|labels|title|name|question|unit|detail|alt|message|advice|code|stopped_by|missing"
+    r"|\w+_version|taken_at|floor_method|regime|error|size_label|size_is|choices|reasons"
+    r"|throttle_reasons|findings|text|body|out|path|device_name"
+)
+# Records may come from other versions, with methods, types and workloads that are not known
+# here; who measures them looks the names up.
+FREE_IN_RECORDS = frozenset(
+    {
+        *("method of Measurement", "cache of Conditions"),
+        *("workload of Task", "dtype of Task", "method of Task"),
+        *("workload of Crossover", "dtype of Crossover"),
+        *("source of crossover", "a of compare", "b of compare"),
+    }
+)
+MAY_BE_EMPTY = frozenset({"method of Measurement", "cache of Conditions", "source of Ceilings"})
+NEVER_EMPTY_TEXTS = frozenset(
+    {
+        *("alt", "out", "path"),
+        *("name of Workload", "size_is of Workload", "name of Recording", "name of load"),
+        *("name of section_line",),
+    }
+)
+NEVER_EMPTY_LISTS = frozenset(
+    {
+        *("samples", "samples_s", "inputs", "record"),
+        *("readings of Trace", "sizes of crossover"),
+    }
+)
+# How a message calls a parameter whose name it does not repeat.
+SAID_AS = {"dtype": "type", "dtypes": "type", "kind": "flush", "exercise_id": "exercise"}
+# What is taken on purpose, and why.
+DELIBERATE = {
+    "exercises.Prediction.compare(actual)": "learners are told in the review; nothing is raised",
+}
+# What a call needs beside the arguments that have no default.
+ALSO: dict[str, dict[str, object]] = {"sweeps.Point": {"n_samples": 3}}
+
+REFUSED, VAGUE, LATE = "refused clearly", "refused without name or value", "refused too late"
+INSIDE, NONSENSE, MEANING = "raised from inside", "accepted nonsense", "accepted with meaning"
+OUTCOMES = (REFUSED, VAGUE, LATE, INSIDE, NONSENSE, MEANING)
+
+
+class Strange:
+    """An object that is nothing to anyone."""
+
+    def __repr__(self) -> str:
+        return "<a strange object>"
+
+
+def values() -> list[object]:
+    """Return what each parameter is given in turn."""
+    numbers = [3, 0, -1, 2.5, math.nan, math.inf, -math.inf, 10**30, 1j]
+    containers = [[], [Strange()], (), {}, {"a": Strange()}]
+    return [None, True, *numbers, "nosuch", "", b"bytes", Strange(), *containers]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public callable with one argument to be replaced."""
+
+    callee: str
+    parameter: str
+    hint: Any
+    value: object = field(compare=False)
+
+    def __str__(self) -> str:
+        text = repr(self.value)
+        return f"{self.callee}({self.parameter}={text})"
+
+    @property
+    def place(self) -> str:
+        """The parameter with the last part of the callable's name, as the tables have it."""
+        return f"{self.parameter} of {self.callee.rpartition('.')[2]}"
+
+    @property
+    def is_of_record(self) -> bool:
+        """Whether the callable is a class, whose objects only keep what they are given."""
+        return self.callee.rpartition(".")[2][0].isupper()
+
+
+def calls(callee: str = "") -> Iterator[Call]:
+    """Yield every call of one callable, or of all."""
+    for name in [callee] if callee else callees():
+        for parameter in callees()[name].signature.parameters.values():
+            if parameter.kind not in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL}:
+                for value in values():
+                    yield Call(name, parameter.name, parameter.annotation, value)
+
+
+def is_wrong(call: Call) -> bool:
+    """Tell whether the value means nothing there."""
+    if f"{call.callee}({call.parameter})" in DELIBERATE:
+        return False
+    return not _allows(call, call.hint, call.value)
+
+
+def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, PLR0911  # a table of kinds
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
+        return True
+    if origin in {typing.Union, types.UnionType}:
+        return any(_allows(call, part, value) for part in parts)
+    if hint in {int, float}:
+        return _allows_number(call, hint, value)
+    if hint is str:
+        return isinstance(value, str) and _allows_text(call, value)
+    if origin is collections.abc.Callable:
+        return callable(value)
+    kind = origin or hint
+    if issubclass(kind, Path) or "PathLike" in kind.__name__:
+        return isinstance(value, Path) or (isinstance(value, str) and value != "")
+    if issubclass(kind, collections.abc.Mapping):
+        of_parts = parts or (Any, Any)
+        return isinstance(value, kind) and all(
+            _allows(call, of_parts[1], each) for each in value.values()
+        )
+    if parts and issubclass(kind, collections.abc.Iterable) and "ndarray" not in kind.__name__:
+        return _allows_items(call, hint, value)
+    if getattr(kind, "_is_protocol", False):
+        return hasattr(value, "points")
+    return isinstance(value, kind)
+
+
+def _allows_items(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401  # an annotation
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(value, str | bytes | collections.abc.Mapping):
+        return False
+    # Records keep tuples; functions take lists as well.
+    wanted = origin if call.is_of_record or origin not in {list, tuple} else list | tuple
+    if not isinstance(value, wanted):
+        return False
+    if origin is tuple and parts[-1] is not Ellipsis and len(value) != len(parts):
+        return False
+    if len(value) == 0:
+        return not {call.parameter, call.place} & NEVER_EMPTY_LISTS
+    return all(_allows(call, parts[0], item) for item in value)
+
+
+def _allows_number(call: Call, hint: type, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if hint is int else int | float):
+        return False
+    if {call.parameter, call.place} & SHARES:
+        return 0 < value < 1
+    if not math.isfinite(value):
+        free = call.parameter in NOT_FINITE
+        return free or (call.parameter in NO_LIMIT and value == math.inf)
+    if value > HUGE and call.parameter in ASKS_FOR_WORK and not call.is_of_record:
+        return False
+    if call.parameter in NOT_FINITE:
+        return True
+    least = LEAST.get(call.place, LEAST.get(call.parameter))
+    return value > 0 if least is None else value >= least
+
+
+def _allows_text(call: Call, value: str) -> bool:
+    if not value:
+        if {call.parameter, call.place} & NEVER_EMPTY_TEXTS:
+            return False
+        return call.place in MAY_BE_EMPTY or FREE_TEXT.fullmatch(call.parameter) is not None
+    if FREE_TEXT.fullmatch(call.parameter) or call.place in FREE_IN_RECORDS:
+        return True
+    return value != "nosuch"
+
+
+def outcome(call: Call) -> tuple[str, str]:
+    """Make the call, and return what came of it, with the message."""
+    callee = callees()[call.callee]
+    arguments: dict[str, Any] = {
+        name: right_value(call.callee, name, parameter.annotation)
+        for name, parameter in callee.signature.parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in {parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL}
+    }
+    arguments |= ALSO.get(call.callee, {})
+    spies = [value for value in arguments.values() if isinstance(value, Spy)]
+    arguments[call.parameter] = copy.copy(call.value)
+    function = callee.function
+    if callee.owner is not None and not inspect.ismethod(function):
+        function = types.MethodType(function, value_of(callee.owner))
+    try:
+        _use(function(**arguments))
+    except Exception as error:  # noqa: BLE001  # any error is an outcome
+        return _of_error(call, error, sum(spy.n_calls for spy in spies))
+    return (NONSENSE if is_wrong(call) else MEANING), ""
+
+
+def _use(result: object) -> None:
+    """Enter a context, and take the first of an iterator: both begin when they are used."""
+    if isinstance(result, contextlib._GeneratorContextManager):
+        with result:
+            pass
+    elif isinstance(result, collections.abc.Generator):
+        next(result, None)
+        result.close()
+
+
+def _of_error(call: Call, error: Exception, n_calls: int) -> tuple[str, str]:
+    text = f"{type(error).__name__}: {error}"
+    if not isinstance(error, GpulabError):
+        return INSIDE, text
+    if not is_wrong(call):  # the value could mean something, only not here
+        return REFUSED, text
+    if n_calls:
+        return LATE, text
+    name = SAID_AS.get(call.parameter, call.parameter.removesuffix("s"))
+    named = name in text.lower() and _shows(text, call.value)
+    return (REFUSED if named else VAGUE), text
+
+
+def _shows(text: str, value: object) -> bool:
+    """Tell whether a message shows the value, as it is or by its type."""
+    shown = [repr(value)[:20], f"of type {type(value).__name__}"]
+    if isinstance(value, list | tuple | dict) and value:
+        shown.append("<a strange object>")
+    if isinstance(value, list | tuple | dict | str) and not value:
+        shown.append("empty")
+    return any(part in text for part in shown)
