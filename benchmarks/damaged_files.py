@@ -30,6 +30,7 @@ from typing import Any
 
 from benchmarks.common.command_line import parser_of
 from gpulab import clocks, lessons, recordings, roofline, survey, sweeps
+from gpulab.disk import growing
 from gpulab.errors import GpulabError
 from gpulab.live import Trace
 from gpulab.measurement import Conditions, Finding, Measurement
@@ -184,8 +185,9 @@ def _use_recording(path: Path, *, unfinished: bool = False) -> object:
 
 
 def _use_journal(path: Path) -> object:
-    with sweeps.journal(path) as file:
-        points, about = tuple(file.before.points.values()), file.before.provenance
+    with growing(path) as file:
+        before = sweeps.Journal(file).before
+        points, about = tuple(before.points.values()), before.provenance
     whole = Sweep(points, about)
     str(whole)
     whole.to_frame().to_csv()

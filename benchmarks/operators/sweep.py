@@ -8,17 +8,18 @@ from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo
 from tqdm import tqdm
 
 from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import try_operator
 
-Running = tuple[OpInfo, str, BaseProcess]
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo
+
+Running = tuple["OpInfo", str, BaseProcess]
 
 _LIMIT_S = 300  # a process that hangs is ended, and counts as died
 
@@ -47,6 +48,9 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     is_shown
         Whether to print what differs as it is found.
     """
+    # Not above: to import it changes settings of PyTorch for good.
+    from torch.testing._internal.common_methods_invocations import op_db
+
     chosen = [info for info in op_db if not names or info.name in names]
     todo = [(info, dtype) for info in chosen for dtype in dtypes]
     running: dict[Connection, Running] = {}
@@ -70,7 +74,7 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     return found
 
 
-def _start(info: OpInfo, dtype: str, n_samples: int) -> tuple[Connection, Running]:
+def _start(info: "OpInfo", dtype: str, n_samples: int) -> tuple[Connection, Running]:
     context = multiprocessing.get_context("fork")  # importing the database takes seconds
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(theirs, info, dtype, n_samples), daemon=True)
@@ -79,13 +83,13 @@ def _start(info: OpInfo, dtype: str, n_samples: int) -> tuple[Connection, Runnin
     return ours, (info, dtype, process)
 
 
-def _work(pipe: Connection, info: OpInfo, dtype: str, n_samples: int) -> None:
+def _work(pipe: Connection, info: "OpInfo", dtype: str, n_samples: int) -> None:
     signal.alarm(_LIMIT_S)
     pipe.send(try_operator(info, getattr(torch, dtype), n_samples))
     pipe.close()
 
 
-def _collect(pipe: Connection, info: OpInfo, dtype: str, process: BaseProcess) -> list[Outcome]:
+def _collect(pipe: Connection, info: "OpInfo", dtype: str, process: BaseProcess) -> list[Outcome]:
     try:
         outcomes: list[Outcome] = pipe.recv()
     except EOFError:
@@ -96,6 +100,6 @@ def _collect(pipe: Connection, info: OpInfo, dtype: str, process: BaseProcess) -
     return outcomes
 
 
-def full_name(info: OpInfo) -> str:
+def full_name(info: "OpInfo") -> str:
     """Return an operator's name with that of its variant."""
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)

@@ -5,15 +5,17 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 import gpulab
 from benchmarks.operators.outcomes import Outcome, worst
 from gpulab.errors import NotModelledError
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 _SEED = 0
 _OTHER_SEEDS = (1, 2, 3, 4)
@@ -29,11 +31,11 @@ _TAKES_HOST_TENSORS = {"tensor_split"}  # for its positions, which would be move
 # halves partly in float32.
 _TOLERANCES = {torch.float16: 0.03, torch.bfloat16: 0.25}
 
-Call = Callable[[SampleInput], object]
+Call = Callable[["SampleInput"], object]
 Operator = Callable[..., Any]
 
 
-def try_operator(info: OpInfo, dtype: torch.dtype, n_samples: int) -> list[Outcome]:
+def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Outcome]:
     """Return one outcome for each form in which the operator can be called.
 
     Parameters
@@ -61,14 +63,14 @@ def try_operator(info: OpInfo, dtype: torch.dtype, n_samples: int) -> list[Outco
     return found
 
 
-def _head(info: OpInfo, dtype: torch.dtype) -> tuple[str, str]:
+def _head(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
     name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
     return name, str(dtype).removeprefix("torch.")
 
 
 def _samples(
-    info: OpInfo, dtype: torch.dtype, n_samples: int, **options: bool
-) -> Iterator[SampleInput]:
+    info: "OpInfo", dtype: torch.dtype, n_samples: int, **options: bool
+) -> Iterator["SampleInput"]:
     """Yield samples from the whole list, the first and the last among them."""
     samples = list(info.sample_inputs("cpu", dtype, **options))
     if info.name in _TAKES_HOST_TENSORS:
@@ -77,7 +79,7 @@ def _samples(
     yield from samples[::step]
 
 
-def _forms(info: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
+def _forms(info: "OpInfo", dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
     """Yield the name of each form, how to call the operator so, and whether it needs gradients."""
     op = _looked_up(info)
     yield "forward", lambda s: op(s.input, *s.args, **s.kwargs), False
@@ -91,7 +93,7 @@ def _forms(info: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]
         yield "backward", lambda s: _backward(op, s), True
 
 
-def _looked_up(info: OpInfo) -> Operator:
+def _looked_up(info: "OpInfo") -> Operator:
     """Return the operator as a program calls it: by the name that it has in torch then."""
     if info.name == "__getitem__":
         return operator.getitem
@@ -102,14 +104,14 @@ def _looked_up(info: OpInfo) -> Operator:
     return lambda *args, **kwargs: getattr(owner, last)(*args, **kwargs)  # noqa: PLW0108 # then
 
 
-def _in_place(inplace: Operator, sample: SampleInput) -> object:
+def _in_place(inplace: Operator, sample: "SampleInput") -> object:
     if sample.broadcasts_input:
         raise _NotCalledError
     target = pytree.tree_map_only(torch.Tensor, torch.clone, sample.input)
     return inplace(target, *sample.args, **sample.kwargs), target
 
 
-def _with_out(op: Operator, sample: SampleInput) -> object:
+def _with_out(op: Operator, sample: "SampleInput") -> object:
     out = pytree.tree_map_only(
         torch.Tensor, torch.empty_like, op(sample.input, *sample.args, **sample.kwargs)
     )
@@ -117,13 +119,13 @@ def _with_out(op: Operator, sample: SampleInput) -> object:
     return out
 
 
-def _fills_out(info: OpInfo, sample: SampleInput, out: object, dtype: torch.dtype) -> bool:
+def _fills_out(info: "OpInfo", sample: "SampleInput", out: object, dtype: torch.dtype) -> bool:
     """Tell whether the CPU's own result in ``out=`` is the one that it returns without."""
     returned, _ = _on_cpu(lambda s: info.op(s.input, *s.args, **s.kwargs), sample, _SEED)
     return not _difference(out, returned, dtype)
 
 
-def _backward(op: Operator, sample: SampleInput) -> object:
+def _backward(op: Operator, sample: "SampleInput") -> object:
     given = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
     leaves = [item for item in given if isinstance(item, torch.Tensor) and item.requires_grad]
     out = op(sample.input, *sample.args, **sample.kwargs)
@@ -145,7 +147,7 @@ class _NotCalledError(Exception):
 
 
 def _try_sample(
-    info: OpInfo, dtype: torch.dtype, form: str, call: Call, sample: SampleInput
+    info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
 ) -> Outcome:
     expected, refusal = _on_cpu(call, sample, _SEED)
     if form == "out=" and refusal is None and not _fills_out(info, sample, expected, dtype):
@@ -173,7 +175,7 @@ def _try_sample(
     return Outcome(*_head(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
 
 
-def _on_cpu(call: Call, sample: SampleInput, seed: int) -> tuple[object, Exception | None]:
+def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Exception | None]:
     torch.manual_seed(seed)
     try:
         return _fetched(call(_moved(sample, "cpu"))), None
@@ -181,7 +183,7 @@ def _on_cpu(call: Call, sample: SampleInput, seed: int) -> tuple[object, Excepti
         return None, error
 
 
-def _on_virtual(call: Call, sample: SampleInput) -> object:
+def _on_virtual(call: Call, sample: "SampleInput") -> object:
     with gpulab.virtual_gpu(
         "H200", first_use=False, max_value_elements=1 << 24, max_value_flops=1 << 34
     ):
@@ -189,7 +191,7 @@ def _on_virtual(call: Call, sample: SampleInput) -> object:
         return _fetched(call(_moved(sample, "cuda")))
 
 
-def _moved(sample: SampleInput, device: str) -> SampleInput:
+def _moved(sample: "SampleInput", device: str) -> "SampleInput":
     """Return a copy of a sample on a device; leaves that need a gradient stay leaves."""
 
     def move(item: object) -> object:
@@ -236,7 +238,7 @@ def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
     return ""
 
 
-def _is_random(info: OpInfo, call: Call, sample: SampleInput, expected: object) -> bool:
+def _is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: object) -> bool:
     """Tell whether the operator draws random numbers.
 
     Then the CPU gives other results from other seeds, or the database sets the seed itself.
@@ -248,7 +250,7 @@ def _is_random(info: OpInfo, call: Call, sample: SampleInput, expected: object) 
     return any(_difference(other, expected, torch.float32) for other in others)
 
 
-def _described(sample: SampleInput) -> str:
+def _described(sample: "SampleInput") -> str:
     def describe(item: object) -> object:
         return f"tensor{tuple(item.shape)}" if isinstance(item, torch.Tensor) else item
 

@@ -125,9 +125,16 @@ def finish(ax: "Axes", kind: str, xlabel: str, ylabel: str, *, legend: bool = Tr
 
 def _show_as_it_is(ax: "Axes") -> None:
     """Let no name on the axes be read as a formula, and none have what no font can draw."""
-    from matplotlib.text import Text
+    from matplotlib.category import StrCategoryLocator
+    from matplotlib.ticker import FixedLocator
 
-    for text in ax.findobj(Text):
-        if isinstance(text, Text):
-            text.set_parse_math(False)
-            text.set_text(visible(text.get_text()))
+    legend = ax.get_legend()
+    texts = [ax.title, ax.get_xaxis().label, ax.get_yaxis().label, *ax.texts]
+    texts += [] if legend is None else legend.get_texts()
+    for axis in (ax.get_xaxis(), ax.get_yaxis()):
+        # Others count in numbers, and to ask for their labels makes all of their ticks.
+        if isinstance(axis.get_major_locator(), (FixedLocator, StrCategoryLocator)):
+            texts += axis.get_ticklabels()
+    for text in texts:
+        text.set_parse_math(False)
+        text.set_text(visible(text.get_text()))

@@ -1,6 +1,5 @@
 """What a live picture returns: readings of a load, or a series of results, whole or stopped."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,13 +38,6 @@ def stop_words(stopped_by: str) -> str:
     return _WORDS.get(stopped_by, "")
 
 
-def _refuse_negative(reading: clocks.Reading) -> None:
-    for name in ("sm_mhz", "memory_mhz", "power_w", "power_limit_w", "utilization", "max_sm_mhz"):
-        value = getattr(reading, name)
-        if value is not None and not value >= 0:
-            raise InvalidOptionError(f"{name}={value} of a reading; it must be 0 or more")
-
-
 @dataclass(frozen=True, slots=True)
 class Trace(Saved):
     """What a GPU said of its clock, power, temperature and use while a load ran.
@@ -81,18 +73,12 @@ class Trace(Saved):
         stop_words(self.stopped_by)
         if not self.readings:
             raise InvalidOptionError("readings=(); a trace must hold at least one")
-        if not 0 <= self.asked_s < math.inf:
-            raise InvalidOptionError(
-                f"asked_s={self.asked_s}; it must be a finite number of seconds, 0 or more"
-            )
         for before, after in zip(self.readings, self.readings[1:], strict=False):
             if not before.at_s <= after.at_s:
                 raise InvalidOptionError(
                     f"readings go from {before.at_s} s to {after.at_s} s; give them in the order "
                     "in which they were taken"
                 )
-        for reading in self.readings:
-            _refuse_negative(reading)
 
     @property
     def duration_s(self) -> float:

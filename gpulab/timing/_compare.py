@@ -72,6 +72,8 @@ class Comparison(Saved):
     @property
     def ratio_interval(self) -> tuple[float, float]:
         """95 % interval of that median; it knows nothing of other inputs, clocks or machines."""
+        if math.isnan(self.ratio):
+            return math.nan, math.nan
         return stats.median_interval(self._ratios(), _CONFIDENCE)
 
     @property

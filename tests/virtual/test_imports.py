@@ -62,6 +62,7 @@ def words(python: list[str], code: str) -> list[str]:
     ).stdout.split()
 
 
+@pytest.mark.slow
 def test_no_package_is_imported_that_nobody_asked_for(warm_python: list[str]) -> None:
     """Entering, operations, a measurement and a timeline import gpulab and Python's own modules.
 
@@ -71,6 +72,7 @@ def test_no_package_is_imported_that_nobody_asked_for(warm_python: list[str]) ->
     assert names <= {"torch.cuda", "torch.profiler", "torch.utils", "numpy.random"}
 
 
+@pytest.mark.slow
 def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str]) -> None:
     """An optimizer imports it inside: it finds PyTorch's own functions, and compiles nothing."""
     assert words(warm_python, COMPILER) == ["force_eager", "default", "True"]

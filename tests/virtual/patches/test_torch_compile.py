@@ -70,6 +70,7 @@ def test_it_is_said_once() -> None:
     assert issubclass(NotCompiledWarning, UserWarning)
 
 
+@pytest.mark.slow
 def test_a_module_that_compiles_itself_is_told_where() -> None:
     """The warning of ``Module.compile`` names the line that calls it, too."""
     with gpulab.virtual_gpu("H200"), pytest.warns(NotCompiledWarning) as caught:
