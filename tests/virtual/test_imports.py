@@ -78,6 +78,7 @@ def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str]) -
     assert words(warm_python, COMPILER) == ["force_eager", "default", "True"]
 
 
+@pytest.mark.slow
 def test_a_timer_imported_inside_waits_on_every_virtual_gpu(warm_python: list[str]) -> None:
     """``Timer`` is imported on one virtual GPU, and waits for this one and for the next."""
     assert words(warm_python, TIMER) == ["True", "True"]

@@ -77,6 +77,7 @@ def test_the_table_of_operators_is_given_back() -> None:
     assert table == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [
