@@ -6,6 +6,7 @@ import torch
 
 from gpulab import device
 from gpulab.errors import NotCapturableError
+from gpulab.interrupts import step
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_event
 from gpulab.timing._samplers import Sampler
 from gpulab.work import Work, collector_paused
@@ -67,6 +68,7 @@ class GraphSampler(Sampler):
             end.record(stream)
 
 
+@step  # an interrupt would leave the stream capturing, and every later wait would fail
 def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
     """Capture without the collection and the emptied cache of ``torch.cuda.graph``."""
     made, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
@@ -78,12 +80,14 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
         try:
             enqueue()
             made.capture_end()
-        except Exception as error:
+        except BaseException as error:
             try:
                 made.capture_end()
             except Exception:  # noqa: BLE001 # it repeats what went wrong
                 # Only then: a pool that was given back twice ends the process with the graph.
                 _mend(pool)
+            if not isinstance(error, Exception):
+                raise
             reason = str(error).partition("\n")[0]  # what follows is advice for another case
             raise NotCapturableError(
                 f"the work cannot be captured into a CUDA graph: {reason}; use "

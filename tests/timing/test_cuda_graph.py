@@ -122,3 +122,17 @@ def test_graph_is_replayed_on_the_current_stream() -> None:
     with torch.cuda.stream(side):
         assert len(take_samples("graph", kernel, n_samples=2)) == 2
         assert torch.cuda.current_stream() == side
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_nothing_is_captured_after_work_that_was_ended(error: type[BaseException]) -> None:
+    """A stream that went on capturing would refuse every later wait."""
+
+    def work() -> None:
+        raise error
+
+    with pytest.raises((error, NotCapturableError)):
+        take_samples(work, method="graph", n_samples=1)
+    assert not torch.cuda.is_current_stream_capturing()
+    torch.cuda.synchronize()
+    assert take_samples(lambda: torch.ones(2, device="cuda"), method="graph", n_samples=1)

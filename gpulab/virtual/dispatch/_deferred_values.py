@@ -125,11 +125,23 @@ class DeferredValues:
 
     def _call_with_out(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         # Here two tensors are parts of one storage, which PyTorch takes for a sign of overlap.
-        fresh = {name: torch.empty_like(kwargs[name]) for name in self._operator.out_names}
+        fresh = {name: _like(kwargs[name]) for name in self._operator.out_names}
         out = self._operator.func(*args, **{**kwargs, **fresh})
         for name, written in fresh.items():
-            kwargs[name].copy_(written)
+            _copy(kwargs[name], written)
         return out
+
+
+def _like(out: Any) -> Any:
+    return [_like(item) for item in out] if isinstance(out, list) else torch.empty_like(out)
+
+
+def _copy(out: Any, written: Any) -> None:
+    if isinstance(out, list):
+        for item, source in zip(out, written, strict=True):
+            item.copy_(source)
+    else:
+        out.copy_(written)
 
 
 @contextmanager

@@ -19,11 +19,6 @@ from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 # only there a block that is used again does not hold what was left in it.
 _LARGEST_SHARED_BYTES = 1 << 30
 
-# Memory that a forked process does not share; Windows knows neither forks nor these names.
-_OWN_PAGES: dict[str, int] = (
-    {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
-)
-
 _CPU = torch.device("cpu")  # named everywhere, because the program may set another default
 _identities = count(1)
 
@@ -131,10 +126,17 @@ class HostBuffer:
         if self._storage is None:
             # The system makes pages when they are touched, and has them back when this is dropped:
             # malloc, once it has freed so large a block, keeps twice as much for itself.
-            pages = mmap.mmap(-1, max(1, self._size_bytes), **_OWN_PAGES)
+            pages = _pages(max(1, self._size_bytes))
             zeros = np.frombuffer(pages, np.uint8, self._size_bytes)
             self._storage = torch.from_numpy(zeros).untyped_storage()
         return self._storage
+
+
+def _pages(size_bytes: int) -> mmap.mmap:
+    """Return memory that a forked process does not share."""
+    if sys.platform == "win32":  # it has no forks
+        return mmap.mmap(-1, size_bytes)
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:

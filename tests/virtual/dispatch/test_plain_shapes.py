@@ -35,7 +35,9 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", sorted(plain._KNOWN[NAME]))
 def test_numbers_get_pytorchs_answers(name: str) -> None:
     """Each function returns what the real one returns for sizes and for comparisons of them."""
-    real = getattr(importlib.import_module(NAME), name)
+    real = getattr(importlib.import_module(NAME), name, None)
+    if real is None:
+        pytest.skip(f"this version of torch has no {name}")
     for arguments in ARGUMENTS.get(name, [(True,), (False,)]):
         assert plain._KNOWN[NAME][name](*arguments) == real(*arguments)
 
