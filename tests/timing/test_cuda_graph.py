@@ -132,7 +132,7 @@ def test_nothing_is_captured_after_work_that_was_ended(error: type[BaseException
         raise error
 
     with pytest.raises((error, NotCapturableError)):
-        take_samples(work, method="graph", n_samples=1)
+        take_samples("graph", work, n_samples=1)
     assert not torch.cuda.is_current_stream_capturing()
     torch.cuda.synchronize()
-    assert take_samples(lambda: torch.ones(2, device="cuda"), method="graph", n_samples=1)
+    assert len(take_samples("graph", lambda: torch.ones(2, device="cuda"), n_samples=1)) == 1
