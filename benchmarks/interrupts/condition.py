@@ -62,7 +62,8 @@ def settings() -> dict[str, object]:
         "TF32": torch.backends.cuda.matmul.allow_tf32,
         "cuDNN": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark),
         "determinism": torch.are_deterministic_algorithms_enabled(),
-        "compiler": None if dynamo is None else dynamo._stance,
+        # PyTorch loads its compiler when it is first used, and that changes nothing.
+        "compiler": "default" if dynamo is None else dynamo._stance.stance,
         "profiler": torch.autograd.profiler._is_profiler_enabled,
         "entered": entered(),
         "trace": sys.gettrace(),

@@ -94,7 +94,7 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._depth == 0:
+        if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
                 "once for each time that you enter it, as `with gpu:` does"
@@ -110,6 +110,9 @@ class VirtualGpu:
 
     def _install(self) -> None:
         other = entered()
+        if other is not None and not other.entered:
+            other.__exit__(None, None, None)  # an error has cut its beginning or its end off
+            other = entered()
         if other is not None:
             raise VirtualGpuError(
                 f"the virtual {other.spec.name} is entered already; "

@@ -144,7 +144,7 @@ def is_wrong(call: Call) -> bool:
     return not _allows(call, call.hint, call.value)
 
 
-def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, PLR0911  # a table of kinds
+def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, C901, PLR0911  # a table of kinds
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
         return True
@@ -157,6 +157,8 @@ def _allows(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401, PLR0
     if origin is collections.abc.Callable:
         return callable(value)
     kind = origin or hint
+    if not isinstance(kind, type):
+        return False
     if issubclass(kind, Path) or "PathLike" in kind.__name__:
         return isinstance(value, Path) or (isinstance(value, str) and value != "")
     if issubclass(kind, collections.abc.Mapping):

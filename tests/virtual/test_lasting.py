@@ -73,6 +73,10 @@ USES: dict[str, Callable[[Held], object]] = {
 }
 
 
+@pytest.mark.skipif(
+    torch.version.cuda is not None and not torch.cuda.is_available(),
+    reason="a CUDA build asks for its driver first",
+)
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
 def test_a_use_outside_of_the_context_names_the_cause(use: Callable[[Held], object]) -> None:
     """On builds without CUDA, where torch's own classes have nothing below them, as elsewhere."""

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
+from gpulab.virtual import entered
 from gpulab.virtual.dispatch._deferred_values import without_dispatch
 
 OWNERS: list[Any] = [
@@ -322,3 +323,17 @@ def test_options_that_cannot_be_are_refused(option: str, wanted: str) -> None:
     message = rf"^{option}=-1; it must be a whole number,? {wanted}$"
     with pytest.raises(ValueError, match=message):
         gpulab.virtual_gpu("H200", **{option: -1})
+
+
+def test_an_end_that_was_cut_off_is_made_up_for() -> None:
+    """As an error inside of it may do: the next entry finishes it, and so does leaving again."""
+    for repair in ("enter", "leave"):
+        gpu = gpulab.virtual_gpu("H200", first_use=False)
+        gpu.__enter__()
+        gpu._depth = 0
+        if repair == "leave":
+            gpu.__exit__(None, None, None)
+        other = gpulab.virtual_gpu("A100", first_use=False)
+        with other:
+            assert torch.cuda.get_device_name() == other.spec.driver_name
+        assert entered() is None
