@@ -71,7 +71,9 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     output.get_by_role("button", name="Measure here").click()
     output.locator("img").wait_for()  # as soon as both sides have a point
     page.wait_for_function(
-        "root => root.querySelectorAll('.legend li').length >= 3", arg=output.element_handle()
+        "root => root.querySelectorAll('.legend li').length >= 3",
+        arg=output.element_handle(),
+        polling=100,
     )
     output.get_by_role("button", name="Stop").click()
     output.get_by_text("press again for the rest.").wait_for()
@@ -158,7 +160,7 @@ def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     page.get_by_text("Settings", exact=True).first.click()
     page.get_by_text("Theme", exact=True).first.hover()
     page.get_by_text("JupyterLab Dark", exact=True).first.click()
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
     output = explorer(shown, 0)
     output.scroll_into_view_if_needed()
     take_picture(page, "explorer_dark")

@@ -81,8 +81,7 @@ def _wait(page: "Page", cell: "Locator") -> None:
     """Wait until a cell is done that is running, or that has not run before."""
     prompt = cell.locator(".jp-InputArea-prompt").first
     page.wait_for_function(
-        "element => /[0-9]/.test(element.textContent)",
-        arg=prompt.element_handle(),
+        "element => /[0-9]/.test(element.textContent)", arg=prompt.element_handle(), polling=100
     )
 
 
@@ -90,6 +89,6 @@ def _frames(page: "Page", cell: "Locator") -> list[str]:
     """Collect three different pictures of a running cell; fail as soon as it has ended."""
     seen: list[str] = []
     while len(seen) < 3:
-        frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen])
+        frame = page.wait_for_function(NEW_FRAME, arg=[cell.element_handle(), seen], polling=100)
         seen.append(frame.json_value())
     return seen

@@ -208,9 +208,11 @@ def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
     page.get_by_text("Settings", exact=True).first.click()
     page.get_by_text("Theme", exact=True).first.hover()
     page.get_by_text("JupyterLab Dark", exact=True).first.click()
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
     first.scroll_into_view_if_needed()
-    page.wait_for_function(f"root => ({paper})(root).data[0] < 60", arg=first.element_handle())
+    page.wait_for_function(
+        f"root => ({paper})(root).data[0] < 60", arg=first.element_handle(), polling=100
+    )
     take_picture(page, "timeline_dark")
 
 

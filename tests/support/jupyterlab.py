@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 RUN_TIMEOUT_MS = 600_000
+# A page must go on drawing on a busy machine: one that draws no frame shows no change, and never
+# ends its wait. The process for graphics falls behind first, and nothing here needs it.
+CHROMIUM_OPTIONS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-renderer-backgrounding"),
+    *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
+]
 # JupyterLab draws only the cells in view; the test wants to see them all
 ALL_CELLS = {"windowingMode": "none"}
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
@@ -129,7 +135,7 @@ def chromium() -> Iterator["Page"]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.set_default_timeout(RUN_TIMEOUT_MS)
         yield page
@@ -142,7 +148,7 @@ class Lab:
     def __init__(self, address: str, page: "Page") -> None:
         self.address, self.page = address, page
         page.goto(address.replace("/tree/00_start_here.ipynb", ""))
-        page.wait_for_function("window.jupyterapp")
+        page.wait_for_function("window.jupyterapp", polling=100)
         page.evaluate("window.jupyterapp.restored.then(() => {})")
 
     @contextmanager
@@ -158,7 +164,9 @@ class Lab:
         self.page.evaluate(CLOSE)
         if self.page.evaluate("document.body.dataset.jpThemeLight") == "false":
             self.page.evaluate(LIGHT)
-            self.page.wait_for_function("document.body.dataset.jpThemeLight === 'true'")
+            self.page.wait_for_function(
+                "document.body.dataset.jpThemeLight === 'true'", polling=100
+            )
 
 
 def open_notebook(page: "Page", url: str) -> "Locator":
