@@ -24,7 +24,7 @@ import torch
 
 from gpulab import device
 from gpulab.device import cuda_obstacle, outside
-from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError
+from gpulab.errors import InvalidOptionError, MissingPackageError, NoGpuError, shown
 from gpulab.requirements import COUNT
 
 __all__ = ["local"]
@@ -91,12 +91,14 @@ def local(
             found = gpulab.sweep(tasks, executor=executor, out="sweep.jsonl")
     """
     COUNT.or_none.check(n_workers=n_workers)
+    if dashboard_port is not None and (
+        not COUNT.accepts(dashboard_port) or dashboard_port > _LAST_PORT
+    ):
+        raise InvalidOptionError(
+            f"dashboard_port={shown(dashboard_port)}; it must be from 1 to {_LAST_PORT}, e.g. 8787"
+        )
     distributed = _import_dask()
     gpus = _gpus_for(n_workers)
-    if dashboard_port is not None and dashboard_port not in range(1, _LAST_PORT + 1):
-        raise InvalidOptionError(
-            f"dashboard_port={dashboard_port!r}; it must be from 1 to {_LAST_PORT}, e.g. 8787"
-        )
     with ExitStack() as stack:
         with outside():  # Dask's clocks are to be the real ones, as are those of its threads
             client = _start_cluster(distributed, gpus, dashboard_port, stack)

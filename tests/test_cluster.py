@@ -239,7 +239,7 @@ def test_a_virtual_gpu_binds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("n_workers", "message"),
     [
-        (0, "n_workers=0; it must be at least 1"),
+        (0, "n_workers=0; it must be a whole number, at least 1, or None"),
         (
             3,
             (

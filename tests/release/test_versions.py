@@ -80,7 +80,7 @@ def test_pinned_versions_can_be_installed_on_each_python(python: str) -> None:
             here = distribution(name)
         except PackageNotFoundError:
             continue
-        needs = here.metadata["Requires-Python"] or ""
+        needs = here.metadata.get("Requires-Python") or ""
         if here.version.partition("+")[0] == version and not SpecifierSet(needs).contains(python):
             refused.append(f"{name} {version} needs Python {needs}")
     assert not refused, refused

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpulab import interrupts
 from gpulab.errors import GpulabError
 from tests.support.public_callables import callees
 from tests.support.right_values import Spy, right_value, value_of
@@ -80,6 +81,10 @@ NEVER_EMPTY_LISTS = frozenset(
 SAID_AS = {"dtype": "type", "dtypes": "type", "kind": "flush", "exercise_id": "exercise"}
 # What is taken on purpose, and why.
 DELIBERATE = {
+    **dict.fromkeys(
+        (f"workloads.Workload.{name}(device)" for name in ("check", "make", "setup")),
+        "a number names a GPU there, as it does in PyTorch",
+    ),
     "exercises.Prediction.compare(actual)": "learners are told in the review; nothing is raised",
 }
 # What a call needs beside the arguments that have no default.
@@ -238,7 +243,7 @@ def outcome(call: Call) -> tuple[str, str]:
 
 def _use(result: object) -> None:
     """Enter a context, and take the first of an iterator: both begin when they are used."""
-    if isinstance(result, contextlib._GeneratorContextManager):
+    if isinstance(result, (contextlib._GeneratorContextManager, interrupts._Context)):
         with result:
             pass
     elif isinstance(result, collections.abc.Generator):

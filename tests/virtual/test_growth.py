@@ -26,7 +26,9 @@ def objects() -> Counter[str]:
     """Return how many objects of gpulab's classes there are, by class."""
     gc.collect()
     kinds = map(type, gc.get_objects())
-    return Counter(kind.__qualname__ for kind in kinds if kind.__module__.startswith("gpulab."))
+    return Counter(
+        kind.__qualname__ for kind in kinds if str(kind.__module__).startswith("gpulab.")
+    )
 
 
 def test_few_records_are_kept(virtual: VirtualGpu) -> None:
