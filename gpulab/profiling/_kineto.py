@@ -40,8 +40,8 @@ class KinetoSession:
 
     @step
     def __enter__(self) -> Self:
-        hold(self)
         try:
+            hold(self)
             self._begin()
         except BaseException:
             let_go(self)

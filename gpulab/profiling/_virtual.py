@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from gpulab.interrupts import hold, let_go, step
+from gpulab.interrupts import ending, hold, let_go, step
 from gpulab.profiling._activity import ActivityRecord, HostCall
 
 if TYPE_CHECKING:
@@ -45,30 +45,23 @@ class SimulatorSession:
 
     @step
     def __enter__(self) -> Self:
-        hold(self)
         host = self._machine.host
         self._own = {name: vars(host)[name] for name in _WATCHED if name in vars(host)}
         watched = {name: self._watch(name, getattr(host, name)) for name in _WATCHED}
         try:
+            hold(self)
             vars(host).update(watched)
             self._kept = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
                 for gpu in self._machine.gpus
             ]
         except BaseException:
-            self._end()
+            self.__exit__()
             raise
         return self
 
-    @step
+    @ending
     def __exit__(self, *_error: object) -> None:
-        try:
-            self._end()
-        except BaseException:
-            self._end()
-            raise
-
-    def _end(self) -> None:
         self._keeping.close()
         own = vars(self._machine.host)
         for name in _WATCHED:

@@ -94,6 +94,14 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            self._leave()
+        except MemoryError:
+            if self in stack:
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
