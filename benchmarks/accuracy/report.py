@@ -64,9 +64,9 @@ def report(results: Record, image: str) -> Iterator[str]:
     n_cases = sum("answers" in case for case in results["cases"])
     at = results["provenance"]
     yield (
-        f"One run timed {n_cases} workloads from {_time(least_us)} to {_time(most_us)} with every "
-        "tool. Each answer is compared with the driver's own kernel records, which were read before "
-        "and after it with the cache in the same state."
+        f"One run timed {n_cases} workloads from {_time(least_us)} to {_time(most_us)} with "
+        "every tool. Each answer is compared with the driver's own kernel records, which were "
+        "read before and after it with the cache in the same state."
     )
     yield ""
     yield f"![{_alt(known)}]({image})"
@@ -81,7 +81,8 @@ def report(results: Record, image: str) -> Iterator[str]:
         yield ""
     yield from _notes(results, known)
     yield ""
-    yield f"{source(at)} `python -m benchmarks.accuracy report --write docs/accuracy.md` made this part."
+    command = "python -m benchmarks.accuracy report --write docs/accuracy.md"
+    yield f"{source(at)} `{command}` made this part."
 
 
 def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
@@ -136,12 +137,12 @@ def _range(percents: Sequence[float]) -> str:
 
 def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
     yield (
-        "The error is the tool's number minus the median of the records; worst and bias keep their "
-        "sign. Work of several kernels counts from the start of the first to the end of the last, "
-        "minus what the profiler adds to the pauses between them (events with and without the "
-        "profiler show how much that is). "
-        "A tool that flushes the cache is compared with records taken after the same kind of flush; "
-        "the last column compares it with records after a flush that leaves no dirty lines."
+        "The error is the tool's number minus the median of the records; worst and bias keep "
+        "their sign. Work of several kernels counts from the start of the first to the end of "
+        "the last, minus what the profiler adds to the pauses between them (events with and "
+        "without the profiler show how much that is). "
+        "A tool that flushes the cache is compared with records taken after the same kind of "
+        "flush; the last column compares it with records after a flush that leaves no dirty lines."
     )
     own = own_row(known)
     if own is not None:
@@ -165,8 +166,8 @@ def _by_kernels(own: Row) -> Iterator[str]:
         part = own.only(single=single)
         if part.points:
             yield (
-                f"For the {len(part.points)} workloads that consist of {what}, the median error of "
-                f"`gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
+                f"For the {len(part.points)} workloads that consist of {what}, the median error "
+                f"of `gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
                 f"{_percent(part.mean_error)}"
                 + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
             )
