@@ -7,9 +7,9 @@ from typing import Any, Self
 import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]  # torch's gap
 
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.interrupts import hold, let_go, step
-from gpulab.profiling._activity import ActivityRecord, HostCall
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 
 # Each session loses time, and in some versions of CUPTI records, over its first launches.

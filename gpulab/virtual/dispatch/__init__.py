@@ -1,7 +1,7 @@
 """Run an operator of PyTorch on the virtual GPU: plan it, launch it, compute its values late."""
 
 from gpulab.virtual.dispatch._copies import is_pinned, pin, require_values
-from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch
+from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 
@@ -12,6 +12,7 @@ __all__ = [
     "dispatch",
     "fill",
     "is_pinned",
+    "observing",
     "pin",
     "require_values",
     "storage_of",

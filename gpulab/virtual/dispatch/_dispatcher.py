@@ -1,7 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -83,6 +83,34 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if handler is not None:
         return handler(func, args, kwargs)
     return _run_planned(func, args, kwargs)
+
+
+Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Let ``observer`` carry out each operation, by :func:`dispatch`, for a while.
+
+    The method of the class is replaced, so that operations cost nothing more while nobody looks.
+    """
+
+    def observed(
+        _mode: VirtualMode,
+        func: Any,
+        _types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return observer(func, args, kwargs or {})
+
+    mode: Any = VirtualMode
+    own = mode.__torch_dispatch__
+    try:
+        mode.__torch_dispatch__ = observed
+        yield
+    finally:
+        mode.__torch_dispatch__ = own
 
 
 def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

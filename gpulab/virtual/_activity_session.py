@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.interrupts import hold, let_go, step
-from gpulab.profiling._activity import ActivityRecord, HostCall
 
 if TYPE_CHECKING:
-    from gpulab.virtual import Machine, StreamTask, TaskRecord
+    from gpulab.virtual.simulator import Machine, StreamTask, TaskRecord
 
 
 # By the name that the model gives a kind of task: what CUPTI calls it, and CUDA its launch.
@@ -29,14 +29,15 @@ _WATCHED = (*_WAITS, "launch")
 class SimulatorSession:
     """Records what a virtual GPU does and its host calls, from entering to leaving.
 
-    The host's methods are replaced on this one object, so that launches cost nothing more while
-    nobody watches.
+    Each launch takes ``launch_ns`` longer, if it is given. The host's methods are replaced on this
+    one object, so that launches cost nothing more while nobody watches.
     """
 
     source = "virtual"
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: "Machine", *, launch_ns: int = 0) -> None:
         self._machine = machine
+        self._launch_ns = launch_ns
         self._own: dict[str, Any] = {}
         self._calls: list[HostCall] = []
         self._is_inside = False
@@ -109,10 +110,12 @@ class SimulatorSession:
     def _watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         host = self._machine.host
 
-        def watched(*args: Any) -> Any:  # noqa: ANN401 # the signatures are the host's
+        def watched(*args: Any) -> Any:  # the signatures are the host's
             if self._is_inside:  # one call of the host's may be made of others
                 return function(*args)
             start_ns, self._is_inside = host.now_ns, True
+            if name == "launch" and _launch(args[0])[0] == "launch":
+                host.spend(self._launch_ns)
             try:
                 return function(*args)
             finally:
