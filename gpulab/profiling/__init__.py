@@ -10,7 +10,7 @@ from gpulab.profiling._capture import (
     why_unusable,
 )
 from gpulab.profiling._cupti import is_detachable
-from gpulab.profiling._kineto import KinetoSession, is_prepared, obstacle
+from gpulab.profiling._kineto import KinetoSession, is_prepared, kind_of_call, obstacle
 from gpulab.profiling._records import Records
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "capture",
     "is_detachable",
     "is_prepared",
+    "kind_of_call",
     "leaves_no_trace",
     "obstacle",
     "open_source",
