@@ -23,14 +23,19 @@ _WAITS = {
     "wait_for_stream": "cudaStreamSynchronize",
     "wait": "cudaEventSynchronize",
 }
-_WATCHED = (*_WAITS, "launch")
+_ALLOCATIONS = {
+    "device_malloc": "cudaMalloc",
+    "device_free": "cudaFree",
+    "pin_anew": "cudaHostAlloc",
+}
+_OF_HOST = (*_WAITS, "launch")
 
 
 class SimulatorSession:
     """Records what a virtual GPU does and its host calls, from entering to leaving.
 
-    Each launch takes ``launch_ns`` longer, if it is given. The host's methods are replaced on this
-    one object, so that launches cost nothing more while nobody watches.
+    Each launch takes ``launch_ns`` longer, if it is given. Methods of the host and the machine are
+    replaced on these two objects, so that launches cost nothing more while nobody watches.
     """
 
     source = "virtual"
@@ -38,7 +43,7 @@ class SimulatorSession:
     def __init__(self, machine: "Machine", *, launch_ns: int = 0) -> None:
         self._machine = machine
         self._launch_ns = launch_ns
-        self._own: dict[str, Any] = {}
+        self._own: list[tuple[Any, str, Any]] = []
         self._calls: list[HostCall] = []
         self._is_inside = False
         self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
@@ -47,11 +52,15 @@ class SimulatorSession:
     @step
     def __enter__(self) -> Self:
         hold(self)
-        host = self._machine.host
-        self._own = {name: vars(host)[name] for name in _WATCHED if name in vars(host)}
-        watched = {name: self._watch(name, getattr(host, name)) for name in _WATCHED}
+        places = [
+            *((self._machine.host, name) for name in _OF_HOST),
+            *((self._machine, name) for name in _ALLOCATIONS),
+        ]
+        watched = [self._watch(name, getattr(owner, name)) for owner, name in places]
+        self._own = [(owner, name, vars(owner).get(name)) for owner, name in places]
         try:
-            vars(host).update(watched)
+            for (owner, name), function in zip(places, watched, strict=True):
+                vars(owner)[name] = function
             self._kept = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
                 for gpu in self._machine.gpus
@@ -71,12 +80,11 @@ class SimulatorSession:
 
     def _end(self) -> None:
         self._keeping.close()
-        own = vars(self._machine.host)
-        for name in _WATCHED:
-            if name in self._own:  # somebody else watches, too
-                own[name] = self._own[name]
-            else:
-                own.pop(name, None)
+        for owner, name, own in self._own:
+            if own is None:
+                vars(owner).pop(name, None)
+            else:  # somebody else watches, too
+                vars(owner)[name] = own
         let_go(self)
 
     def now_ns(self) -> int:
@@ -120,13 +128,22 @@ class SimulatorSession:
                 return function(*args)
             finally:
                 self._is_inside = False
-                kind, shown = ("wait", _WAITS[name]) if name in _WAITS else _launch(args[0])
+                kind, shown = _named(name, args)
                 number = len(self._calls) + 1
                 self._calls.append(
                     HostCall(kind, shown, start_ns, host.now_ns, correlation=number)
                 )
 
         return watched
+
+
+def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the kind of a call and CUDA's name for it."""
+    if name in _WAITS:
+        return "wait", _WAITS[name]
+    if name in _ALLOCATIONS:
+        return "other", _ALLOCATIONS[name]
+    return _launch(args[0])
 
 
 def _launch(task: "StreamTask") -> tuple[str, str]:

@@ -279,3 +279,13 @@ def test_the_compiler_is_not_imported() -> None:
         "assert hasattr(torch, '_inductor')\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=None)
+
+
+@inside
+def test_memory_of_the_driver_is_a_call() -> None:
+    """What the allocator asks the driver for stands under CUDA's names."""
+    with profile() as found:
+        torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+        torch.cuda.empty_cache()
+        torch.empty(1 << 20, pin_memory=True)
+    assert {"cudaMalloc", "cudaFree", "cudaHostAlloc"} <= set(rows(found))
