@@ -1,7 +1,13 @@
 """What every figure shares: a look that reads without colour, a text alternative, and a source."""
 
-from gpulab.figures._figure import Figure, describe, render
-from gpulab.figures._inputs import check_axes, check_frame, frame_of, provenance
+from gpulab.figures._figure import WIDTH_IN, Figure, describe, render
+from gpulab.figures._inputs import (
+    check_axes,
+    check_frame,
+    frame_of,
+    has_provenance,
+    provenance,
+)
 from gpulab.figures._style import (
     COLOURS,
     Look,
@@ -16,6 +22,7 @@ from gpulab.figures._style import (
 
 __all__ = [
     "COLOURS",
+    "WIDTH_IN",
     "Figure",
     "Look",
     "as_list",
@@ -24,6 +31,7 @@ __all__ = [
     "describe",
     "finish",
     "frame_of",
+    "has_provenance",
     "log_axis",
     "looks",
     "name_of",

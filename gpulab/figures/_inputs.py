@@ -59,12 +59,21 @@ def provenance(record: object, source: object = None) -> str:
         return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
-    if not words or None in pairs:
+    if not _is_known(pairs):
         raise InvalidOptionError(
             f"{type(record).__name__} does not say where its numbers come from; pass "
             "source=gpulab.device.current() or text such as source='recorded on NVIDIA H200'"
         )
     return " and ".join(words)
+
+
+def has_provenance(record: object) -> bool:
+    """Tell whether a record itself says where all of its numbers come from."""
+    return _is_known(_origins(record))
+
+
+def _is_known(pairs: list[tuple[str, str] | None]) -> bool:
+    return bool(pairs) and None not in pairs
 
 
 def _origins(record: object) -> list[tuple[str, str] | None]:
@@ -99,12 +108,15 @@ def frame_of(record: object) -> "pd.DataFrame":
     Parameters
     ----------
     record
-        A frame, an object with ``to_frame``, several of them, or plain numbers in seconds.
+        A frame, a series, an object with ``to_frame``, several of them, or plain numbers in
+        seconds.
     """
     import pandas as pd
 
     if isinstance(record, pd.DataFrame):
         return record
+    if isinstance(record, pd.Series):
+        return record.reset_index()
     if hasattr(record, "to_frame"):
         frame: pd.DataFrame = record.to_frame()
         return frame
