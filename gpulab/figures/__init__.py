@@ -2,8 +2,10 @@
 
 from gpulab.figures._figure import WIDTH_IN, Figure, describe, render
 from gpulab.figures._inputs import (
+    SIZE_IN,
     check_axes,
     check_frame,
+    check_words,
     frame_of,
     has_provenance,
     provenance,
@@ -22,12 +24,14 @@ from gpulab.figures._style import (
 
 __all__ = [
     "COLOURS",
+    "SIZE_IN",
     "WIDTH_IN",
     "Figure",
     "Look",
     "as_list",
     "check_axes",
     "check_frame",
+    "check_words",
     "describe",
     "finish",
     "frame_of",

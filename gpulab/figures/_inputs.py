@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.foreign_text import one_line
 from gpulab.provenance import virtual_label
-from gpulab.requirements import NUMBER, instance_of
+from gpulab.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +36,30 @@ def check_axes(ax: object) -> None:
     from matplotlib.axes import Axes
 
     instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
+
+
+SIZE_IN = Requirement(
+    "width and height in inches, such as (9.0, 4.2)",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == 2  # noqa: PLR2004  # width and height
+        and all(map(POSITIVE.accepts, value))
+    ),
+)
+
+
+def check_words(*, title: object, alt: object, ax_size: object) -> None:
+    """Refuse what no figure can have as title, text alternative or size; None is left out.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is not what it must be.
+    """
+    TEXT.or_none.check(title=title, alt=alt)
+    if isinstance(alt, str) and not alt.strip():
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    SIZE_IN.or_none.check(ax_size=ax_size)
 
 
 def provenance(record: object, source: object = None) -> str:

@@ -5,18 +5,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 from gpulab import device
-from gpulab.errors import InvalidOptionError
 from gpulab.figures import (
+    SIZE_IN,
     WIDTH_IN,
     Figure,
     check_axes,
+    check_words,
     frame_of,
     has_provenance,
     provenance,
     render,
 )
 from gpulab.foreign_text import visible
-from gpulab.requirements import POSITIVE, TEXT, Requirement
+from gpulab.requirements import TEXT, Requirement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,14 +27,6 @@ _HEIGHT_IN = 4.2
 
 
 _PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
-_SIZE = Requirement(
-    "width and height in inches, such as (9.0, 4.2)",
-    lambda value: (
-        isinstance(value, list | tuple)
-        and len(value) == 2  # noqa: PLR2004  # width and height
-        and all(map(POSITIVE.accepts, value))
-    ),
-)
 
 
 class Words(NamedTuple):
@@ -75,9 +68,8 @@ def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None
     """
     _PLOT.check(plot=plot)
     TEXT.check(title=title, alt=alt)
-    if not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
-    _SIZE.check(ax_size=ax_size)
+    check_words(title=title, alt=alt, ax_size=None)
+    SIZE_IN.check(ax_size=ax_size)
 
 
 def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
@@ -153,8 +145,7 @@ def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Pl
             source: object = None,
             **options: object,
         ) -> "Axes | Figure":
-            TEXT.or_none.check(title=title, alt=alt)
-            _SIZE.or_none.check(ax_size=ax_size)
+            check_words(title=title, alt=alt, ax_size=ax_size)
             if ax is not None:
                 check_axes(ax)
                 return plot(record, ax, **options)
@@ -182,10 +173,7 @@ def _named_after(plot: "Callable[..., Axes]", call: Callable[..., Any]) -> Plot:
     merged = [own["record"], added["ax"]]
     merged += [option for name, option in own.items() if name not in {"record", "ax"}]
     merged += [added[name] for name in ("title", "alt", "ax_size", "source")]
-    call.__annotations__ = {
-        **{option.name: option.annotation for option in merged},
-        "return": "Axes | Figure",
-    }
+    call.__annotations__ = {option.name: option.annotation for option in merged}
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(call, name, getattr(plot, name))
     signature = inspect.Signature(merged, return_annotation="Axes | Figure")

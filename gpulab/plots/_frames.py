@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "mhz": "MHz", "w": "W", "bytes": "bytes"}
-_SCALES = ("", "x", "y", "xy")
-_LOG = Requirement("one of '', 'x', 'y', 'xy'", lambda value: value in _SCALES)
+_SCALES = ("x", "y", "xy")
+_LOG = Requirement(
+    "one of 'x', 'y', 'xy', or None",
+    lambda value: value is None or (isinstance(value, str) and value in _SCALES),
+)
 _MOST_BARS = 30
 _ROW = "row"  # the name of an index that has none
 
 
 def _line_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # those of the plot
+    _LOG.check(log=options.get("log"))
     frame, x, columns = _numbers(record, options.get("x"), options.get("y"))
     said = []
     for name in columns:
@@ -48,12 +52,12 @@ def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as 
 
 @one_call(_line_words)
 def line(
-    record: "pd.DataFrame | pd.Series[Any]",
+    record: "pd.DataFrame",
     ax: "Axes",
     *,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
-    log: str = "",
+    log: str | None = None,
 ) -> "Axes":
     """Draw columns of a frame against another one, a line each.
 
@@ -76,12 +80,12 @@ def line(
 
 @one_call(_line_words)
 def scatter(
-    record: "pd.DataFrame | pd.Series[Any]",
+    record: "pd.DataFrame",
     ax: "Axes",
     *,
     x: str | None = None,
     y: str | Sequence[str] | None = None,
-    log: str = "",
+    log: str | None = None,
 ) -> "Axes":
     """Draw columns of a frame against another one, a point each; parameters as of `line`."""
     return _draw(record, ax, x, y, log, joined=False)
@@ -89,7 +93,7 @@ def scatter(
 
 @one_call(_bars_words)
 def bars(
-    record: "pd.DataFrame | pd.Series[Any]",
+    record: "pd.DataFrame",
     ax: "Axes",
     *,
     x: str | None = None,
@@ -134,7 +138,7 @@ def _draw(  # noqa: PLR0913  # those of two plots
     ax: "Axes",
     x: str | None,
     y: str | Sequence[str] | None,
-    log: str,
+    log: str | None,
     *,
     joined: bool,
 ) -> "Axes":
@@ -156,9 +160,9 @@ def _draw(  # noqa: PLR0913  # those of two plots
             linestyle=look.dashes if joined else "none",
             label=_plain(name),
         )
-    for which in log:
+    for which in log or "":
         log_axis(ax, which)
-    if "y" not in log and (frame[columns].min() >= 0).all():
+    if "y" not in (log or "") and (frame[columns].min() >= 0).all():
         ax.set_ylim(0, None)
     ax.grid(visible=True, alpha=0.3)
     return finish(ax, "Line chart" if joined else "Scatter plot", x_label, label)
@@ -206,7 +210,14 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
         columns = [name for name in numbers if name != across]
     else:
         columns = [y] if isinstance(y, str) else list(items_of("y", y, TEXT))
-    need(frame, (across, *columns))
+    known = Requirement(
+        f"the name of a column: {', '.join(map(str, frame.columns))}",
+        lambda name: name in frame.columns,
+    )
+    known.check(x=across)
+    for name in columns:
+        known.check(y=name)
+    need(frame, (across,))
     if not columns:
         raise InvalidOptionError("the frame has no column of numbers to draw; name it: y=...")
     return frame, across, columns

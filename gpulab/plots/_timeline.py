@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, overload
 
-from gpulab.figures import Figure
+from gpulab.figures import Figure, check_words
 from gpulab.tracing import draw_timeline, timeline_axes
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def timeline(
     InvalidOptionError
         If there are no spans.
     """
+    check_words(title=title, alt=alt, ax_size=ax_size)
     if ax is not None:
         return timeline_axes(record, ax)
     return draw_timeline(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import WIDTH_IN, Figure, Look, check_axes, finish, looks, render
+from gpulab.figures import WIDTH_IN, Figure, Look, check_axes, check_words, finish, looks, render
 from gpulab.foreign_text import one_line, visible
 from gpulab.requirements import TEXT, Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
@@ -113,7 +113,7 @@ def draw_timeline(
     """
     _SUMMARY.check(summary=summary)
     TEXT.check(title=title)
-    TEXT.or_none.check(alt=alt)
+    check_words(title=title, alt=alt, ax_size=ax_size)
     from matplotlib.figure import Figure as Canvas
 
     shown = _shown(record)

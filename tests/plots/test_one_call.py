@@ -220,7 +220,7 @@ def test_bars_begin_at_zero_and_have_their_numbers() -> None:
         ),
         (
             lambda: plots.line(STAIRS, log="z"),
-            "log='z'; it must be one of '', 'x', 'y', 'xy'",
+            "log='z'; it must be one of 'x', 'y', 'xy', or None",
         ),
         (
             lambda: plots.samples(EVENTS, title=3),
