@@ -5,8 +5,10 @@ from math import isclose
 from statistics import fmean, median
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.answers import Diagnosis, agrees, malformed, read_number, unanswered
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
+
+_SAME = 1e-3  # relative; the mistakes differ by more
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +24,17 @@ class OneNumber:
         number_s = read_number(answer)
         if number_s is None:
             return malformed(answer, self.how)
-        if _is_median(number_s):
+        middle_s = median(SAMPLES_S)
+        if agrees(number_s, middle_s, _SAME):
             return Verdict(ok=True, message=_MEDIAN)
-        if any(_is_median(number_s * scale) for scale in (1e-6, 1e-3)):
+        if any(agrees(number_s * scale, middle_s, _SAME) for scale in (1e-6, 1e-3)):
             return _UNITS.verdict()
-        known = (diagnosis for diagnosis, value_s in _OTHERS if _same(number_s, value_s))
+        known = (
+            diagnosis
+            for diagnosis, value_s in _OTHERS
+            if isclose(number_s, value_s, rel_tol=_SAME)
+        )
         return next(known, _NO_MEDIAN).verdict()
-
-
-def _is_median(number_s: float) -> bool:
-    """Tell whether a number is the median, or the median rounded to two digits."""
-    middle_s = median(SAMPLES_S)
-    return _same(number_s, middle_s) or isclose(number_s, float(f"{middle_s:.1e}"), rel_tol=1e-9)
-
-
-def _same(number_s: float, expected_s: float) -> bool:
-    return isclose(number_s, expected_s, rel_tol=1e-3)
 
 
 _MEDIAN = (
