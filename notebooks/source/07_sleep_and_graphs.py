@@ -16,10 +16,10 @@
 # | 3 A wait inside | what a sleep cannot repair | 4 |
 # | Second half: graphs | | |
 # | 4 A graph | to capture, to replay, and what that gains | 8 |
-# | 5 What a graph contains | what fails in a capture, and what goes wrong silently | 10 |
+# | 5 What a graph contains | what a replay repeats, and what it does not | 8 |
 # | Both | | |
 # | 6 Your benchmark | to give the host a head start | 5 |
-# | Going further (extra) | who sets the pace · full queue · copies and caches · lifetimes · the whole ladder | 40 |
+# | Going further (extra) | pace · queue · copies and caches · captures · the ladder | 55 |
 
 # %%
 import time
@@ -28,6 +28,7 @@ from statistics import median
 
 import pandas as pd
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises, live, plots
@@ -36,8 +37,6 @@ from gpulab.exercises import lesson_07 as lab
 # %%
 # %load_ext gpulab
 gpulab.use("auto")
-
-# %%
 a = torch.randn(2048, 2048, device="cuda")
 x = torch.randn(2**14, device="cuda")
 small = torch.zeros(1024, device="cuda")
@@ -77,7 +76,9 @@ busy_guess.compare(100 * kernels["duration_s"].sum() / window_s)
 # Now put a pair of events around each addition. What share of a pair's reading is the kernel?
 
 # %%
-share = exercises.predict("What share of the reading is the kernel?", ..., unit="%", counts="points")
+share = exercises.predict(
+    "What share of the reading is the kernel?", ..., unit="%", counts="points"
+)
 share
 
 # %%
@@ -106,13 +107,7 @@ exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_
 # Here are three other programs, as timelines. What sets the pace of each?
 
 # %%
-gpulab.timeline(lab.program("a"))
-
-# %%
-gpulab.timeline(lab.program("b"))
-
-# %%
-gpulab.timeline(lab.program("c"))
+display(*[gpulab.timeline(lab.program(letter)) for letter in "abc"])
 
 # %%
 exercises.ask("07.gaps")
@@ -184,7 +179,9 @@ _, _, host_s = samples_after(sleep(0), add)
 f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for 200 µs"
 
 # %%
-ahead_guess = exercises.predict("In how many of 40 is the host ahead?", ..., unit="times", counts="count")
+ahead_guess = exercises.predict(
+    "In how many of 40 is the host ahead?", ..., unit="times", counts="count"
+)
 ahead_guess
 
 # %%
@@ -207,11 +204,11 @@ enough
 
 # %%
 sweep = pd.DataFrame({"sleep_us": [host_s * 1e6 * tenth / 10 for tenth in range(0, 31, 2)]})
-sweep["n_ahead"] = [samples_after(sleep(us / 1e6), add)[1] for us in sweep["sleep_us"]]
-plots.line(sweep, x="sleep_us", y="n_ahead", title="Samples with the host ahead")
+sweep["ahead"] = [samples_after(sleep(us / 1e6), add)[1] for us in sweep["sleep_us"]]
+plots.line(sweep, x="sleep_us", y="ahead", title="Samples with the host ahead")
 
 # %%
-enough.compare(sweep["sleep_us"][sweep["n_ahead"] == sweep["n_ahead"].max()].min() / 1e6)
+enough.compare(sweep["sleep_us"][sweep["ahead"] == sweep["ahead"].max()].min() / 1e6)
 
 # %% [markdown]
 # The sleep must last **as long as the host needs for the whole batch**. (A little less can do,
@@ -219,14 +216,9 @@ enough.compare(sweep["sleep_us"][sweep["n_ahead"] == sweep["n_ahead"].max()].min
 # length gives it. Measure it, and add a margin. A longer sleep does not improve the reading.
 #
 # Any long kernel gives a head start. The oldest recipe puts an *expensive kernel first*: a large
-# matmul in front of the batch. It works, but its length depends on the GPU, and it warms the chip.
-
-# %%
-_, after_matmul, _ = samples_after(lambda: a @ a, add)
-_, after_five, _ = samples_after(lambda: [a @ a for _ in range(5)], add)
-f"host ahead after one matmul: {after_matmul} of 40; after five: {after_five}"
-
-# %% [markdown]
+# matmul before the batch. It works, but its length depends on the GPU, and it warms the chip
+# (extra A tries it).
+#
 # `method="saturated"` does all of this. It measures the host, sleeps 1.3 times as long, asks every
 # event, and discards a sample in which the host was not ahead.
 
@@ -323,60 +315,12 @@ exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 # *Recorded* on an H200: 74 to 80 µs with ten launches, 14 µs in a graph, and 10 µs in which the
 # kernels are busy. The difference was Python. The short pauses from kernel to kernel remain.
 #
-# Does the capture compute? The next capture increases a counter ten times.
-
-# %%
-counted = exercises.predict(
-    "What is the counter after the capture?", ..., choices=("0", "1", "10")
-)
-counted
-
-# %%
-counter, counting = torch.zeros(1, device="cuda"), torch.cuda.CUDAGraph()
-with torch.cuda.graph(counting):
-    for _ in range(10):
-        counter.add_(1)
-counted.compare(f"{counter.item():.0f}")
-
-# %% [markdown]
-# A capture only records. Each replay then does all of it: two replays bring this counter to 20.
-#
 # ## 5 What a graph contains
 #
 # A graph contains kernels, their arguments and the addresses of their tensors. It contains no
-# Python, and nothing that needs an answer. Here are six functions. How many of them can be
-# captured?
-
-# %%
-attempts = {
-    "relu": lambda: torch.relu(x),
-    "synchronize": lambda: (torch.relu(x), torch.cuda.synchronize()),
-    "item": lambda: x.sum().item(),
-    "x[x > 0]": lambda: x[x > 0],
-    "cpu": lambda: torch.relu(x).cpu(),
-    "zeros_like": lambda: torch.zeros_like(x) + x,
-}
-captured_guess = exercises.predict("How many of the six?", ..., unit="times", counts="count")
-captured_guess
-
-# %%
-outcomes = {name: lab.try_to_capture(work) for name, work in attempts.items()}
-captured_guess.compare(sum(outcome == "captured" for outcome in outcomes.values()))
-
-# %%
-outcomes
-
-# %% [markdown]
-# - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for.
-#   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
-# - **Shapes that depend on values** fail: the host would have to wait for the number of elements.
-#   `torch.where` and `masked_fill` keep the shape.
-# - **Copies from and to pageable memory** fail; pinned memory (lesson 08) works.
-# - **New tensors** work. Their memory belongs to the graph, and each replay uses the same
-#   addresses.
-#
-# Errors are the harmless case. The next graph is captured without an error. `factor` is 2 at the
-# capture and 10 at the replay.
+# Python. What needs an answer from the GPU, such as `item()`, fails during the capture (extra D).
+# Such errors are the harmless case. The next graph is captured without an error. `factor` is 2 at
+# the capture and 10 at the replay.
 
 # %%
 by = exercises.predict("The replay multiplies by", ..., choices=("2", "10"))
@@ -437,17 +381,6 @@ def graphed(function, x):
 
 ### END SOLUTION
 exercises.check("07.graph-it", graphed)
-
-# %%
-exercises.ask("07.capturable")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-words = "runs raises frozen raises runs frozen raises runs"
-answer = dict(zip("abcdefgh", words.split(), strict=True))
-### END SOLUTION
-exercises.check("07.capturable", answer)
 
 # %% [markdown]
 # # Both halves
@@ -539,10 +472,10 @@ exercises.progress()
 #
 # | extra | what you will learn | minutes |
 # |---|---|---|
-# | A Who sets the pace | from which size on a sleep is not needed | 5 |
-# | B A full queue | why one batch must not be too large | 5 |
-# | C Copies and caches | to time one kernel inside a graph, hot and cold | 10 |
-# | D Lifetimes | who owns the tensors of a graph | 5 |
+# | A Who sets the pace | when you need a head start, and another way to get one | 8 |
+# | B A full queue | how large a batch may be | 5 |
+# | C Copies and caches | to time one kernel inside a graph, hot and cold | 12 |
+# | D What can be captured | what fails in a capture, and who owns the tensors | 15 |
 # | E The whole ladder | every method, and when its error matters | 15 |
 #
 # ## A Who sets the pace
@@ -582,6 +515,22 @@ takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
 # On the flat part you read the launch, whatever the size. A kernel that is longer than its launch
 # fills the queue by itself. Then you need neither sleep nor graph.
 #
+# An expensive kernel before the batch gives a head start, too. Is one large matmul enough for the
+# 40 samples of section 2?
+
+# %%
+first_guess = exercises.predict(
+    "After one matmul, in how many of 40 is the host ahead?", ..., unit="times", counts="count"
+)
+first_guess
+
+# %%
+_, after_matmul, _ = samples_after(lambda: a @ a, add)
+first_guess.compare(after_matmul)
+
+# %% [markdown]
+# If one is not enough, put several before the batch.
+#
 # ## B A full queue
 #
 # About a thousand launches fit into the queue (lesson 01). Take 40 samples of 50 launches each,
@@ -599,8 +548,8 @@ def fifty():
 
 
 _, _, host_s = samples_after(sleep(0), fifty)
-_, ahead, _ = samples_after(sleep(4 * host_s), fifty)
-all_ahead.compare("yes" if ahead == 40 else "no")
+readings_s, ahead, _ = samples_after(sleep(4 * host_s), fifty)
+all_ahead.compare("yes" if ahead == len(readings_s) else "no")
 
 # %%
 exercises.claim("07.full-queue", here=ahead)
@@ -667,7 +616,70 @@ plots.compare_methods([in_graph, cold_graph, calibrated], title="An addition, ho
 # the graph itself flushes. `cache="cold"` puts a flush in front of each copy *inside* the graph,
 # and events inside the graph leave the flush out. Report which one you mean.
 #
-# ## D Lifetimes
+# ## D What can be captured
+#
+# Does the capture compute? The next capture increases a counter ten times.
+
+# %%
+counted = exercises.predict(
+    "What is the counter after the capture?", ..., choices=("0", "1", "10")
+)
+counted
+
+# %%
+counter, counting = torch.zeros(1, device="cuda"), torch.cuda.CUDAGraph()
+with torch.cuda.graph(counting):
+    for _ in range(10):
+        counter.add_(1)
+counted.compare(f"{counter.item():.0f}")
+
+# %% [markdown]
+# A capture only records. Each replay then does all of it: two replays bring this counter to 20.
+#
+# During a capture nothing has an answer yet. Here are six functions. How many of them can be
+# captured?
+
+# %%
+attempts = {
+    "relu": lambda: torch.relu(x),
+    "synchronize": lambda: (torch.relu(x), torch.cuda.synchronize()),
+    "item": lambda: x.sum().item(),
+    "x[x > 0]": lambda: x[x > 0],
+    "cpu": lambda: torch.relu(x).cpu(),
+    "zeros_like": lambda: torch.zeros_like(x) + x,
+}
+captured_guess = exercises.predict("How many of the six?", ..., unit="times", counts="count")
+captured_guess
+
+# %%
+outcomes = {name: lab.try_to_capture(work) for name, work in attempts.items()}
+captured_guess.compare(sum(outcome == "captured" for outcome in outcomes.values()))
+
+# %%
+outcomes
+
+# %% [markdown]
+# - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for.
+#   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
+# - **Shapes that depend on values** fail: the host would have to wait for the number of elements.
+#   `torch.where` and `masked_fill` keep the shape.
+# - **Copies from and to pageable memory** fail; pinned memory (lesson 08) works.
+# - **New tensors** work. Their memory belongs to the graph, and each replay uses the same
+#   addresses.
+
+# %%
+exercises.ask("07.capturable")
+
+# %% tags=["exercise"]
+answer = ...
+### BEGIN SOLUTION
+words = "runs raises frozen raises runs frozen raises runs"
+answer = dict(zip("abcdefgh", words.split(), strict=True))
+### END SOLUTION
+exercises.check("07.capturable", answer)
+
+# %% [markdown]
+# Now back to the graph of section 5, which multiplies by 2.
 #
 # You keep the result of one batch. Then you replay for the next batch, of sevens. What does the
 # kept result contain?
@@ -726,26 +738,36 @@ worst_guess.compare(errors[list(worst_guess.choices)].abs().idxmax())
 
 # %% [markdown]
 # Here *events* read Python, and *+ sleep* repairs that. Look at *+ cache flush*: it reads less
-# than *events* although it makes the kernels slower. The flush keeps the GPU busy before the first
-# event, and meanwhile the host gets ahead: a head start by accident. A rung can only repair a
-# fault that the work has. So climb with two more works: a sum over 30 MiB, which is longer than
-# its launch and finds its input in the cache; and a large matmul. Which rung changes the reading
-# of the sum most, compared with *events*?
+# than *events*, although it makes the kernels slower. The flush keeps the GPU busy before the
+# first event, and meanwhile the host gets ahead: a head start by accident.
+#
+# A rung can only repair a fault that the work has. So climb with two more works: a sum over 24 MiB
+# and a large matmul. Make two predictions first.
 
 # %%
 sum_guess = exercises.predict(
-    "For the sum, which rung changes the reading of events most?",
+    "For the sum, which rung changes the reading most?",
     ...,
     choices=("+ warm-up", "+ cache flush", "+ sleep"),
 )
 sum_guess
 
 # %%
-big, total = torch.randn(30 * 2**18, device="cuda"), torch.zeros((), device="cuda")
+off = exercises.predict(
+    "How far is `synchronized` off for the matmul?", ..., unit="%", counts="points"
+)
+off
+
+# %%
+big, total = torch.randn(24 * 2**18, device="cuda"), torch.zeros((), device="cuda")
 works = {"sum": partial(torch.sum, big, 0, out=total), "matmul": partial(torch.mm, a, a)}
 ladders = {name: gpulab.ladder(work, label=name, max_time_s=0.1) for name, work in works.items()}
 sum_us = 1e6 * ladders["sum"].to_frame().set_index("rung")["median_s"]
 sum_guess.compare(lab.largest_step(sum_us, sum_guess.choices))
+
+# %%
+matmul_errors = ladders["matmul"].to_frame().set_index("rung")["error"]
+off.compare(100 * abs(matmul_errors["synchronized"]))
 
 # %%
 ladders["relus"] = climbed
@@ -767,7 +789,7 @@ pd.Series(fresh.samples_s) * 1e6  # µs
 # %% [markdown]
 # | rung | error that remains | matters |
 # |---|---|---|
-# | naive | it reads the launch, or the launch and a full queue | always, unless you ask for the launch |
+# | naive | it reads the launch only | always, unless you ask for the launch |
 # | synchronized | launch and wake-up | for short work |
 # | events | the launch, if the GPU waits for it | if the kernel is shorter than its launch |
 # | + warm-up | input from the cache | if your program finds it in memory |
@@ -775,19 +797,12 @@ pd.Series(fresh.samples_s) * 1e6  # µs
 # | + sleep | the fixed offset of the events | for short kernels |
 # | calibrated | uncertainty of that offset | for the shortest kernels |
 # | graph | a hot cache, shorter pauses | if your program launches one by one |
-#
-# Now the largest error that the matmul has with two waits and a stopwatch:
-
-# %%
-off = exercises.predict("How far is `synchronized` off for the matmul?", ..., unit="%", counts="points")
-off
-
-# %%
-off.compare(100 * abs(frames["matmul"]["error"]["synchronized"]))
 
 # %% [markdown]
-# The errors are similar in microseconds. Next to a long kernel they are small. So do not ask which
-# method is best. Ask how large its error is, compared with the difference that you want to see.
+# The sum is longer than its launch and finds its input in the cache, so the flush changes it and
+# the sleep does not. The matmul has none of these faults: its errors are similar in microseconds,
+# and small next to a long kernel. So do not ask which method is best. Ask how large its error is,
+# compared with the difference that you want to see.
 
 # %%
 exercises.ask("07.which-rung")
