@@ -361,52 +361,71 @@ which.compare(lab.kept_clocks(held))
 #
 # ## 6 Your benchmark
 #
-# Your `benchmark(fn)` from lesson 04 warms up, reads events, and returns the median. It does not
-# know at which clock it ran. Let it read the clock before and after the samples and print what it
-# saw: `clocks.try_read()` returns a reading (or None where there is no NVML), and
-# `clocks.summarize([before, after])` says what the clock did.
+# This is your `benchmark(fn)` from lesson 04. It warms up, reads events, and returns the median.
+# It does not know at which clock it ran. Let it return two values, `seconds, clock_mhz`:
+# `torch.cuda.clock_rate()` returns the clock of the multiprocessors in MHz, through NVML.
 
 
 # %%
-def benchmark(fn):
-    for _ in range(5):  # warm-up
-        fn()
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
-    for start, end in pairs:
+def once_s(fn):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+once_s(matmul)
+
+
+# %%
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3
 
 
-f"{benchmark(matmul) * 1e3:.3f} ms"
+benchmark(matmul)
 
 # %%
 exercises.ask("05.benchmark")
 
 # %% tags=["exercise"]
-benchmark_05 = ...
+benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark_05(fn):
-    for _ in range(5):
-        fn()
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
-    torch.cuda.synchronize()
-    before = clocks.try_read()
-    for start, end in pairs:
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    print(clocks.summarize([before, clocks.try_read()]))
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
 
 
 ### END SOLUTION
-exercises.check("05.benchmark", benchmark_05)
+exercises.check("05.benchmark", benchmark)
 
 # %% [markdown]
 # ## What you take along

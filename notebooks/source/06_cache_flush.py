@@ -20,6 +20,7 @@
 # | Going further (extra) | who pays · rotation · two halves | 30 |
 
 # %%
+import time
 from functools import partial
 from itertools import cycle
 from statistics import median
@@ -170,9 +171,6 @@ lab.plot_staircase(
 # %%
 met = lab.meeting_point(both_steps) * MIB / l2_bytes
 meet.compare(lab.in_words(met, meet.choices, low=1 / 2, high=1))
-
-# %%
-exercises.claim("06.step-below-l2", here=met)
 
 # %% [markdown]
 # On an H200 they meet well *below* the size of the cache; the extra "Two halves" shows why. Right
@@ -378,57 +376,75 @@ exercises.check("06.hot-or-cold", answer)
 # %% [markdown]
 # ## 7 Your benchmark
 #
-# This is `benchmark(fn)` from lesson 05. It measures hot. Let it flush before each sample, in the
-# way that you have chosen, and outside the timed interval.
+# This is your `benchmark(fn)` from lesson 05. It measures hot. Let it flush before each sample, in
+# the way that you have chosen, and outside the timed interval.
 
 
 # %%
-def benchmark(fn):
-    for _ in range(5):
-        fn()
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
+def once_s(fn):
     torch.cuda.synchronize()
-    before = gpulab.clocks.try_read()
-    for start, end in pairs:
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+once_s(lambda: layer(x))
+
+
+# %%
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    print(gpulab.clocks.summarize([before, gpulab.clocks.try_read()]))
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
 
 
-f"{benchmark(lambda: layer(x)) * 1e6:.2f} µs"
+benchmark(lambda: layer(x))
 
 # %%
 exercises.ask("06.benchmark")
 
 # %% tags=["exercise"]
-benchmark_06 = ...
+benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark_06(fn):
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
     sums = torch.zeros(len(rows), device="cuda")
-    for _ in range(5):
-        fn()
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
-    torch.cuda.synchronize()
-    before = gpulab.clocks.try_read()
-    for start, end in pairs:
-        torch.sum(rows, dim=1, out=sums)  # the flush: reads twice the L2
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        torch.sum(rows, dim=1, out=sums)  # read twice the L2
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    print(gpulab.clocks.summarize([before, gpulab.clocks.try_read()]))
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
 
 
 ### END SOLUTION
-exercises.check("06.benchmark", benchmark_06)
+exercises.check("06.benchmark", benchmark)
 
 # %% [markdown]
 # ## What you take along

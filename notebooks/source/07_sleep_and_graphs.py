@@ -46,7 +46,7 @@ torch.cuda.synchronize()
 small.sum().item()
 
 # %% [markdown]
-# # First half: sleep
+# **First half: sleep**
 #
 # ## 1 The gaps
 #
@@ -96,9 +96,6 @@ gpulab.timeline(lambda: [pair_of_events() for _ in range(3)], n_warmup=3)
 # %%
 pair = gpulab.measure(lambda: small.add_(1), method="events", label="a pair of events")
 share.compare(100 * kernels["duration_s"].median() / pair.median_s)
-
-# %%
-exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_s"].median())
 
 # %% [markdown]
 # There is a gap between the first event and the kernel, because Python launches the kernel after
@@ -267,12 +264,16 @@ lab.plot_samples({f"sleep, ahead in {ahead} of 40": with_sleep, "no sleep": with
 # stays empty. A longer sleep only blocks the host longer. Take the wait out of the function, or
 # time it with the stopwatch. `gpulab.measure` tests for such a wait before it begins.
 #
-# # Second half: graphs
+# **Second half: graphs**
 #
 # ## 4 A graph
 #
 # A sleep gives you a correct reading. It does not make the program faster: there the GPU still
 # waits for Python. Ten relus on a small tensor take ten launches.
+#
+# A **CUDA graph** contains the ten kernels with their arguments. Inside the `with` block in the
+# second cell, calls are written into the graph. Afterwards `replay()` sends all of them with one
+# launch.
 
 
 # %%
@@ -284,10 +285,6 @@ def ten_relus(tensor):
 
 eager = gpulab.measure(lambda: ten_relus(x), method="events", label="ten launches")
 eager
-
-# %% [markdown]
-# A **CUDA graph** contains the ten kernels with their arguments. Inside the `with` block below,
-# calls are written into the graph. Afterwards `replay()` sends all of them with one launch.
 
 # %%
 graph = torch.cuda.CUDAGraph()
@@ -383,73 +380,89 @@ def graphed(function, x):
 exercises.check("07.graph-it", graphed)
 
 # %% [markdown]
-# # Both halves
+# **Both halves**
 #
 # ## 6 Your benchmark
 #
-# This is `benchmark(fn)` from lesson 06. For a kernel that is shorter than its launch it still
-# reads Python. Give the host a head start for all samples. (`torch.cuda._sleep(int(seconds *
+# This is your `benchmark(fn)` from lesson 06. For kernels that are shorter than their launches it
+# still reads Python. Give the host a head start for all samples. (`torch.cuda._sleep(int(seconds *
 # 2e9))` sleeps for at least that many seconds on any GPU below 2 GHz.)
 
 
 # %%
-def benchmark(fn):
+def once_s(fn):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+once_s(lambda: ten_relus(x))
+
+
+# %%
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
     sums = torch.zeros(len(rows), device="cuda")
-    for _ in range(5):
-        fn()
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
-    torch.cuda.synchronize()
-    before = gpulab.clocks.try_read()
-    for start, end in pairs:
-        torch.sum(rows, dim=1, out=sums)
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        torch.sum(rows, dim=1, out=sums)  # read twice the L2
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    print(gpulab.clocks.summarize([before, gpulab.clocks.try_read()]))
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
 
 
-f"{benchmark(lambda: ten_relus(x)) * 1e6:.2f} µs"
+benchmark(lambda: ten_relus(x))
 
 # %%
 exercises.ask("07.benchmark")
 
 # %% tags=["exercise"]
-benchmark_07 = ...
+benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark_07(fn):
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
     l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
     rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
     sums = torch.zeros(len(rows), device="cuda")
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(30)]
-
-    def batch(sleep_s):
-        torch.cuda._sleep(int(sleep_s * 2e9))
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    host_s = 0.0
+    for _ in range(2):  # the first round measures the host, the second one counts
+        torch.cuda._sleep(int(2 * host_s * 2e9))
         begin = time.perf_counter()
-        for start, end in pairs:
-            torch.sum(rows, dim=1, out=sums)
+        for start, end in zip(starts, ends, strict=True):
+            torch.sum(rows, dim=1, out=sums)  # read twice the L2
             start.record()
             fn()
             end.record()
         host_s = time.perf_counter() - begin
         torch.cuda.synchronize()
-        return host_s
-
-    batch(0)  # warm-up
-    host_s = batch(0)
-    before = gpulab.clocks.try_read()
-    batch(2 * host_s)
-    print(gpulab.clocks.summarize([before, gpulab.clocks.try_read()]))
-    return median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
 
 
 ### END SOLUTION
-exercises.check("07.benchmark", benchmark_07)
+exercises.check("07.benchmark", benchmark)
 
 # %% [markdown]
 # ## What you take along
@@ -527,6 +540,9 @@ first_guess
 # %%
 _, after_matmul, _ = samples_after(lambda: a @ a, add)
 first_guess.compare(after_matmul)
+
+# %%
+exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_s"].median())
 
 # %% [markdown]
 # If one is not enough, put several before the batch.

@@ -13,15 +13,21 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import lesson_06
 from gpulab.exercises._exercise import Exercise, Verdict
-from gpulab.exercises.lesson_06 import staircase
+from gpulab.exercises.lesson_06 import _exercises as lesson
+from gpulab.exercises.lesson_06 import (
+    in_words,
+    meeting_point,
+    per_megabyte,
+    plot_staircase,
+    staircase,
+)
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
 from gpulab.timing import flusher
 from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
 
-CHOOSE, WHICH, STAIRCASE, STATES = lesson_06.EXERCISES
+CHOOSE, WHICH, STAIRCASE, STATES = lesson.EXERCISES
 COLD = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
 STEPS = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
 WHEN = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
@@ -77,14 +83,14 @@ def test_typical_mistakes_are_recognised(
     check_mistake(exercise, answer, code, begins)
 
 
-@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+@pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda item: item.exercise_id)
 def test_every_exercise_is_whole(exercise: Exercise) -> None:
     """Two hints or more, words for every key, and the placeholder is no answer."""
     check_whole(exercise)
 
 
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
-@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+@pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda item: item.exercise_id)
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
     """What is no answer is shown back beside how to answer, and nothing is run."""
     check_strange(exercise, answer)
@@ -356,3 +362,48 @@ def test_staircase_without_its_columns() -> None:
     assert str(error.value) == (
         "the frame has no column size_mib, series; it must have size_mib, value, series"
     )
+
+
+# What the lesson says of its numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(0.9, "less"), (0.96, "as long"), (1.05, "as long"), (1.06, "longer")]
+)
+def test_ratios_become_words(value: float, word: str) -> None:
+    """Within 5 % of 1 nothing changes; a number of numpy is taken as well."""
+    assert in_words(value, ("less", "as long", "longer")) == word
+    assert in_words(np.float64(value), ("less", "as long", "longer")) == word
+    assert in_words(value, ("low", "middle", "high"), low=0, high=1.2) == "middle"
+
+
+def two_curves() -> pd.DataFrame:
+    """Return a hot and a cold curve that meet at 40 MiB."""
+    hot = {"size_mib": [30, 40, 60], "value": [1.0, 2.0, 2.0], "series": "hot"}
+    cold = {"size_mib": [30, 40, 60], "value": [2.0, 2.05, 2.0], "series": "cold"}
+    return pd.concat([pd.DataFrame(hot), pd.DataFrame(cold)])
+
+
+def test_curves_meet_where_they_come_within_5_percent() -> None:
+    """The smallest of the sizes counts, and NaN says that they never meet."""
+    curves = two_curves()
+    assert meeting_point(curves) == 40
+    assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))
+
+
+def test_a_staircase_in_one_call_says_its_ends() -> None:
+    """The alternative is computed from the data; the source is the GPU in use."""
+    with gpulab.virtual_gpu("H200"):
+        shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
+    assert "Additions (virtual NVIDIA H200)" in shown
+    assert "hot: 1 on the left, 2 on the right. cold: 2 on the left, 2 on the right." in shown
+
+
+def test_time_per_megabyte_is_by_the_size_given() -> None:
+    """One row a work: its size, the time for 10^6 of its bytes, and the state of the cache."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(2**20, device="cuda")
+        (row,) = per_megabyte({4.0: lambda: torch.relu(x)}, "hot")
+        reading = gpulab.measure(lambda: torch.relu(x), cache="hot", n_samples=21, progress=False)
+    assert (row["size_mib"], row["series"]) == (4.0, "hot")
+    assert row["value"] == pytest.approx(reading.median_s * 1e6 / (4 * 2**20 / 1e6), rel=0.05)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_05._regime_filter import RegimeFilter
 
 if TYPE_CHECKING:
@@ -226,4 +226,15 @@ GPU_UTIL = Exercise(
     },
 )
 
-EXERCISES = (TWO_TRACES, BURST_OR_SETTLED, WHICH_TO_DISCARD, IN_TURNS, GPU_UTIL)
+BENCHMARK = Exercise(
+    "05.benchmark",
+    "Write benchmark(fn): as in lesson 04 it warms up and takes the median of events. Now it also "
+    "returns the clock at which the samples were taken: return seconds, clock_mhz.",
+    BenchmarkJudge("clock"),
+    hints=(
+        "torch.cuda.clock_rate() returns the clock of the multiprocessors in MHz.",
+        "Read the clock right after the last synchronize, and return median_s, clock_mhz.",
+    ),
+)
+
+EXERCISES = (TWO_TRACES, BURST_OR_SETTLED, WHICH_TO_DISCARD, IN_TURNS, GPU_UTIL, BENCHMARK)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_06._flush_choice import FlushChoice
 
 if TYPE_CHECKING:
@@ -285,4 +285,15 @@ CHOOSE_A_FLUSH = Exercise(
     readings=_flush_readings,
 )
 
-EXERCISES = (CHOOSE_A_FLUSH, WHICH_IS_COLD, STAIRCASE, HOT_OR_COLD)
+BENCHMARK = Exercise(
+    "06.benchmark",
+    "Write benchmark(fn): as in lesson 05 it returns seconds and the clock. Now each sample "
+    "finds a cold and clean cache, and the flush is not part of the sample.",
+    BenchmarkJudge("flush"),
+    hints=(
+        "Create the buffer once, before the loop: twice the L2.",
+        "The order of a sample is: flush, start.record(), fn(), end.record().",
+    ),
+)
+
+EXERCISES = (CHOOSE_A_FLUSH, WHICH_IS_COLD, STAIRCASE, HOT_OR_COLD, BENCHMARK)

@@ -1,4 +1,3 @@
-from ._exercises import EXERCISES as EXERCISES
 from ._figures import largest_step as largest_step
 from ._figures import plot_samples as plot_samples
 from ._figures import repeat as repeat

@@ -1,7 +1,7 @@
 """What to do when the GPU is faster than Python: a sleep before the samples, or a graph."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_07._captured_lines import CapturedLines
 from gpulab.exercises.lesson_07._graph_replay import GraphReplay
 from gpulab.exercises.lesson_07._host_lead import HeadStart
@@ -279,4 +279,18 @@ WHICH_RUNG = Exercise(
     },
 )
 
-EXERCISES = (GAPS, LONG_ENOUGH, SYNC_INSIDE, GRAPH_IT, CAPTURABLE, WHICH_RUNG)
+BENCHMARK = Exercise(
+    "07.benchmark",
+    "Write benchmark(fn): as in lesson 06 it returns seconds and the clock, with a cold cache. "
+    "Now it also reads the GPU and not Python, even if fn launches thirty small kernels.",
+    BenchmarkJudge("sleep"),
+    hints=(
+        (
+            "Take all samples twice: the first time to measure the host, the second time after a "
+            "sleep."
+        ),
+        "One sleep comes before the whole loop, at least as long as the host needs for the loop.",
+    ),
+)
+
+EXERCISES = (GAPS, LONG_ENOUGH, SYNC_INSIDE, GRAPH_IT, CAPTURABLE, WHICH_RUNG, BENCHMARK)
