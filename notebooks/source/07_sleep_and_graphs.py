@@ -272,8 +272,8 @@ lab.plot_samples({f"sleep, ahead in {ahead} of 40": with_sleep, "no sleep": with
 # waits for Python. Ten relus on a small tensor take ten launches.
 #
 # A **CUDA graph** contains the ten kernels with their arguments. Inside the `with` block in the
-# second cell, calls are written into the graph. Afterwards `replay()` sends all of them with one
-# launch.
+# second cell below, calls are written into the graph. Afterwards `replay()` sends all of them with
+# one launch.
 
 
 # %%
