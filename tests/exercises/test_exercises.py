@@ -27,7 +27,8 @@ IDS = (
     *("07.gaps", "07.long-enough", "07.sync-inside", "07.graph-it", "07.capturable"),
     *("07.which-rung", "08.five-waits", "08.copy-overlap", "08.two-reasons"),
     *("08.find-the-races", "08.double-buffer", "08.record-stream", "08.backward"),
-    *("09.which-time", "09.meeting-point", "09.never-pays", "09.how-many", "09.what-it-says"),
+    *("09.read-off", "09.which-time", "09.meeting-point", "09.never-pays", "09.how-many"),
+    "09.what-it-says",
     *("10.least-time", "10.a100", "10.which-roof", "10.which-bound", "10.three-gaps"),
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses

@@ -1,6 +1,10 @@
 """What every exercise must do, as checks for the files that test them lesson by lesson."""
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
@@ -47,3 +51,44 @@ def check_strange(exercise: Exercise, answer: object) -> None:
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
     assert verdict.message.endswith(exercise.judge.how)
+
+
+def exercise_tests(
+    exercises: Sequence[Exercise],
+    right: Sequence[tuple[Exercise, object]],
+    wrong: Sequence[tuple[Exercise, object, str, str]],
+    strange: Sequence[object],
+) -> tuple[Callable[..., Any], ...]:
+    """Return the four tests of a lesson: right, mistaken, strange and no answers at all."""
+
+    @pytest.mark.parametrize(("exercise", "answer"), right)
+    def test_right(exercise: Exercise, answer: object) -> None:
+        """A right answer passes, and it is told why."""
+        check_right(exercise, answer)
+
+    @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), wrong)
+    def test_mistake(exercise: Exercise, answer: object, code: str, begins: str) -> None:
+        """Each has its own name, begins with what it is about, and ends as a sentence."""
+        check_mistake(exercise, answer, code, begins)
+
+    @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
+    def test_whole(exercise: Exercise) -> None:
+        """Two hints or more, words for every key, and the placeholder is no answer."""
+        check_whole(exercise)
+
+    @pytest.mark.parametrize("answer", strange, ids=range(len(strange)))
+    @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
+    def test_strange(exercise: Exercise, answer: object) -> None:
+        """What is no answer is shown back beside how to answer."""
+        check_strange(exercise, answer)
+
+    return test_right, test_mistake, test_whole, test_strange
+
+
+def check_function(
+    exercise: Exercise, answer: Callable[..., object], code: str, part: str
+) -> None:
+    """Expect a function to be right (no code), or its slip to be named in these words."""
+    verdict = judged(exercise, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (not code, code)
+    assert part in verdict.message
