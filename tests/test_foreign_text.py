@@ -327,6 +327,12 @@ PLOTTED: dict[str, Callable[[str], object]] = {
         {"workload": [visible(text)], "plain_ratio": [1.2], "refined_ratio": [1.1]}
     ),
     "timeline": lambda text: spoiled(TIMELINE, text),
+    "ladder": lambda text: dataclasses.replace(
+        LADDER, rungs=(Rung(one_line(text), "nothing", MEASUREMENT, 2e-5),)
+    ),
+    "line": lambda text: pd.DataFrame({"n": [1, 2], f"{visible(text)}_s": [1e-6, 2e-6]}),
+    "scatter": lambda text: pd.DataFrame({"n": [1, 2], visible(text): [1.0, 2.0]}),
+    "bars": lambda text: pd.DataFrame({"name": [visible(text), "b"], "time_s": [1e-6, 2e-6]}),
 }
 
 
