@@ -271,7 +271,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "crossover Figure": lambda text: plots.draw_crossover(spoiled_crossover(text)),
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),
-    "Exercise": exercise,
+    "Question": lambda text: exercise(text).asked,
     "Hint": lambda text: Hint(text, 1, 2),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),)),
     "Prediction": lambda text: Prediction(text, None, text, (text,), text),

@@ -494,7 +494,7 @@ def test_rule_that_returns_nothing_is_no_answer(stub: Rule) -> None:
     """A function that is still empty is answered with how to write it."""
     verdict = exercises.check("04.steady-state", stub)
     assert verdict.ok is None
-    assert verdict.message == exercises.ask("04.steady-state").judge.how
+    assert verdict.message == exercises.ask("04.steady-state").how
 
 
 @pytest.mark.parametrize("answer", [3, "rule", [1, 5]])

@@ -159,7 +159,7 @@ def test_no_answer_is_no_mistake(exercise: Exercise) -> None:
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
     strange = exercise.judge(3.5j, None)
     assert strange.diagnosis_code == "not-a-choice"
-    assert strange.message == f"3.5j is no possible answer. {exercise.judge.how}"
+    assert strange.message == f"3.5j isn't a valid answer. {exercise.judge.how}"
 
 
 @pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda each: each.exercise_id)

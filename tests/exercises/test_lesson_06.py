@@ -212,7 +212,7 @@ def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
         ("a", "smaller-is-no-proof", "a: hot reads less still,"),
         ("b", "cheap-is-no-proof", "b: true, and pleasant."),
         ("d", "not-colder", "d: both are equally cold:"),
-        ("z", "not-a-choice", "'z' is no possible answer."),
+        ("z", "not-a-choice", "'z' isn't a valid answer."),
     ],
 )
 def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) -> None:

@@ -72,8 +72,8 @@ def test_times_go_by_their_factor(guess: float, words: str) -> None:
             1.3,
             1.145,
             (
-                "Near. You said 1.3 times, it was 1.145 times. The direction is right: more than 1. "
-                "The difference from 1 is 2.07 times smaller."
+                "Near. You said 1.3 times, it was 1.145 times. The direction is right: "
+                "more than 1. The difference from 1 is 2.07 times smaller."
             ),
         ),
         (
@@ -95,8 +95,8 @@ def test_times_go_by_their_factor(guess: float, words: str) -> None:
             1.1,
             40,
             (
-                "Far off. You said 1.1 times, it was 40 times. The direction is right: more than 1. "
-                "The difference from 1 is 390 times larger."
+                "Far off. You said 1.1 times, it was 40 times. The direction is right: "
+                "more than 1. The difference from 1 is 390 times larger."
             ),
         ),
     ],

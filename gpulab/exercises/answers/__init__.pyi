@@ -2,6 +2,7 @@ from ._forms import Choice as Choice
 from ._forms import Diagnosis as Diagnosis
 from ._forms import Letters as Letters
 from ._forms import Table as Table
+from ._forms import agrees as agrees
 from ._forms import malformed as malformed
 from ._forms import no_function as no_function
 from ._forms import raised as raised
