@@ -355,9 +355,9 @@ print(one, many, sep="\n")
 twenty.compare(many.median_s / one.median_s)
 
 # %% [markdown]
-# The chain is even better than the rule: its launches overlap with the copies and with each
-# other, so one more operation costs less than one that you wait for. And the CPU? Twenty
-# exponentials of this size take it twenty times the time in the table.
+# The chain is even better than the rule: its launches overlap with the copies and with each other,
+# so one more operation costs less than one that you wait for. And the CPU? Twenty exponentials of
+# this size take it twenty times the time in the table.
 
 # %%
 cpu_s = stays.loc[n, "cpu_s"]

@@ -24,7 +24,6 @@ import gpulab
 from gpulab import exercises, plots, roofline
 from gpulab.exercises import lesson_10 as lab
 from gpulab.explorers import roofline_explorer
-from gpulab.units import format_time
 from gpulab.workloads import WORKLOADS
 
 gpulab.use("auto")
@@ -52,9 +51,9 @@ explorer
 middle.compare(explorer.to_frame()["plain_ratio"].median())
 
 # %% [markdown]
-# A point on the dashed line takes exactly as long as predicted. A point above it takes longer; none
-# should be far below. Point at a sign to see what it is. Now use the controls: choose the model, the
-# operations, and with the slider the size, by the bytes that move.
+# A point on the dashed line takes exactly as long as predicted. A point above it takes longer;
+# none should be far below. Point at a sign to see what it is. Now use the controls: choose the
+# model, the operations, and with the slider the size, by the bytes that move.
 #
 # ### Exercise: the farthest
 
@@ -79,8 +78,8 @@ exercises.check("10.farthest", answer)
 # ## 2 What has to be done
 #
 # Two numbers describe work before you run it: how many floating-point operations it takes (FLOPs),
-# and how many bytes must move between memory and chip. In the matmul of an (M, K) matrix and a
-# (K, N) one, each of the M N results takes K multiplications and K additions:
+# and how many bytes must move between memory and chip. In the matmul of an (M, K) matrix and a (K,
+# N) one, each of the M N results takes K multiplications and K additions:
 #
 # $$F = 2\,M\,K\,N$$
 #
@@ -148,13 +147,13 @@ exercises.check("10.least-time", least_time)
 
 # %% [markdown]
 # The two limits are equal where F/P = B/W, that is where the intensity is P/W. This is the **ridge
-# point**. Work below it is bound by memory: faster arithmetic would not help. Work above it is bound
-# by compute.
+# point**. Work below it is bound by memory: faster arithmetic would not help. Work above it is
+# bound by compute.
 #
 # ### Exercise: the notes on the A100
 #
-# The peak of the tensor cores for half precision, the bandwidth, one matmul. It all fits on a page,
-# and still there is a slip in it.
+# The peak of the tensor cores for half precision, the bandwidth, one matmul. It all fits on a
+# page, and still there is a slip in it.
 
 # %%
 exercises.ask("10.a100")
@@ -186,7 +185,8 @@ print(measured, plain, sep="\n")
 #
 # - **data sheet**: what the vendor states. Each peak holds at a stated clock.
 # - **live clocks**: the same at the clocks that the GPU has now. Nothing is faster *now*.
-# - **measured**: what PyTorch's own kernels reach here, with matmuls of each type and a large copy.
+# - **measured**: what PyTorch's own kernels reach here, with matmuls of each type and a large
+#   copy.
 #
 # What percentage of the data sheet's bandwidth does a large copy reach?
 
@@ -213,8 +213,8 @@ roofline.ceilings_of(gpulab.recordings.load("h200-sxm-2026-11")).to_frame().pivo
 # %% [markdown]
 # The rows are FLOP/s by type, bytes/s of memory and L2, and seconds of the floor (section 5). Look
 # at float16: the live roof is *above* the data sheet. The 989 TFLOP/s of the H200's data sheet are
-# 132 multiprocessors times 4,096 operations in a cycle times 1.83 GHz, and this GPU ran at 1.98 GHz.
-# Under a heavy load the clock falls, and the live roof with it (lesson 05).
+# 132 multiprocessors times 4,096 operations in a cycle times 1.83 GHz, and this GPU ran at 1.98
+# GHz. Under a heavy load the clock falls, and the live roof with it (lesson 05).
 #
 # ### Exercise: which roof?
 
@@ -238,8 +238,8 @@ exercises.check("10.which-roof", answer)
 # %% [markdown]
 # ## 5 The third bound
 #
-# An addition of 1,024 elements moves 12 kB. At the 4.8 TB/s of an H200's data sheet that takes
-# 2.6 ns. How long does it take?
+# An addition of 1,024 elements moves 12 kB. At the 4.8 TB/s of an H200's data sheet that takes 2.6
+# ns. How long does it take?
 
 # %%
 tiny = exercises.predict("An addition of 1,024 elements takes", ..., unit="µs")
@@ -252,8 +252,8 @@ tiny.compare(few)
 
 # %% [markdown]
 # A kernel must be fetched and started, its threads ask for their data and wait for memory, and the
-# last one reports back. That is the **floor**: about a microsecond, whatever the kernel does. It is
-# a third bound, and no data sheet states it. Here are the recorded additions of all sizes:
+# last one reports back. That is the **floor**: about a microsecond, whatever the kernel does. It
+# is a third bound, and no data sheet states it. Here are the recorded additions of all sizes:
 
 # %%
 roofline_explorer(operations=("add",), model="plain")
@@ -335,16 +335,16 @@ answer = {"a": "too small", "b": "moves more", "c": "slow kernel"}
 exercises.check("10.three-gaps", answer)
 
 # %% [markdown]
-# *Recorded* on an H200: five half-precision matmuls with odd sides took 8 to 10 times as long as the
-# plain roofline says; ten whose rows begin at multiples of 16 bytes took 1.3 times (the median).
-# Other rows can't be loaded in the widest pieces, so the library takes an older kernel.
+# *Recorded* on an H200: five half-precision matmuls with odd sides took 8 to 10 times as long as
+# the plain roofline says; ten whose rows begin at multiples of 16 bytes took 1.3 times (the
+# median). Other rows can't be loaded in the widest pieces, so the library takes an older kernel.
 #
 # You have met more reasons: a hot cache makes the ratio *smaller* than it should be (lesson 06), a
-# low clock makes it larger (05), and so does a stopwatch that includes the launch (02). And kernels
-# have two more, which you can name now and measure in lesson 12. **Occupancy**: how many threads a
-# multiprocessor holds at once; with too few, nobody computes while the others wait for memory.
-# **Coalescing**: neighbouring threads read neighbouring addresses, so that the memory serves them
-# together; if they don't, most bytes of each access are wasted.
+# low clock makes it larger (05), and so does a stopwatch that includes the launch (02). And
+# kernels have two more, which you can name now and measure in lesson 12. **Occupancy**: how many
+# threads a multiprocessor holds at once; with too few, nobody computes while the others wait for
+# memory. **Coalescing**: neighbouring threads read neighbouring addresses, so that the memory
+# serves them together; if they don't, most bytes of each access are wasted.
 #
 # ## What you take along
 #
@@ -352,8 +352,8 @@ exercises.check("10.three-gaps", answer)
 #   arithmetic.
 # - The roofline is a bound and not a forecast. Say which roof: data sheet, clocks, or measured.
 # - The third bound is the floor. Small kernels meet it, and only fewer kernels help.
-# - A gap has a reason, and one experiment finds it: let the work grow, count its kernels, round its
-#   sides.
+# - A gap has a reason, and one experiment finds it: let the work grow, count its kernels, round
+#   its sides.
 #
 # Next: where does the time of a whole program go? That is lesson 11.
 
@@ -367,8 +367,8 @@ exercises.progress()
 #
 # ## Up the slope
 #
-# Matmuls of half-precision squares, from a side of 64 to 8192. I = d/3, so each doubling of the side
-# doubles the intensity. From which side on is a matmul bound by compute, says the ridge?
+# Matmuls of half-precision squares, from a side of 64 to 8192. I = d/3, so each doubling of the
+# side doubles the intensity. From which side on is a matmul bound by compute, says the ridge?
 
 # %%
 sides = WORKLOADS["matmul"].sizes
@@ -384,24 +384,26 @@ turn.compare(str(next(side for side in sides if side / 3 > limit.ridge("float16"
 roofline_explorer(view="roofline", dtype="float16", operations=("matmul",))
 
 # %% [markdown]
-# Across is the intensity, up is what was reached, both on logarithmic axes. Left of the ridge a roof
-# rises with the bandwidth; right of it the roof is flat, at the peak. The large matmuls come near
-# it. The small ones do not, and neither limit explains it: the third bound does.
+# Across is the intensity, up is what was reached, both on logarithmic axes. Left of the ridge a
+# roof rises with the bandwidth; right of it the roof is flat, at the peak. The large matmuls come
+# near it. The small ones do not, and neither limit explains it: the third bound does.
 #
 # Now yours. "Measure here" measures your roofs and the operations that are shown, and draws them
 # instead if you choose the GPU "measured here". By code, for a few sizes:
 
 # %%
-mine = gpulab.sweep(gpulab.sweeps.tasks_of(["matmul"], dtypes=["float16"]), max_time_s=0.05)
+mine = gpulab.sweep(
+    gpulab.sweeps.tasks_of(["matmul"], dtypes=["float16"]), max_time_s=0.05, progress=False
+)
 plots.roofline(roofline.chart(mine, roofs, dtype="float16"), names=False)
 
 # %% [markdown]
 # ## Partial waves
 #
 # A matmul is cut into tiles, and each multiprocessor computes one tile at a time. An H200 has 132
-# multiprocessors: 132 tiles take one round, or *wave*. With one tile more, one multiprocessor works
-# in a second wave, and 131 wait. If nothing else changed, the time would double. But a library can
-# choose other tiles.
+# multiprocessors: 132 tiles take one round, or *wave*. With one tile more, one multiprocessor
+# works in a second wave, and 131 wait. If nothing else changed, the time would double. But a
+# library can choose other tiles.
 #
 # The next cell takes just as many rows as fill one wave with tiles of 256 by 128, and then one row
 # more. How many times as long does that take?
@@ -440,14 +442,14 @@ over = waves["time_s"] / waves["plain_roofline_s"]
 print(f"{over.min():.2f} to {over.max():.2f} times the plain prediction")
 
 # %% [markdown]
-# Batch sizes just above a step waste time. On some steps the time even falls: with a few rows more,
-# other tiles fit better. (Without a GPU these are the tiles of the virtual GPU's model, which were
-# fitted to an H200. A library has more of them.)
+# Batch sizes just above a step waste time. On some steps the time even falls: with a few rows
+# more, other tiles fit better. (Without a GPU these are the tiles of the virtual GPU's model,
+# which were fitted to an H200. A library has more of them.)
 #
 # ## Softmax
 #
-# Rows of 4,096 numbers in half precision, 134 MB in and as much out. Softmax reads once, writes once,
-# and computes hardly anything. Is it as fast as a copy?
+# Rows of 4,096 numbers in half precision, 134 MB in and as much out. Softmax reads once, writes
+# once, and computes hardly anything. Is it as fast as a copy?
 
 # %%
 soft = exercises.predict(
@@ -457,7 +459,7 @@ soft
 
 # %%
 scores = torch.randn(16384, 4096, **half)
-copied = gpulab.measure(lambda: scores.clone(), n_samples=21)
+copied = gpulab.measure(scores.clone, n_samples=21)
 normalized = gpulab.measure(lambda: torch.softmax(scores, -1), n_samples=21)
 print(copied, normalized, sep="\n")
 
@@ -465,20 +467,21 @@ print(copied, normalized, sep="\n")
 soft.compare(normalized.median_s / copied.median_s)
 
 # %% [markdown]
-# Same bytes, same intensity, and not the same time. *Recorded* on an H200: this softmax takes 212 µs,
-# 3.8 times the plain prediction; 4,096 rows of 1,024 in single precision take 10.4 µs, 1.5 times.
+# Same bytes, same intensity, and not the same time. *Recorded* on an H200: this softmax takes 212
+# µs, 3.8 times the plain prediction; 4,096 rows of 1,024 in single precision take 10.4 µs, 1.5
+# times.
 #
-# Why? The roofline can't say. One guess: a softmax needs the largest element of a row before it can
-# sum, and the sum before it can divide, so a block of threads has to wait for itself twice. To test
-# such a guess you would change the length of the rows, or look into the kernel with a profiler. FLOPs
-# and bytes alone do not decide it.
+# Why? The roofline can't say. One guess: a softmax needs the largest element of a row before it
+# can sum, and the sum before it can divide, so a block of threads has to wait for itself twice. To
+# test such a guess you would change the length of the rows, or look into the kernel with a
+# profiler. FLOPs and bytes alone do not decide it.
 #
 # ## Two models
 #
 # The **refined** model of the explorer is the model behind the virtual GPU. It knows which kernels
-# PyTorch launches, the floor, tiles and waves, the L2, and how efficient each kind of kernel was on
-# an H200. *On the virtual GPU it predicts itself*, so its agreement says something only on hardware.
-# Here it is on the recorded H200:
+# PyTorch launches, the floor, tiles and waves, the L2, and how efficient each kind of kernel was
+# on an H200. *On the virtual GPU it predicts itself*, so its agreement says something only on
+# hardware. Here it is on the recorded H200:
 
 # %%
 roofline_explorer(model="refined")
@@ -511,7 +514,7 @@ tasks = [
     for work in WORKLOADS.values()
     for task in gpulab.sweeps.tasks_of([work.name], [work.sizes[0], work.sizes[-2]])
 ]
-everything = gpulab.sweep(tasks, max_time_s=0.05)
+everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%

@@ -40,10 +40,11 @@ def check_whole(exercise: Exercise) -> None:
         assert exercise.choices is not None
         assert set(exercise.choices) == {judge.right, *judge.wrong}
     if isinstance(judge, Table):
-        (words,) = judge.allowed
-        assert set(judge.right.values()) <= set(words)
+        words = {word for allowed in judge.allowed for word in allowed}
+        rights = ((value,) if isinstance(value, str) else value for value in judge.right.values())
+        assert {word for value in rights for word in value} <= words
         assert {key for key, _ in judge.wrong} <= set(judge.right)
-        assert {word for _, word in judge.wrong} <= set(words)
+        assert {word for _, word in judge.wrong} <= words
 
 
 def check_strange(exercise: Exercise, answer: object) -> None:

@@ -16,10 +16,10 @@ _CLOCK = Diagnosis(
 FARTHEST = Exercise(
     "10.farthest",
     "Use the explorer with the model “plain”, float32, cache “cold”, on the recorded H200. Which "
-    "operation is farthest above its prediction among all sizes, and which one among the large ones, "
-    "which move about 64 MiB? And why: is it the floor (no kernel is shorter than about a microsecond), "
-    "uncounted work (it does more than the FLOPs and bytes that the roofline counts), or a low "
-    "clock?",
+    "operation is farthest above its prediction among all sizes, and which one among the large "
+    "ones, which move about 64 MiB? And why: is it the floor (no kernel is shorter than about a "
+    "microsecond), uncounted work (it does more than the FLOPs and bytes that the roofline "
+    "counts), or a low clock?",
     Table(
         right={
             "all sizes": ("argmax", "the floor"),
@@ -154,7 +154,7 @@ A100 = Exercise(
     ),
     hints=(
         "Three lines are plain division. Check the units of the last one.",
-        "6 d² contains three matrices and two bytes an element. Why is there a 2 in the last line?",
+        "6 d² contains three matrices and two bytes an element. Why the 2 in the last line?",
     ),
 )
 
@@ -180,9 +180,9 @@ WHICH_ROOF = Exercise(
             "e": "measured",
             "f": "live clocks",
         },
-        why="The data sheet bounds what is possible at the clocks it states, the live clocks bound "
-        "what is possible now, and a measured roof says what good kernels reach. Always name the "
-        "roof: 90 % of which one?",
+        why="The data sheet bounds what is possible at the clocks that it states, the live clocks "
+        "bound what is possible now, and a measured roof says what good kernels reach. Always "
+        "name the roof: 90 % of which one?",
         allowed=(("data sheet", "live clocks", "measured"),),
         wrong={
             ("d", "measured"): Diagnosis(

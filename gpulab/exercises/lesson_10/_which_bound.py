@@ -12,7 +12,7 @@ _SHEET = data_sheet(gpu("H200"))
 _PEAK, _BANDWIDTH = _SHEET.peak("float16"), _SHEET.bandwidth_bytes_per_s
 
 
-class KernelWork(NamedTuple):
+class CountedWork(NamedTuple):
     """What a kernel must compute and move."""
 
     flops: float
@@ -29,9 +29,9 @@ class KernelWork(NamedTuple):
         return self.size_bytes / _BANDWIDTH
 
 
-def _work(name: str, size: int, dtype: str) -> KernelWork:
+def _work(name: str, size: int, dtype: str) -> CountedWork:
     known = workload(name)
-    return KernelWork(known.flops(size), known.bytes(size, dtype))
+    return CountedWork(known.flops(size), known.bytes(size, dtype))
 
 
 # What the works of the exercise are, for the words about one of them.
@@ -53,26 +53,26 @@ def bound_of(flops: float, size_bytes: float) -> str:
     >>> bound_of(flops=2 * 8192**3, size_bytes=3 * 2 * 8192**2)
     'compute'
     """
-    work = KernelWork(flops, size_bytes)
+    work = CountedWork(flops, size_bytes)
     times_s = {"compute": work.compute_s, "memory": work.memory_s, "launch": FLOOR_S}
     return max(times_s, key=lambda bound: times_s[bound])
 
 
-def _of(formula: Callable[[KernelWork], str]) -> Callable[..., str]:
+def _of(formula: Callable[[CountedWork], str]) -> Callable[..., str]:
     """Turn a formula of a work into a function of the two numbers."""
-    return lambda *given: formula(KernelWork(*given))
+    return lambda *given: formula(CountedWork(*given))
 
 
-def _without_floor(work: KernelWork) -> str:
+def _without_floor(work: CountedWork) -> str:
     return "compute" if work.compute_s > work.memory_s else "memory"
 
 
-def _shortest(work: KernelWork) -> str:
+def _shortest(work: CountedWork) -> str:
     times_s = {"compute": work.compute_s, "memory": work.memory_s, "launch": FLOOR_S}
     return min(times_s, key=lambda bound: times_s[bound])
 
 
-def _floor_under_sum(work: KernelWork) -> str:
+def _floor_under_sum(work: CountedWork) -> str:
     is_short = min(work.compute_s, work.memory_s) < FLOOR_S
     return "launch" if is_short else _without_floor(work)
 
@@ -113,7 +113,7 @@ _MISTAKES = (
 )
 
 
-def _otherwise(case: KernelWork) -> str:
+def _otherwise(case: CountedWork) -> str:
     return (
         f"The work was {WORKS[case]}: {case.flops:,.0f} FLOP and {case.size_bytes:,.0f} bytes. "
         "Work out two times, FLOPs over the peak and bytes over the bandwidth, and compare the "
