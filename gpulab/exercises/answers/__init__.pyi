@@ -1,3 +1,5 @@
+from ._benchmark import RUNGS as RUNGS
+from ._benchmark import BenchmarkJudge as BenchmarkJudge
 from ._forms import Choice as Choice
 from ._forms import Diagnosis as Diagnosis
 from ._forms import Letters as Letters
