@@ -36,10 +36,10 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     selects_by_mask,
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
-from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
+from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._operators import operator_of
+from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
@@ -221,7 +221,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(target, VirtualTensor):
             return _run_planned(func, args, kwargs)
         pinned = is_pinned(source) and source.dtype == target.dtype
-        mark_known(active(), target, known=True)
+        mark_written(active(), target)
         expanded = _converted(source, target.dtype).expand(target.shape)
         copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
     elif not isinstance(target, VirtualTensor):
@@ -295,7 +295,7 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
     like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
     with without_symbols():
         key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
-    storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
+    storage = Storage(active(), gpu, key.span_bytes, source.storage_block.values.missing)
     target = wrap(key, storage)
     copy_across(target, source)
     return target

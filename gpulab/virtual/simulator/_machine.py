@@ -37,10 +37,21 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """Up to which size tensors carry values, and up to how much arithmetic results do."""
+    """What carries values; none of it depends on how fast or how busy the host is.
+
+    Attributes
+    ----------
+    max_elements
+        The largest tensor.
+    budget_s
+        What the host may take for one operator, by an estimate from FLOPs and bytes.
+    max_bytes
+        All tensors with values together.
+    """
 
     max_elements: int
-    max_flops: int
+    budget_s: float
+    max_bytes: int
 
 
 class SimulatedGpu:
@@ -96,6 +107,8 @@ class Machine:
         What is being captured, or None.
     pinned
         The host memory that copies read and write while the host goes on.
+    value_bytes
+        The size of all tensors that carry values.
     hazards
         The checker that watches, or None.
     cuda_error
@@ -123,6 +136,7 @@ class Machine:
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
+        self.value_bytes = 0
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
