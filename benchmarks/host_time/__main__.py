@@ -2,11 +2,14 @@
 
     python -m benchmarks.host_time record --set fit --out fit.json
     python -m benchmarks.host_time record --set blind --out blind.json
+    python -m benchmarks.host_time fit fit.json --write
     python -m benchmarks.host_time judge blind.json
 
 record  reads each program's step on the CUDA GPU in use: the time until it returns with an idle
         device in front, the wall time of many in a row, and the durations of its kernels; and
         single calls, such as that of a module or of an optimizer.
+fit     fits what the virtual GPU charges the host between launches to the programs and calls of
+        a file, prints the costs before and after, and writes them to gpulab/data if asked.
 judge   runs the same programs on the virtual H200 and prints the errors.
 """
 
@@ -32,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument("--out", type=Path, required=True, help="file of the times")
     record.add_argument("--no-calls", action="store_true", help="leave out the single calls")
     record.set_defaults(command=_record)
+    fit = commands.add_parser("fit", help="fit the host's costs")
+    fit.add_argument("times", type=Path, help="what record has written")
+    fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
+    fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
     judge.add_argument("times", type=Path, help="what record has written")
     judge.add_argument("--calls", action="store_true", help="compare the single calls too")
@@ -43,6 +50,12 @@ def _record(options: argparse.Namespace) -> None:
     from benchmarks.host_time.reading import record
 
     record(options.set, options.out, with_calls=not options.no_calls)
+
+
+def _fit(options: argparse.Namespace) -> None:
+    from benchmarks.host_time.fitting import fit
+
+    print(fit(options.times, is_written=options.write))
 
 
 def _judge(options: argparse.Namespace) -> None:

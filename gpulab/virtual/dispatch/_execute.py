@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._generators import generator_for, generator_in, next_seed
 from gpulab.virtual.dispatch._copies import known_by_size
 from gpulab.virtual.dispatch._deferred_values import DeferredValues, can_compute_values
@@ -58,6 +59,9 @@ class DispatchedCall:
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
+    if machine.follow_backward is not None and machine.host.n_backward:
+        machine.follow_backward()
+    machine.host.begin_operator(call.operator, next_sequence_number())
     known = can_compute_values(plan, tensors, machine.limits)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
