@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._generators import generator_for, generator_in, next_seed
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._in_place_reshape import reshape
@@ -33,6 +34,9 @@ from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
+    if machine.follow_backward is not None and machine.host.n_backward:
+        machine.follow_backward()
+    machine.host.begin_operator(call.operator, next_sequence_number())
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
