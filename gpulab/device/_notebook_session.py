@@ -43,6 +43,8 @@ class NotebookSession:
         """Choose the GPU of this name, and enter it in a notebook."""
         device = find(gpu)  # may refuse, and then nothing has changed
         self.release()  # the old GPU must be left before the new one can be entered
+        if self.virtual is not None:
+            self.virtual.abandon()  # IPython's Out keeps what use() returned, and with it the GPU
         self.device = device
         self.hold()
         return device

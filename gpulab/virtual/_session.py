@@ -83,6 +83,11 @@ class VirtualGpu:
         """The virtual host's time in seconds; looking costs nothing."""
         return self.machine.host.now_ns / 1e9
 
+    def abandon(self) -> None:
+        """Keep no values in memory that nobody uses: another GPU takes this one's place."""
+        for gpu in self.machine.gpus:
+            gpu.memory.abandon()
+
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
