@@ -463,6 +463,7 @@ def test_views_meet_exactly_if_they_share_a_byte() -> None:
 def test_axes_are_joined_with_the_longest_before_them() -> None:
     """An axis goes on from the one with the next longest step, and from no other."""
     assert extent((2, 2, 3), (3, 7, 14), 0, 1).axes == ((7, 6), (3, 2))
+    assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
 
 
 def test_large_views_are_told_apart_at_once() -> None:
