@@ -36,6 +36,8 @@ def use(gpu: str = "auto") -> Device:
         If there is no such GPU; the message names the nearest.
     UnsupportedVersionError
         If Python or torch is outside the supported range.
+    VirtualGpuError
+        If a notebook calls it on another thread than the one that runs the cells.
     """
     return session.switch(gpu)
 
