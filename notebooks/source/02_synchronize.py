@@ -529,11 +529,11 @@ size_guess.compare(good[0] if good else "none of these")
 # %% [markdown]
 # ## When is a wait cheap?
 #
-# The batch of the model grows. What happens to the factor of section 4?
+# The batch of the model grows. Compare its factor with that of section 4.
 
 # %%
 larger = exercises.predict(
-    "With a batch of 16,384 rows, the factor is", ..., choices=("larger", "the same", "smaller")
+    "What is the factor with 16,384 rows?", ..., choices=("larger", "the same", "smaller")
 )
 larger
 

@@ -149,7 +149,9 @@ memory.compare(min(memory_s, key=memory_s.get))
 # twice. Both work in place.
 
 # %%
-sine = exercises.predict("After the exponential, the first sine is", ..., choices=("slow", "fast"))
+sine = exercises.predict(
+    "After the exponential, is the first sine slow or fast?", ..., choices=("slow", "fast")
+)
 sine
 
 # %%
@@ -174,7 +176,7 @@ exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1
 
 # %%
 half = exercises.predict(
-    "After two matmuls in float32, the first in float16 is", ..., choices=("slow", "fast")
+    "After two matmuls in float32, is the first in float16 slow?", ..., choices=("slow", "fast")
 )
 half
 
@@ -414,20 +416,18 @@ exercises.check("04.one-number", answer)
 # %% [markdown]
 # ## 5 Your own benchmark
 #
-# This is `benchmark(fn)` from lesson 03. It counts first calls like all others:
+# This is `benchmark(fn)` from lesson 03:
 
 
 # %%
-def benchmark(fn, n_samples=11):
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
+def benchmark(fn, n_samples=50):
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_samples)]
+    for start, end in pairs:
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(times_ms) / 1e3
+    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
 
 
 exercises.ask("04.benchmark")
@@ -437,21 +437,23 @@ benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark(fn, n_samples=11):
-    last_s = []
-    for _ in range(100):  # warm up until three calls in a row agree
-        last_s = [*last_s[-2:], once_s(fn)]
-        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+def benchmark(fn, n_samples=50, most_warmup=200):
+    warmup_s = []
+    for _ in range(most_warmup):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        warmup_s.append(time.perf_counter() - start)
+        if stats.steady_from(warmup_s) <= len(warmup_s) - 5:
             break
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
-    for start, end in zip(starts, ends, strict=True):
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_samples)]
+    for start, end in pairs:
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
-    return statistics.median(times_ms) / 1e3
+    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
 
 
 ### END SOLUTION
