@@ -60,9 +60,7 @@ a @ a
 
 # %%
 less = exercises.predict(
-    "What will a pair of events around the same matmul read?",
-    ...,
-    choices=("more", "less", "the same"),
+    "What will a pair of events read?", ..., choices=("more", "less", "the same")
 )
 less
 
@@ -334,9 +332,7 @@ empty_guess.compare(empty_s)
 
 # %%
 more = exercises.predict(
-    "Is the floor of a kernel less or more than an empty pair?",
-    ...,
-    choices=("less", "equal", "more"),
+    "Is a kernel's floor more than an empty pair?", ..., choices=("less", "equal", "more")
 )
 more
 
