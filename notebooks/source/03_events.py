@@ -287,6 +287,8 @@ def pair_around_another_stream():
 
 
 record = gpulab.timeline(pair_around_another_stream, n_warmup=2)
+pair_around_another_stream()
+torch.cuda.synchronize()
 print("the pair reads", format_time(start.elapsed_time(end) / 1e3))
 plots.timeline(record)
 
@@ -465,14 +467,16 @@ benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark(fn, n_samples=50):
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_samples)]
-    for start, end in pairs:
+def benchmark(fn, n_samples=11):
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return statistics.median(times_ms) / 1e3
 
 
 ### END SOLUTION
@@ -618,7 +622,7 @@ try:
     shared = torch.cuda.Event(enable_timing=True, interprocess=True)
     shared.record()
     said = "recorded"
-except RuntimeError as error:
+except (RuntimeError, ValueError) as error:
     said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
 said
 

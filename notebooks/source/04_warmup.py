@@ -420,14 +420,16 @@ exercises.check("04.one-number", answer)
 
 
 # %%
-def benchmark(fn, n_samples=50):
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_samples)]
-    for start, end in pairs:
+def benchmark(fn, n_samples=11):
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return statistics.median(times_ms) / 1e3
 
 
 exercises.ask("04.benchmark")
@@ -437,23 +439,21 @@ benchmark = ...
 
 
 ### BEGIN SOLUTION
-def benchmark(fn, n_samples=50, most_warmup=200):
-    warmup_s = []
-    for _ in range(most_warmup):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        fn()
-        torch.cuda.synchronize()
-        warmup_s.append(time.perf_counter() - start)
-        if stats.steady_from(warmup_s) <= len(warmup_s) - 5:
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
             break
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_samples)]
-    for start, end in pairs:
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
         start.record()
         fn()
         end.record()
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(end) for start, end in pairs) / 1e3
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return statistics.median(times_ms) / 1e3
 
 
 ### END SOLUTION

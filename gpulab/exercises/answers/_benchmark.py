@@ -185,7 +185,7 @@ def _warm_up(answer: Work) -> Diagnosis | None:
     true_s = _true_s(_spin(0.2))
     value_s = _seconds(_try(answer, _slow_at_first(0.2)))
     if value_s > (1 + _TOLERANCE) * true_s + _FLOOR_S:
-        text = _said(f"work whose first {_N_SLOW} calls take forty times as long", value_s, true_s)
+        text = _said(f"work whose first {_N_SLOW} calls are slow", value_s, true_s)
         message = f"{text} Call it until its time is steady before you take the samples."
         return Diagnosis("no-warm-up", message)
     return None
@@ -412,12 +412,12 @@ def _spin(length_ms: float) -> Work:
 
 
 def _slow_at_first(length_ms: float) -> Work:
-    slow, usual, calls = _spin(40 * length_ms), _spin(length_ms), list(range(_N_SLOW))
+    """Return work whose first call takes forty times as long, and each next one less."""
+    usual = _spin(length_ms)
+    slow = [_spin(length_ms * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
 
     def work() -> None:
-        (slow if calls else usual)()
-        if calls:
-            calls.pop()
+        (slow.pop() if slow else usual)()
 
     return work
 

@@ -177,7 +177,7 @@ BENCHMARK = Exercise(
     "end. Return the median in seconds.",
     BenchmarkJudge("events"),
     hints=(
-        "Make a list with a pair of events for each call, before the loop.",
+        "Make two lists of events before the loop: one for the starts and one for the ends.",
         "The loop only records and calls. After it, wait once and then ask each pair.",
     ),
 )

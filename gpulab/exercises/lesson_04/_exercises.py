@@ -166,8 +166,8 @@ BENCHMARK = Exercise(
     "becomes steady.",
     BenchmarkJudge("warm-up"),
     hints=(
-        "Time each warm-up call by itself, with a wait before and after it, and keep the times.",
-        "Stop when stats.steady_from(times_s), or your own first_steady, leaves five calls.",
+        "Time each warm-up call by itself: once_s(fn) of this lesson does that.",
+        "Stop when the last three calls differ by less than some percent.",
     ),
 )
 
