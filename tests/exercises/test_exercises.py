@@ -23,21 +23,27 @@ IDS = (
     *("02.time-it-right", "02.snippet-quiz", "02.who-blocks", "02.benchmark"),
     *("03.event-time", "03.wrong-stream", "03.floor", "03.one-sync-at-end", "03.benchmark"),
     *("04.name-the-cost", "04.steady-state", "04.one-number", "04.two-humps", "04.benchmark"),
-    *("05.two-traces", "05.burst-or-settled", "05.which-to-discard", "05.in-turns", "05.gpu-util"),
-    *("06.choose-a-flush", "06.which-is-cold", "06.staircase", "06.hot-or-cold"),
-    *("07.gaps", "07.long-enough", "07.sync-inside", "07.graph-it", "07.capturable"),
-    *("07.which-rung", "08.five-waits", "08.copy-overlap", "08.two-reasons"),
+    *("05.burst-or-settled", "05.in-turns", "05.benchmark"),
+    *("05.two-traces", "05.which-to-discard", "05.gpu-util"),
+    *("06.choose-a-flush", "06.hot-or-cold", "06.benchmark"),
+    *("06.which-is-cold", "06.staircase"),
+    *("07.gaps", "07.long-enough", "07.sync-inside", "07.graph-it", "07.benchmark"),
+    *("07.capturable", "07.which-rung"),
+    *("08.five-waits", "08.copy-overlap", "08.two-reasons"),
     *("08.find-the-races", "08.double-buffer", "08.record-stream", "08.backward"),
-    *("09.which-time", "09.meeting-point", "09.never-pays", "09.how-many", "09.what-it-says"),
-    *("10.least-time", "10.a100", "10.which-roof", "10.which-bound", "10.three-gaps"),
+    *("09.read-off", "09.which-time", "09.meeting-point", "09.never-pays", "09.how-many"),
+    "09.what-it-says",
+    *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
+    "10.three-gaps",
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
 # Their answers are code, which is run.
 CODE = (
     *("02.time-it-right", "02.benchmark", "03.event-time", "03.benchmark"),
     *("04.steady-state", "04.benchmark", "05.which-to-discard"),
+    *("05.benchmark", "06.benchmark", "07.benchmark"),
     *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer"),
-    *("09.how-many", "10.least-time"),
+    *("09.how-many", "10.least-time", "10.which-bound"),
 )
 SOURCES = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}
 SNIPPETS = {
