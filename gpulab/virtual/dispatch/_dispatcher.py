@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
+    check_errors,
     conj_view,
     in_derivative,
     neg_view,
@@ -322,6 +323,15 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
         return bool(aten.isclose(*args, **kwargs).all().item())
 
 
+def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
+    """Raise what a factorization has found, for which PyTorch waits."""
+    info = args[0]
+    if info.has_values:
+        func(to_host(info), *args[1:], **kwargs)
+    else:
+        active().wait_for_stream(info.storage_block.gpu.stream)
+
+
 def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
@@ -346,6 +356,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     aten.as_strided.default: _on_virtual(as_strided),
+    check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

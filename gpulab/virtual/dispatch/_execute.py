@@ -107,7 +107,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         name=work.name or call.operator.name,
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
-    if missing is None and any(item.has_values for item in written):
+    # What writes nothing is an assertion.
+    if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
         task.draw = _drawing(call)
