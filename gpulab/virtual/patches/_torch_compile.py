@@ -21,7 +21,6 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
     return [
         (torch, {"compile": _uncompiled}),
         (torch.nn.Module, {"compile": _module_uncompiled}),
-        *_uncompiled_kernels(),
     ]
 
 
@@ -33,14 +32,21 @@ def install(_machine: Machine, undo: Undo) -> None:
     torch.compiler.set_stance("force_eager")
 
 
-def _uncompiled_kernels() -> list[tuple[Any, dict[str, Any]]]:
+def keep_unloaded(undo: Undo) -> None:
     """Keep PyTorch's kernels for shapes from loading the compiler to say that it is off.
 
     It would take a second and 80 MiB at the first addition, for nothing: nobody compiles here.
     """
     if "torch._dynamo" in sys.modules:
-        return []
-    return [(kernel, {"__dynamo_disable": kernel}) for kernel in kernels_never_compiled()]
+        return
+    undo.callback(_unmark_kernels)
+    for kernel in kernels_never_compiled():
+        vars(kernel)["__dynamo_disable"] = kernel
+
+
+def _unmark_kernels() -> None:
+    for kernel in kernels_never_compiled():
+        vars(kernel).pop("__dynamo_disable", None)
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:

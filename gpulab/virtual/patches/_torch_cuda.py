@@ -106,6 +106,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
             _replace_class(module, name, base, replaced, undo)
     for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
         feature.install(machine, undo)
+    _torch_compile.keep_unloaded(undo)
     _late_imports.install(machine, replaced, undo)
     _torch_profiler.install(machine, replaced, undo)
 
