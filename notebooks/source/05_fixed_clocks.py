@@ -139,8 +139,8 @@ cause.compare(lab.cause_of(trace.regime))
 # %% [markdown]
 # *Recorded* on an H200: the clock falls from 1980 MHz to about 1440 within 0.1 s, with the reason
 # *software power cap* (gpulab writes `power cap`). Power rises to 690 W of the 700 W that are
-# allowed, and the chip stays below 62 °C. At its highest clock this matmul would draw more than
-# 700 W, so the driver lowers the clock until the power fits.
+# allowed, and the chip stays below 62 °C. At its highest clock this matmul would draw more than it
+# may, so the driver lowers the clock until the power fits.
 #
 # Now the power in the first reading after the clock fell:
 

@@ -294,9 +294,9 @@ moved["kernel_us"] = moved["kernel_s"] * 1e6
 moved[["kernel_us", "from_memory_mb", "to_memory_mb"]].head(3).round(2)
 
 # %% [markdown]
-# After either flush 30.5 MB come from memory. The kernel is fully cold. But after the write flush
-# 10.4 MB also go *to* memory, from a layer whose own result has 8 kB. So the standard recipe makes
-# cold kernels look slower than they are.
+# After either flush all weights come from memory: the kernel is fully cold. But after the write
+# flush megabytes also go *to* memory, from a layer whose own result is a few kilobytes. So the
+# standard recipe makes cold kernels look slower than they are.
 #
 # Look at it on a timeline: read flush, layer, write flush, layer.
 
@@ -656,9 +656,9 @@ lab.plot_staircase(
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it
 # is hot, almost none do, although the addresses are the same: lines of the far half now lie in
-# both halves. A line that is read from one side takes one and a half places on average, so an L2
-# of 60 MiB has room for 40 MiB of them. There the misses begin. The oldest lines leave first, so a
-# kernel that reads in the same order each time soon finds nothing at all.
+# both halves. A line that is read from one side takes one and a half places on average, so the L2
+# has room for such lines up to two thirds of its size. There the misses begin. The oldest lines
+# leave first, so a kernel that reads in the same order each time soon finds nothing at all.
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)
