@@ -30,7 +30,6 @@ import gpulab
 from gpulab import clocks, exercises, live, plots
 from gpulab.exercises import lesson_05 as lab
 
-# %%
 # %load_ext gpulab
 gpulab.use("auto")
 
@@ -378,7 +377,7 @@ def once_s(fn):
 once_s(matmul)
 
 
-# %%
+# %% tags=["exercise"]
 def benchmark(fn, n_samples=11):
     last_s = []
     for _ in range(100):  # warm up until three calls in a row agree

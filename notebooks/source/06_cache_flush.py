@@ -32,9 +32,7 @@ from torch.nn.functional import linear
 import gpulab
 from gpulab import exercises, live, plots
 from gpulab.exercises import lesson_06 as lab
-from gpulab.timing import flusher
 
-# %%
 # %load_ext gpulab
 gpulab.use("auto")
 
@@ -301,7 +299,7 @@ moved[["kernel_us", "from_memory_mb", "to_memory_mb"]].head(3).round(2)
 # Look at it on a timeline: read flush, layer, write flush, layer.
 
 # %%
-read_flush, write_flush = flusher("read"), flusher("write")
+read_flush, write_flush = gpulab.timing.flusher("read"), gpulab.timing.flusher("write")
 record = gpulab.timeline(lambda: (read_flush(), layer(x), write_flush(), layer(x)))
 record
 
@@ -392,7 +390,7 @@ def once_s(fn):
 once_s(lambda: layer(x))
 
 
-# %%
+# %% tags=["exercise"]
 def benchmark(fn, n_samples=11):
     last_s = []
     for _ in range(100):  # warm up until three calls in a row agree
