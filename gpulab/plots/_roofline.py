@@ -99,10 +99,10 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
         raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
     for roof in record.ceilings.roofs:
-        _draw_roof(ax, roof, record.arithmetics, ends)
+        _draw_roof(ax, roof, record.arithmetics, ends, record.ceilings.source)
     measured = record.ceilings.measured
     if measured is not None:
-        _draw_cache_and_floor(ax, measured, table, ends)
+        _draw_cache_and_floor(ax, measured, table, ends, record.ceilings.source)
     _draw_points(ax, table)
     log_axis(ax, "x")
     log_axis(ax, "y")
@@ -120,6 +120,7 @@ def _draw_roof(
     roof: Roof,
     arithmetics: tuple[str, ...],
     ends: Numbers,
+    source: str,
 ) -> None:
     colour, dashes, width = _ROOFS[roof.basis]
     known = [name for name in arithmetics if name in roof.peak_flops_per_s]
@@ -128,7 +129,8 @@ def _draw_roof(
         least = ends[0] if place == 0 else roof.ridge(name)
         x = np.unique([least, np.clip(roof.ridge(name), *ends), ends[1]])
         y = np.array([roof.attainable(value, name) for value in x]) / _TERA
-        label = roof.basis if place == 0 else None
+        name_of_it = _measured(source) if roof.basis == MEASURED else roof.basis
+        label = name_of_it if place == 0 else None
         ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
         if roof.basis == MEASURED:
             ax.annotate(
@@ -148,6 +150,7 @@ def _draw_cache_and_floor(
     roof: Roof,
     table: "pd.DataFrame",
     ends: Numbers,
+    source: str,
 ) -> None:
     colour, _, width = _ROOFS[MEASURED]
     known = [roof.peak(name) for name in roof.peak_flops_per_s if name in set(table["arithmetic"])]
@@ -156,7 +159,7 @@ def _draw_cache_and_floor(
     least_bytes = table["size_bytes"].min()
     slopes: list[tuple[str, float, Any]] = []
     if roof.l2_bytes_per_s is not None:
-        slopes.append(("L2, measured", roof.l2_bytes_per_s, (0, (5, 1, 1, 1))))
+        slopes.append((f"L2, {_measured(source)}", roof.l2_bytes_per_s, (0, (5, 1, 1, 1))))
     if roof.floor_s is not None and least_bytes / roof.floor_s < roof.bandwidth_bytes_per_s:
         text = f"floor of {format_time(roof.floor_s)} for {format_bytes(least_bytes)}"
         slopes.append((text, least_bytes / roof.floor_s, ":"))
@@ -166,7 +169,13 @@ def _draw_cache_and_floor(
         ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
 
 
+def _measured(source: str) -> str:
+    """Name a measured roof; on the virtual GPU it is what its model gives."""
+    return "measured on the virtual GPU" if source == "virtual" else MEASURED
+
+
 def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
+    word = "virtual" if set(table["source"]) == {"virtual"} else "reached"
     reached = table["flops_per_s"] / _TERA
     predicted = table["flops"] / table["refined_s"] / _TERA
     ax.vlines(table["intensity"], reached, predicted, color=COLOURS[0], linewidth=1)
@@ -190,7 +199,7 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
                 marker=marker,
                 markersize=5,
                 color=COLOURS[0],
-                label=f"reached, bound by {bound}",
+                label=f"{word}, bound by {bound}",
             )
 
 

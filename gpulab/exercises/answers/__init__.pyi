@@ -10,6 +10,7 @@ from ._forms import no_function as no_function
 from ._forms import raised as raised
 from ._forms import read_number as read_number
 from ._forms import unanswered as unanswered
+from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
 from ._quantities import Quantities as Quantities
 from ._timer_functions import FunctionTrial as FunctionTrial
