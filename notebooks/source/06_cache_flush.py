@@ -30,7 +30,7 @@ import torch
 from torch.nn.functional import linear
 
 import gpulab
-from gpulab import exercises, live, plots
+from gpulab import exercises, plots
 from gpulab.exercises import lesson_06 as lab
 
 # %load_ext gpulab
@@ -76,15 +76,7 @@ steps = exercises.predict(
 steps
 
 # %%
-shown = live.series(
-    lab.per_megabyte(additions, "hot"),
-    lab.staircase,
-    n_expected=len(additions),
-    title="A repeated addition",
-    alt="Time per megabyte over the size of the working set.",
-    value_label="time per MB (µs)",
-    l2_mib=l2_bytes / MIB,
-)
+shown = lab.live_staircase(additions, "hot", title="A repeated addition", l2_mib=l2_bytes / MIB)
 shown
 
 # %%
@@ -242,7 +234,7 @@ enough.compare(slow[0] if slow else "2")
 # the virtual GPU drops exactly the lines that were unused for longest. Real hardware does so only
 # roughly. Counters see the rest. *Recorded* on an H200, over 14 kernels:
 #
-# | read before the kernel | takes | still in the L2, at most | written back meanwhile |
+# | read before the kernel (recorded) | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
 # | 1 times the L2 | 23 µs | 2.4 % | 7.9 MB |
 # | 1.5 times | 31 µs | 0.3 % | 2.7 MB |

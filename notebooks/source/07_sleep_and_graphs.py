@@ -388,7 +388,8 @@ exercises.check("07.graph-it", graphed)
 #
 # This is your `benchmark(fn)` from lesson 06. For kernels that are shorter than their launches it
 # still reads Python. Give the host a head start for all samples. (`torch.cuda._sleep(int(seconds *
-# 2e9))` sleeps for at least that many seconds on any GPU below 2 GHz.)
+# 2e9))` sleeps for at least that many seconds on any GPU whose clock is below 2e9 cycles per
+# second.)
 
 
 # %%
