@@ -29,6 +29,7 @@ _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
 _SCALE = 1e6  # to microseconds
 _INK = "#404040"
+_ABOVE_ARROWS = 5.0  # for names: matplotlib draws arrows over text otherwise
 # By what it has: the record shows itself through this module, which therefore cannot import it.
 _TIMELINE = Requirement(
     "a timeline, such as gpulab.timeline() returns", lambda value: hasattr(value, "spans")
@@ -185,7 +186,8 @@ def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     name = one_line(name)
     name = name if len(name) <= room else f"{name[: room - 1]}…"
-    ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
+    text = ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
+    text.set_zorder(_ABOVE_ARROWS)
 
 
 def _draw_arrows(ax: "Axes", shown: Drawing) -> None:

@@ -239,7 +239,7 @@ def lazy(slots: Any, _copying: object, fill: Any, _compute: object, n_steps: int
 
 
 PIPELINES: list[tuple[object, str, str]] = [
-    (buffered(), "", "Every step computed on its own data, no order is left open,"),
+    (buffered(), "", "Every step computed on its own data, and gpulab.hazards() finds nothing;"),
     (
         buffered(host=False, device=False),
         "both-races",
@@ -250,17 +250,17 @@ PIPELINES: list[tuple[object, str, str]] = [
     (
         buffered(arrival=False),
         "copy-not-awaited",
-        "Every value was right this time, by luck: the order is left open. compute reads",
+        "Every value was right this time, by luck: nothing fixes the order. compute reads",
     ),
     (
         buffered(device_sync=True),
         "no-overlap",
-        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+        "Values and order are right, but the overlap is 0 % of what is possible; you need 50 %",
     ),
     (
         buffered(one_stream=True),
         "no-overlap",
-        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+        "Values and order are right, but the overlap is 0 % of what is possible; you need 50 %",
     ),
     (
         buffered(device_sync=True, shift=1),
@@ -281,6 +281,42 @@ def test_pipelines_are_told_apart(pipeline: object, code: str, beginning: str) -
     verdict = judge("08.double-buffer", pipeline)
     assert (verdict.diagnosis_code, bool(verdict)) == (code, code == "")
     assert verdict.message.startswith(beginning)
+
+
+def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
+    """Wait as the race detector proposes for the listing: for whole queues."""
+    current = torch.cuda.current_stream()
+    for step in range(n_steps):
+        slot = slots[step % 2]
+        copying.synchronize()
+        fill(slot.pinned, step)
+        copying.wait_stream(current)
+        with torch.cuda.stream(copying):
+            slot.on_device.copy_(slot.pinned, non_blocking=True)
+            slot.copied.record()
+        current.wait_event(slot.copied)
+        compute(slot.on_device, step)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_gpu")
+def test_the_waits_that_are_proposed_are_right() -> None:
+    """They are safe without any overlap, and the verdict doesn't praise them for more."""
+    verdict = judge("08.double-buffer", as_proposed)
+    assert verdict.ok
+    assert "the overlap is 0 % of what is possible. You wait for whole queues" in verdict.message
+    assert "nothing else" not in verdict.message
+    assert "for nothing else" in judge("08.double-buffer", buffered()).message
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_wide_waits_are_counted_and_the_methods_put_back() -> None:
+    """Those of the device and those of a queue apart; the stopwatch's own are not counted."""
+    before = torch.cuda.synchronize
+    seen = pipelines.run(as_proposed, n_steps=4)
+    assert (seen.n_device_waits, seen.n_queue_waits) == (0, 8)
+    assert pipelines.run(buffered(device_sync=True), n_steps=4).n_device_waits == 4
+    assert torch.cuda.synchronize is before
 
 
 @pytest.mark.usefixtures("_gpu")
@@ -329,11 +365,11 @@ def test_a_run_says_what_came_out() -> None:
 
 def test_overlap_is_a_share_of_what_is_possible() -> None:
     """All but the first of the shorter steps can be hidden; more than that is no more than all."""
-    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, "here")
+    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, 0, 0, "here")
     assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
-    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, "here")
+    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, 0, 0, "here")
     assert (slow.hidden_s, slow.overlap) == (0.0, 0.0)
-    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, "here")
+    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
     assert half.overlap == 0.5
 
 
