@@ -24,7 +24,7 @@ _MIB = 2**18  # elements of 4 bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BenchmarkTrial:
     """What a benchmark returned for one work, and what it did.
 
     Attributes
@@ -276,7 +276,7 @@ def _said(name: str, value_s: float, true_s: float) -> str:
     )
 
 
-def _unreadable(reading: Reading) -> Diagnosis | None:
+def _unreadable(reading: BenchmarkTrial) -> Diagnosis | None:
     """Diagnose a benchmark that gave no reading of its own."""
     if reading.error is not None:
         return raised(reading.error)
@@ -294,7 +294,7 @@ def _unreadable(reading: Reading) -> Diagnosis | None:
     return None
 
 
-def _seconds(reading: Reading) -> float:
+def _seconds(reading: BenchmarkTrial) -> float:
     """Return the seconds of a reading; of one that was not taken, infinitely many."""
     if reading.error is not None or reading.seconds is None:
         return float("inf")
@@ -329,7 +329,7 @@ def _launch_s(work: Work) -> float:
     return measure(work, method="naive", n_samples=10).median_s
 
 
-def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> Reading:
+def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkTrial:
     """Run the benchmark on some work, on an idle GPU or after a backlog."""
     import torch
 
@@ -346,7 +346,7 @@ def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> Reading:
         value, error = _call(answer, fn)
     torch.cuda.synchronize()
     timers = sorted(set(calls) - {""})
-    return Reading(value, error, len(calls), len(elapsed), timers[0] if timers else "")
+    return BenchmarkTrial(value, error, len(calls), len(elapsed), timers[0] if timers else "")
 
 
 def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | None]:
