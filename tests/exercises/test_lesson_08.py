@@ -14,7 +14,15 @@ import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import lesson_08, machines
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.lesson_08 import overlap, pipelines
+from gpulab.exercises.lesson_08 import (
+    draw_overlap,
+    host_times,
+    how_they_ran,
+    overlap,
+    pipelines,
+    run_the_puzzle,
+    share_of_serial,
+)
 from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
 
 mpl.use("agg")
@@ -28,7 +36,7 @@ WAITS = {
     "y.item": ("c", "after c"),
 }
 REASONS = {
-    "two products": ("the gpu is full", "nothing"),
+    "two matmuls": ("the gpu is full", "nothing"),
     "two small kernels": ("the host is late", "fewer launches"),
 }
 RACES = {"pinned": ("fill", "copy", "host"), "device": ("copy", "compute", "copying")}
@@ -72,7 +80,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("08.copy-overlap", "a", "one-queue"),
     ("08.copy-overlap", "b", "pageable"),
     ("08.copy-overlap", "c", "already-asked"),
-    ("08.two-reasons", REASONS | {"two products": ("one stream", "nothing")}, "streams-are-two"),
+    ("08.two-reasons", REASONS | {"two matmuls": ("one stream", "nothing")}, "streams-are-two"),
     (
         "08.two-reasons",
         REASONS | {"two small kernels": ("the gpu is full", "nothing")},
@@ -80,18 +88,18 @@ WRONG: list[tuple[str, object, str]] = [
     ),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the host is late", "fewer launches")},
+        REASONS | {"two matmuls": ("the host is late", "fewer launches")},
         "launched-in-time",
     ),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the gpu is full", "more streams")},
+        REASONS | {"two matmuls": ("the gpu is full", "more streams")},
         "more-streams",
     ),
-    ("08.two-reasons", REASONS | {"two products": ("a wait", "nothing")}, "wrong-reason"),
+    ("08.two-reasons", REASONS | {"two matmuls": ("a wait", "nothing")}, "wrong-reason"),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the gpu is full", "pinned memory")},
+        REASONS | {"two matmuls": ("the gpu is full", "pinned memory")},
         "wrong-cure",
     ),
     ("08.find-the-races", RACES | {"device": ("fill", "copy", "host")}, "host-writes-device"),
@@ -143,7 +151,7 @@ def judge(exercise_id: str, answer: object) -> Verdict:
 
 def test_every_exercise_is_tested() -> None:
     """Each has an answer that is right, hints, and says how to answer when there is none."""
-    assert set(EXERCISES) == {*RIGHT, "08.double-buffer"}
+    assert set(EXERCISES) == {*RIGHT, "08.double-buffer", "08.benchmark"}
     for exercise in EXERCISES.values():
         verdict = exercise.judge(..., None)
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
@@ -184,7 +192,7 @@ def test_a_wait_in_a_stream_is_told_in_words() -> None:
     verdict = judge("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")})
     assert verdict.message == (
         "wait_event and wait_stream put the wait into the queue of right. The host goes on at "
-        "once and knows nothing of a, b or c. (Wrong so far: right.wait_event.)"
+        "once, whether a, b or c are done or not. (Wrong so far: right.wait_event.)"
     )
 
 
@@ -383,6 +391,65 @@ def test_a_pipeline_has_a_timeline() -> None:
     assert len(shown.summary().devices[0].streams) == 2
 
 
+# What the notebook calls
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_how_work_ran() -> None:
+    """Beside each other or in turns, from the busy time and that of all work one by one."""
+    sides = [torch.cuda.Stream() for _ in range(2)]
+
+    def sleep(*streams: torch.cuda.Stream) -> None:
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(200_000)
+
+    apart, same = (
+        gpulab.timeline(lambda: sleep(*sides)),
+        gpulab.timeline(lambda: sleep(*sides[:1] * 2)),
+    )
+    assert (how_they_ran(apart), how_they_ran(same)) == ("at once", "one after the other")
+    assert 0.5 < share_of_serial(apart) < 0.6
+    assert share_of_serial(same) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_host_is_timed_apart_from_the_gpu() -> None:
+    """A launch returns at once, a wait does not; work that is put before is awaited as well."""
+    calls = {"launch": lambda: torch.cuda._sleep(2_000_000), "wait": torch.cuda.synchronize}
+    table = host_times(calls, before=lambda: torch.cuda._sleep(2_000_000))
+    assert list(table.index) == ["launch", "wait"]
+    assert table.loc["launch", "host_s"] < 1e-4
+    assert table.loc["launch", "done_s"] > 1.9e-3
+    assert 0.9e-3 < table.loc["wait", "host_s"] <= table.loc["wait", "done_s"] < 1.1e-3
+    shown = host_times({"tensor": lambda: torch.ones(2), "word": lambda: True})
+    assert list(shown["returned"]) == ["", "True"]
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_puzzle_run_is_its_key() -> None:
+    """The GPU gives the answer of the exercise, for each of the six lines."""
+    found = run_the_puzzle()
+    ran = [(now, f"after {before}") for now, before in found.itertuples(index=False)]
+    assert ran == list(WAITS.values())
+
+
+def test_claims_of_the_lesson_can_fail() -> None:
+    """Each holds for what the lesson says and not for its contrary."""
+    values = {
+        "08.no-fence": (0.34, 1.0),
+        "08.pageable-blocks": (0.99, 0.1),
+        "08.listing-is-wrong": (38, 0),
+        "08.dropped-too-early": (19, 0),
+        "08.prefetch-is-faster": (0.8, 1.2),
+        "08.caller-waits": ("-2 and 1", "-2 and -2"),
+    }
+    assert {claim.claim_id: (True, False) for claim in lesson_08.CLAIMS} == {
+        claim.claim_id: tuple(map(claim.holds, values[claim.claim_id]))
+        for claim in lesson_08.CLAIMS
+    }
+
+
 # Borrowed machines
 
 
@@ -437,6 +504,14 @@ def test_overlap_figure() -> None:
         *("saved, values right", "saved, on wrong data", "possible"),
     ]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "program")
+
+
+def test_overlap_of_programs_is_one_call() -> None:
+    """The text of the figure has the numbers of each program."""
+    right = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
+    shown = draw_overlap({"right": right, "wrong": replace(right, n_wrong=2)})
+    assert "wrong: 2 of 4 steps computed on wrong data" in shown.caption
+    assert shown.title.endswith("(here)")
 
 
 def test_overlap_figure_without_a_column() -> None:
