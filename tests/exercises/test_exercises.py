@@ -31,6 +31,7 @@ IDS = (
     *("07.capturable", "07.which-rung"),
     *("08.five-waits", "08.copy-overlap", "08.two-reasons"),
     *("08.find-the-races", "08.double-buffer", "08.record-stream", "08.backward"),
+    "08.benchmark",
     *("09.read-off", "09.which-time", "09.meeting-point", "09.never-pays", "09.how-many"),
     "09.what-it-says",
     *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
@@ -42,7 +43,7 @@ CODE = (
     *("02.time-it-right", "02.benchmark", "03.event-time", "03.benchmark"),
     *("04.steady-state", "04.benchmark", "05.which-to-discard"),
     *("05.benchmark", "06.benchmark", "07.benchmark"),
-    *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer"),
+    *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer", "08.benchmark"),
     *("09.how-many", "10.least-time", "10.which-bound"),
 )
 SOURCES = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}

@@ -101,6 +101,8 @@ def test_arrows(ax: Axes) -> None:
         pytest.approx((80, 1.35, 80, 1.65)),
         pytest.approx((80, 0.65, 90, 0.35)),
     ]
+    names = [text for text in ax.texts if text.get_text()]
+    assert min(text.zorder for text in names) > max(text.zorder for text in arrows)
 
 
 def test_too_many_arrows_are_left_out(ax: Axes) -> None:
