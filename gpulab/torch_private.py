@@ -46,6 +46,8 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
+LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
+call_module: Any = torch.nn.Module._call_impl
 DeviceContext: Any = torch.utils._device.DeviceContext
 script_operators: Any = torch.jit._builtins._get_builtin_table
 device_constructors: Any = torch.utils._device._device_constructors
@@ -64,6 +66,7 @@ pack_padded_sequence: Any = torch.ops.aten._pack_padded_sequence.default
 pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
+check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 
 
@@ -128,6 +131,16 @@ def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have 
     return int(node._sequence_nr())
 
 
+def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
+    """Return a module's own hooks, by kind."""
+    return (
+        module._forward_hooks,
+        module._forward_pre_hooks,
+        module._backward_hooks,
+        module._backward_pre_hooks,
+    )
+
+
 def is_view(tensor: torch.Tensor) -> bool:
     """Tell whether autograd knows a tensor as a view of another."""
     return bool(tensor._is_view())
@@ -172,6 +185,11 @@ def memory_snapshot() -> dict[str, Any]:
     """Return the allocator's state and the history that was kept, as plain data."""
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
+
+
+def script_module(module: torch.jit.RecursiveScriptModule) -> Any:  # noqa: ANN401 # it has no type
+    """Return what a scripted module is in C++."""
+    return module._c
 
 
 @cache

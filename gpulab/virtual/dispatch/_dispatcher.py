@@ -1,7 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
+    check_errors,
     conj_view,
     in_derivative,
     neg_view,
@@ -83,6 +84,34 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if handler is not None:
         return handler(func, args, kwargs)
     return _run_planned(func, args, kwargs)
+
+
+Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Let ``observer`` carry out each operation, by :func:`dispatch`, for a while.
+
+    The method of the class is replaced, so that operations cost nothing more while nobody looks.
+    """
+
+    def observed(
+        _mode: VirtualMode,
+        func: Any,
+        _types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return observer(func, args, kwargs or {})
+
+    mode: Any = VirtualMode
+    own = mode.__torch_dispatch__
+    try:
+        mode.__torch_dispatch__ = observed
+        yield
+    finally:
+        mode.__torch_dispatch__ = own
 
 
 def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -294,6 +323,15 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
         return bool(aten.isclose(*args, **kwargs).all().item())
 
 
+def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
+    """Raise what a factorization has found, for which PyTorch waits."""
+    info = args[0]
+    if info.has_values:
+        func(to_host(info), *args[1:], **kwargs)
+    else:
+        active().wait_for_stream(info.storage_block.gpu.stream)
+
+
 def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
@@ -318,6 +356,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     aten.as_strided.default: _on_virtual(as_strided),
+    check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._generators import (
     captured_seeds,
     generator_for,
@@ -40,6 +41,9 @@ _FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
+    if machine.follow_backward is not None and machine.host.n_backward:
+        machine.follow_backward()
+    machine.host.begin_operator(call.operator, next_sequence_number())
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
@@ -111,7 +115,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         name=work.name or call.operator.name,
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
-    if missing is None and any(item.has_values for item in written):
+    # What writes nothing is an assertion.
+    if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
         is_captured = machine.capture is not None and machine.capture.includes(task)

@@ -177,7 +177,7 @@ def _make_plan(
         [layout_after.get(i, tensors[i].layout_key) for i in writes]
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
-    if effect is Effect.KERNEL and not any(layout.n_elements for layout in layouts[1]):
+    if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
         effect = Effect.ALLOCATION  # PyTorch launches nothing where there is nothing to write
     work, duration_s = None, 0.0
     if effect is Effect.KERNEL:

@@ -1,7 +1,7 @@
 """Join host, GPUs and memory to the simulated machine, and know which machine is entered now."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, cast
@@ -14,6 +14,7 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
+from gpulab.virtual.simulator._unrolled import Unrolled
 from gpulab.virtual.simulator.memory import (
     Allocator,
     DeviceHooks,
@@ -113,6 +114,8 @@ class Machine:
         Whether the program was told that a value which it read is missing.
     hazards
         The checker that watches, or None.
+    follow_backward
+        Called before each operator of a backward pass, if there are such layers.
     cuda_error
         The class of errors that CUDA itself reports.
     sync_debug_mode
@@ -143,12 +146,24 @@ class Machine:
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
+        self._unrolled: Unrolled | None = None
+        self.follow_backward: Callable[[], None] | None = None
         self.sync_debug_mode = 0
 
     @property
     def gpu(self) -> SimulatedGpu:
         """The current GPU."""
         return self.gpus[self.current]
+
+    @property
+    def unrolled(self) -> Unrolled | None:
+        """What takes the operators that are launched, in the place of the device."""
+        return self._unrolled
+
+    @unrolled.setter
+    def unrolled(self, unrolled: Unrolled | None) -> None:
+        self._unrolled = unrolled
+        self.host.is_free = unrolled is not None
 
     def allocate(self, gpu: SimulatedGpu, size_bytes: int) -> MemoryBlock:
         """Take memory of ``gpu`` for its current stream, at the host's cost."""
@@ -171,13 +186,14 @@ class Machine:
     def pin(self, size_bytes: int) -> PinnedBlock:
         """Take pinned host memory, at the host's cost: little, if a block can be used again."""
         self.host.spend(_REUSE_NS)
-        return self.pinned.allocate(size_bytes, self._pin_anew)
+        return self.pinned.allocate(size_bytes, self.pin_anew)
 
     def empty_pinned(self) -> None:
         """Give pinned memory that nothing uses back to the system, at the host's cost."""
-        self.pinned.empty_cache(self._pin_anew)
+        self.pinned.empty_cache(self.pin_anew)
 
-    def _pin_anew(self, size_bytes: int) -> int:
+    def pin_anew(self, size_bytes: int) -> int:
+        """Take the time of a cudaHostAlloc, and return it in nanoseconds."""
         duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
         return duration_ns
@@ -186,6 +202,9 @@ class Machine:
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
     ) -> StreamTask:
         """Launch ``task``, or write it down if its stream is captured."""
+        if self._unrolled is not None and task.kind is Kind.KERNEL:
+            self._unrolled.add(task, accesses)
+            return task
         site = user_site() if self.hazards is not None and accesses else ("", 0)
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
