@@ -66,6 +66,7 @@ pack_padded_sequence: Any = torch.ops.aten._pack_padded_sequence.default
 pad_packed_sequence: Any = torch.ops.aten._pad_packed_sequence.default
 flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
+check_errors: Any = torch.ops.aten._linalg_check_errors.default
 fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 
 
@@ -184,6 +185,11 @@ def memory_snapshot() -> dict[str, Any]:
     """Return the allocator's state and the history that was kept, as plain data."""
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
+
+
+def script_module(module: torch.jit.RecursiveScriptModule) -> Any:  # noqa: ANN401 # it has no type
+    """Return what a scripted module is in C++."""
+    return module._c
 
 
 @cache

@@ -1,7 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.tensor_accesses import check_host_operation
 from gpulab.torch_private import (
+    check_errors,
     conj_view,
     in_derivative,
     neg_view,
@@ -36,10 +37,10 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     selects_by_mask,
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
-from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
+from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._operators import operator_of
+from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
@@ -83,6 +84,34 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if handler is not None:
         return handler(func, args, kwargs)
     return _run_planned(func, args, kwargs)
+
+
+Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Let ``observer`` carry out each operation, by :func:`dispatch`, for a while.
+
+    The method of the class is replaced, so that operations cost nothing more while nobody looks.
+    """
+
+    def observed(
+        _mode: VirtualMode,
+        func: Any,
+        _types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return observer(func, args, kwargs or {})
+
+    mode: Any = VirtualMode
+    own = mode.__torch_dispatch__
+    try:
+        mode.__torch_dispatch__ = observed
+        yield
+    finally:
+        mode.__torch_dispatch__ = own
 
 
 def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -193,7 +222,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(target, VirtualTensor):
             return _run_planned(func, args, kwargs)
         pinned = is_pinned(source) and source.dtype == target.dtype
-        mark_known(active(), target, known=True)
+        mark_written(active(), target)
         expanded = _converted(source, target.dtype).expand(target.shape)
         copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
     elif not isinstance(target, VirtualTensor):
@@ -267,7 +296,7 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
     like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
     with without_symbols():
         key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
-    storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
+    storage = Storage(active(), gpu, key.span_bytes, source.storage_block.values.missing)
     target = wrap(key, storage)
     copy_across(target, source)
     return target
@@ -294,6 +323,15 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
         return bool(aten.isclose(*args, **kwargs).all().item())
 
 
+def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
+    """Raise what a factorization has found, for which PyTorch waits."""
+    info = args[0]
+    if info.has_values:
+        func(to_host(info), *args[1:], **kwargs)
+    else:
+        active().wait_for_stream(info.storage_block.gpu.stream)
+
+
 def _set(_func: Any, args: Any, kwargs: Any) -> Any:
     return set_to(*args, **kwargs)
 
@@ -318,6 +356,7 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     aten.as_strided.default: _on_virtual(as_strided),
+    check_errors: _on_virtual(_check_errors),
     aten.set_.default: _on_virtual(_set),
     aten.set_.source_Tensor: _on_virtual(_set),
     aten.set_.source_Tensor_storage_offset: _on_virtual(_set),

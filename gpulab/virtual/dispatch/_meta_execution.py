@@ -42,13 +42,28 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     except NotImplementedError:
         pass
     except RuntimeError as error:
-        if func.namespace == "aten":
-            raise
-        raise not_modelled(func) from error
+        if func.namespace != "aten":
+            raise not_modelled(func) from error
+        return _execute_or_refuse(func, args, kwargs, error)
     try:
         return _execute_on(func, args, kwargs, _CPU)
     except (NotImplementedError, RuntimeError) as error:
         raise not_modelled(func) from error
+
+
+def _execute_or_refuse(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: RuntimeError
+) -> MetaExecution:
+    """Refuse a call as PyTorch does with values; what only stand-ins refuse is accepted.
+
+    PyTorch has other words for some mistakes where there are no values.
+    """
+    try:
+        return _execute_on(func, args, kwargs, _CPU)
+    except NotImplementedError:
+        raise error from None
+    except RuntimeError as same:
+        raise same from None
 
 
 def _execute_on(
@@ -104,12 +119,30 @@ class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
 
 def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:
     """Have a convolution keep channels last, which cuDNN does and stand-ins do not."""
-    if operator_name(func) != "convolution" or out.dim() != 4:  # noqa: PLR2004 # images
+    if operator_name(func) != "convolution":
         return out
-    channels_last = torch.channels_last
-    if not any(item.is_contiguous(memory_format=channels_last) for item in args[:2]):
+    if not any(_has_channels_last(item) for item in args[:2]):
         return out
-    return torch.empty_like(out, memory_format=channels_last)
+    is_flat = out.dim() == 4  # noqa: PLR2004 # images, not volumes
+    memory_format = torch.channels_last if is_flat else torch.channels_last_3d
+    return torch.empty_like(out, memory_format=memory_format)
+
+
+def _has_channels_last(tensor: torch.Tensor) -> bool:
+    """Tell whether PyTorch takes these strides for channels last, as ``suggest_memory_format``.
+
+    With one channel or one pixel a tensor is contiguous in both orders, and counts as neither.
+    """
+    sizes, strides = tensor.shape, tensor.stride()
+    if tensor.dim() not in {4, 5} or strides[1] == 0:
+        return False
+    least = 0
+    for dimension in (1, *range(tensor.dim() - 1, 1, -1), 0):
+        is_ambiguous = dimension == 0 and least == strides[1]
+        if sizes[dimension] == 0 or strides[dimension] < least or is_ambiguous:
+            return False
+        least = strides[dimension] * sizes[dimension]
+    return True
 
 
 def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device) -> Any:

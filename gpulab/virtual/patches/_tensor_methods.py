@@ -8,7 +8,12 @@ import torch
 
 from gpulab.happens_before import user_site
 from gpulab.tensor_accesses import host_access
-from gpulab.torch_private import device_constructors, disable_dispatch, parse_to
+from gpulab.torch_private import (
+    device_constructors,
+    disable_dispatch,
+    parse_to,
+    script_module,
+)
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import META, is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered
@@ -38,6 +43,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
         (torch, factories),
         (torch.linalg, {"matrix_rank": _filling_out(torch.linalg.matrix_rank)}),
+        (torch.jit, {"load": _loading_scripted(machine, torch.jit.load)}),
     ]
 
 
@@ -58,12 +64,33 @@ def _in_place(apply: Any) -> Any:
             # PyTorch swaps no tensor that something else holds a view of.
             if "swap" not in str(error):
                 raise
+            if isinstance(self, torch.jit.RecursiveScriptModule):
+                return _with_new_tensors(self, *args)
             future.set_swap_module_params_on_conversion(False)  # torch's signature
             return apply(self, *args, **kwargs)
         finally:
             future.set_swap_module_params_on_conversion(before)
 
     return moved
+
+
+def _with_new_tensors(
+    module: torch.jit.RecursiveScriptModule,
+    function: Callable[[torch.Tensor], torch.Tensor],
+    *_recurse: bool,
+) -> torch.jit.RecursiveScriptModule:
+    """Give a module that TorchScript has loaded other tensors; its own belong to C++.
+
+    The modules in it have theirs by now.
+    """
+    inner = script_module(module)
+    with torch.no_grad():
+        for name, tensor in module.named_parameters(recurse=False):
+            moved = function(tensor).requires_grad_(tensor.requires_grad)
+            inner.setattr(name, moved)
+        for name, tensor in module.named_buffers(recurse=False):
+            inner.setattr(name, function(tensor))
+    return module
 
 
 class _AcrossGpus(torch.autograd.Function):
@@ -109,10 +136,7 @@ def _moves(machine: Machine) -> dict[str, Any]:
         non_blocking: bool = False,  # noqa: FBT001, FBT002 # torch's signature
         memory_format: torch.memory_format = torch.preserve_format,
     ) -> torch.Tensor:
-        index = index_of("cuda" if device is None else device, machine)
-        if device is None and isinstance(self, VirtualTensor):
-            return self
-        target = cuda_device(index)
+        target = cuda_device(index_of("cuda" if device is None else device, machine))
         return to(self, target, non_blocking=non_blocking, memory_format=memory_format)
 
     return {"to": to, "cuda": cuda}
@@ -196,6 +220,19 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
 
     return make
+
+
+def _loading_scripted(machine: Machine, original: Any) -> Any:
+    """Load on the host what TorchScript would put on a GPU in C++, and move it there."""
+
+    @wraps(original)
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        device = None if map_location is None else torch.device(numbered(machine, map_location))
+        if device is None or device.type != "cuda":
+            return original(f, map_location, *args, **kwargs)
+        return original(f, "cpu", *args, **kwargs).to(device)
+
+    return load
 
 
 def _filling_out(original: Any) -> Any:

@@ -44,6 +44,7 @@ from gpulab.virtual.patches import (
     _tensor_methods,
     _threads,
     _torch_compile,
+    _torch_profiler,
     _torchscript,
     _unsupported,
 )
@@ -106,6 +107,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
         feature.install(machine, undo)
     _late_imports.install(machine, replaced, undo)
+    _torch_profiler.install(machine, replaced, undo)
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """Refuse by name what the virtual GPU does not model."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -17,14 +17,14 @@ _DENSE = "use a dense tensor, or a sparse one on the CPU"
 _MEMORY = "read torch.cuda.memory_stats() or memory_summary(), or use a CUDA GPU"
 _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
-_PROFILER = "see gpulab.timeline(work), or use a CUDA GPU"
+_PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
+_SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
 _PROCESSES = "send a copy on the CPU, as tensor.cpu()"
+_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _ONE_PROCESS = 'give each device its work from one process, or name the backend "gloo" for the CPU'
 
 # Each name and what to use in its place; the documentation prints this table.
 UNSUPPORTED: dict[str, str] = {
-    "torch.profiler.profile": _PROFILER,
-    "torch.autograd.profiler.profile": _PROFILER,
     "torch.autograd.profiler.emit_nvtx": _PROFILER,
     "torch.autograd.profiler.emit_itt": _PROFILER,
     "torch.cuda.memory._record_memory_history": _MEMORY,
@@ -43,7 +43,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.gds.gds_register_buffer": "use torch.save and torch.load",
     "torch.cuda.gds.gds_deregister_buffer": "use torch.save and torch.load",
     "torch.cuda.green_contexts.GreenContext.create": "use streams",
-    "torch.nn.parallel.DistributedDataParallel": _PARALLEL,
+    _WRAPPER: _PARALLEL,
     "torch.distributed.init_process_group": _ONE_PROCESS,
     **{
         f"torch.cuda.{module}.{name}": "copy with .to(device), and combine the copies there"
@@ -61,6 +61,8 @@ UNSUPPORTED: dict[str, str] = {
     "torch.nested.as_nested_tensor": "use a list of tensors, or a padded tensor and a mask",
     "torch.nested.nested_tensor_from_jagged": "use a list of tensors, or a padded tensor",
     "torch.export.export": "export the model on the CPU",
+    "torch.jit.RecursiveScriptModule.save": _SCRIPTED,
+    "torch.jit.RecursiveScriptModule.save_to_buffer": _SCRIPTED,
     "torch.quantize_per_tensor": "use integer tensors and a scale of your own",
     "torch.quantize_per_channel": "use integer tensors and a scale of your own",
     "torch.quantize_per_tensor_dynamic": "use integer tensors and a scale of your own",
@@ -71,7 +73,9 @@ UNSUPPORTED: dict[str, str] = {
 _ON_DEVICE_ONLY = (
     *("torch.sparse_", "torch.nested.", "torch.export."),
     *("torch.quantize_", "torch.Tensor."),
+    "torch.jit.",
 )
+
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
@@ -83,7 +87,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             continue  # not in this version of torch, or not imported
         if isinstance(original, type) and not hasattr(original, "__del__"):
             # The class stays what it is, for those who imported it before.
-            replaced.append((original, {"__init__": _refusing(name)}))
+            replaced.append((original, {"__init__": _guard(name, original.__init__)}))
             continue
         guarded = _guard(name, original)
         # torch.cuda shows many functions of its modules under its own name.
@@ -131,6 +135,8 @@ def _find(name: str) -> tuple[Any, str, Any]:
 def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)
+    if name == _WRAPPER:
+        return _refuse_if(name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs))
     if name.startswith(_ON_DEVICE_ONLY):
         return _refuse_if(name, original, _is_on_device)
     return _refusing(name)
@@ -157,15 +163,29 @@ def _uses_nccl(backend: str | None = None, *_args: object, **_kwargs: object) ->
     return backend is None or "nccl" in backend
 
 
-def _is_on_device(*args: Any, device: Any = None, **_kwargs: object) -> bool:
-    """Tell whether a call has a virtual tensor, or shall make one."""
+def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
+    """Tell whether a call has a virtual tensor or a module with one, or shall make a tensor."""
     if device is not None:
         return torch.device(device).type == "cuda"
-    items = [item for arg in args for item in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    given = [*args, *kwargs.values()]
+    items = [item for arg in given for item in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    modules = [item for item in items if isinstance(item, torch.nn.Module)]
+    items += [tensor for module in modules for tensor in _tensors_of(module)]
     if any(isinstance(item, VirtualTensor) for item in items):
         return True
-    has_tensors = any(isinstance(item, torch.Tensor) for item in items)
+    has_tensors = bool(modules) or any(isinstance(item, torch.Tensor) for item in items)
     return not has_tensors and torch.get_default_device().type == "cuda"
+
+
+def _tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+    if isinstance(module, torch.jit.RecursiveScriptModule) and hasattr(module, "graph"):
+        # Freezing makes constants of them.
+        graph = module.inlined_graph
+        for node in graph.findAllNodes("prim::Constant"):
+            if node.hasAttribute("value") and node.kindOf("value") == "t":
+                yield node.t("value")
 
 
 def _refuse_sending(_tensor: VirtualTensor) -> Any:

@@ -38,10 +38,21 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """Up to which size tensors carry values, and up to how much arithmetic results do."""
+    """What carries values; none of it depends on how fast or how busy the host is.
+
+    Attributes
+    ----------
+    max_elements
+        The largest tensor.
+    budget_s
+        What the host may take for one operator, by an estimate from FLOPs and bytes.
+    max_bytes
+        All tensors with values together.
+    """
 
     max_elements: int
-    max_flops: int
+    budget_s: float
+    max_bytes: int
 
 
 class SimulatedGpu:
@@ -97,6 +108,8 @@ class Machine:
         What is being captured, or None.
     pinned
         The host memory that copies read and write while the host goes on.
+    value_bytes
+        The size of all tensors that carry values.
     hazards
         The checker that watches, or None.
     follow_backward
@@ -126,6 +139,7 @@ class Machine:
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
+        self.value_bytes = 0
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
@@ -169,13 +183,14 @@ class Machine:
     def pin(self, size_bytes: int) -> PinnedBlock:
         """Take pinned host memory, at the host's cost: little, if a block can be used again."""
         self.host.spend(_REUSE_NS)
-        return self.pinned.allocate(size_bytes, self._pin_anew)
+        return self.pinned.allocate(size_bytes, self.pin_anew)
 
     def empty_pinned(self) -> None:
         """Give pinned memory that nothing uses back to the system, at the host's cost."""
-        self.pinned.empty_cache(self._pin_anew)
+        self.pinned.empty_cache(self.pin_anew)
 
-    def _pin_anew(self, size_bytes: int) -> int:
+    def pin_anew(self, size_bytes: int) -> int:
+        """Take the time of a cudaHostAlloc, and return it in nanoseconds."""
         duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
         return duration_ns

@@ -1,0 +1,605 @@
+"""Which programs are run: from where, with which arguments, on what data."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# How many losses are compared: later ones differ more, because training repeats each rounding.
+N_COMPARED = 3
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of somebody.
+
+    Attributes
+    ----------
+    name
+        How the table names it.
+    repository, commit
+        Where it is published, and which version was run.
+    path
+        Its file in the repository.
+    arguments
+        Its command line.
+    data
+        Which made-up files it gets, by the names of :mod:`benchmarks.programs.stand_ins`.
+    steps
+        After how many optimizer steps it ends, if it does not end before.
+    parents
+        Which folders above its own it imports from: 1 for the one that contains it.
+    options
+        Options of ``virtual_gpu``.
+    note
+        What the table says besides.
+    """
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    arguments: tuple[str, ...] = ()
+    data: str = ""
+    steps: int = 6
+    parents: tuple[int, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+_COMMITS = {
+    "pytorch/examples": "77f55b912142e11fcfdf5b530231fb9c52f181e8",
+    "karpathy/nanoGPT": "3adf61e154c3fe3fca428ad6bc3818b27a3b8291",
+    "karpathy/minGPT": "37baab71b9abea1b76ab957409a1cc2fbfba8a26",
+    "karpathy/makemore": "988aa59e4d8fefa526d06f3b453ad116258398d4",
+    "karpathy/ng-video-lecture": "52201428ed7b46804849dea0b3ccf0de9df1a5c3",
+    "kuangliu/pytorch-cifar": "49b7aa97b0c12fe0d4054e670403a16b6b834ddd",
+    "weiaicunzai/pytorch-cifar100": "11d8418f415b261e4ae3cb1ffe20d06ec95b98e4",
+    "akamaster/pytorch_resnet_cifar10": "d5489e8995e81e91ce6b1d69dcc98ad579b0b153",
+    "facebookresearch/mixup-cifar10": "eaff31ab397a90fbc0a4aac71fb5311144b3608b",
+    "uoguelph-mlrg/Cutout": "287f934ea5fa00d4345c2cccecf3552e2b1c33e3",
+    "bearpaw/pytorch-classification": "24f1c456f48c78133088c4eefd182ca9e6199b03",
+    "hoya012/automatic-mixed-precision-tutorials-pytorch": "53f785ee07f5f09078014f7817b87487ea497eb2",
+    "yunjey/pytorch-tutorial": "0500d3df5a2a8080ccfccbc00aca0eacc21818db",
+    "eriklindernoren/PyTorch-GAN": "36d3c77e5ff20ebe0aeefd322326a134a279b93e",
+    "locuslab/TCN": "2f8c2b817050206397458dfd1f5a25ce8a32fe65",
+    "tkipf/pygcn": "1600b5b748b3976413d1e307540ccc62605b4d6d",
+    "hunkim/PyTorchZeroToAll": "e5a260fac0b4ff1e2ec434fc6f0d962ac97fc289",
+    "rtqichen/torchdiffeq": "657943acefa826ef04c025ebeb1ff5e9d60dc268",
+    "milesial/Pytorch-UNet": "21d7850f2af30a9695bbeea75f3136aa538cfc4a",
+    "davidtvs/pytorch-lr-finder": "76df3050c5554d698cb618e792957873bc878b30",
+    "lucidrains/vit-pytorch": "69d24fe9e3024c0d4b02761123b8583a24ebed1e",
+    "lucidrains/x-transformers": "9252ed7838021ee61e6c5be0930b3a9a88efdf06",
+    "state-spaces/s4": "e757cef57d89e448c413de7325ed5601aceaac13",
+    "KellerJordan/cifar10-airbench": "f1c599c4af24aca803e3e65a6a7e52a502e09d0e",
+    "tysam-code/hlb-CIFAR10": "993965202fc4dc05b699a39db33c00f1c7f647fd",
+    "kentaroy47/vision-transformers-cifar10": "5bb83d36018b314c3020558541015bb01bce15bc",
+    "stas00/ml-engineering": "744d01e18b79512572f64a6bbd8b5f4a725203a7",
+    "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
+    "ryujaehun/pytorch-gpu-benchmark": "3f47a9e2a43ca751ffade0add700b54b00e44bf0",
+    "u39kun/deep-learning-benchmark": "9dc3e36e6f97e0edf270a813f350fca1fb0e014e",
+    "pytorch/benchmark": "0e83c440a51cd63464fee34724d01b7c814ce39b",
+}
+
+
+def _p(name: str, repository: str, path: str, arguments: str, **options: Any) -> Program:
+    return Program(
+        name, repository, _COMMITS[repository], path, tuple(arguments.split()), **options
+    )
+
+
+PROGRAMS = (
+    _p("MNIST", "pytorch/examples", "mnist/main.py", "--epochs 1"),
+    _p(
+        "MNIST, forward-forward",
+        "pytorch/examples",
+        "mnist_forward_forward/main.py",
+        "--epochs 2 --train_size 200 --test_size 100",
+    ),
+    _p("MNIST with an LSTM", "pytorch/examples", "mnist_rnn/main.py", "--epochs 1 --accel"),
+    _p("MNIST, Hogwild", "pytorch/examples", "mnist_hogwild/main.py", "--epochs 1 --cuda"),
+    _p("Variational autoencoder", "pytorch/examples", "vae/main.py", "--epochs 1"),
+    _p(
+        "DCGAN",
+        "pytorch/examples",
+        "dcgan/main.py",
+        "--dataset fake --accel --niter 1 --imageSize 64 --ngf 8 --ndf 8 --batchSize 8 --workers 0",
+    ),
+    _p(
+        "Word language model, LSTM",
+        "pytorch/examples",
+        "word_language_model/main.py",
+        "--accel --epochs 1 --emsize 32 --nhid 32 --batch_size 8",
+        data="corpus",
+    ),
+    _p(
+        "Word language model, transformer",
+        "pytorch/examples",
+        "word_language_model/main.py",
+        "--accel --epochs 1 --model Transformer --emsize 32 --nhid 32 --batch_size 8",
+        data="corpus",
+    ),
+    _p(
+        "Graph attention",
+        "pytorch/examples",
+        "gat/main.py",
+        "--epochs 2 --num-heads 2",
+        data="citations",
+    ),
+    _p(
+        "Siamese network",
+        "pytorch/examples",
+        "siamese_network/main.py",
+        "--epochs 1 --batch-size 16 --dry-run",
+    ),
+    _p(
+        "ImageNet, ResNet-18",
+        "pytorch/examples",
+        "imagenet/main.py",
+        "--dummy -a resnet18 -b 4 --epochs 1 -j 0 --gpu 0",
+    ),
+    _p(
+        "ImageNet, DataParallel",
+        "pytorch/examples",
+        "imagenet/main.py",
+        "--dummy -a resnet18 -b 4 --epochs 1 -j 0",
+    ),
+    _p(
+        "DDP tutorial, one GPU",
+        "pytorch/examples",
+        "distributed/ddp-tutorial-series/single_gpu.py",
+        "1 1 --batch_size 256",
+    ),
+    _p(
+        "DDP tutorial, processes",
+        "pytorch/examples",
+        "distributed/ddp-tutorial-series/multigpu.py",
+        "1 1",
+    ),
+    _p(
+        "nanoGPT, training",
+        "karpathy/nanoGPT",
+        "train.py",
+        "--eval_iters=2 --log_interval=1 --block_size=32 --batch_size=4 --n_layer=2 --n_head=2 --n_embd=32 --max_iters=5 --lr_decay_iters=5 --dropout=0.0 --dataset=shakespeare_char --gradient_accumulation_steps=2 --eval_interval=4 --wandb_log=False",
+        data="tokens",
+    ),
+    _p(
+        "nanoGPT, bench.py",
+        "karpathy/nanoGPT",
+        "bench.py",
+        "--batch_size=2 --block_size=64 --compile=False --real_data=False",
+    ),
+    _p(
+        "minGPT, adder",
+        "karpathy/minGPT",
+        "projects/adder/adder.py",
+        "--trainer.max_iters=5 --trainer.num_workers=0",
+        parents=(2,),
+    ),
+    _p(
+        "minGPT, chargpt",
+        "karpathy/minGPT",
+        "projects/chargpt/chargpt.py",
+        "--trainer.max_iters=5 --model.model_type=gpt-nano --trainer.num_workers=0",
+        data="text",
+        parents=(2,),
+    ),
+    _p(
+        "makemore, transformer",
+        "karpathy/makemore",
+        "makemore.py",
+        "--device cuda --max-steps 12 --num-workers 0 -i names.txt",
+        data="names",
+    ),
+    _p(
+        "makemore, GRU",
+        "karpathy/makemore",
+        "makemore.py",
+        "--device cuda --max-steps 12 --num-workers 0 -i names.txt --type gru",
+        data="names",
+    ),
+    _p("GPT from the video", "karpathy/ng-video-lecture", "gpt.py", "", data="text"),
+    _p("Bigram from the video", "karpathy/ng-video-lecture", "bigram.py", "", data="text"),
+    _p("CIFAR-10, SimpleDLA", "kuangliu/pytorch-cifar", "main.py", ""),
+    _p(
+        "CIFAR-100, MobileNet",
+        "weiaicunzai/pytorch-cifar100",
+        "train.py",
+        "-net mobilenet -gpu -b 16",
+    ),
+    _p(
+        "CIFAR-10, ResNet-20",
+        "akamaster/pytorch_resnet_cifar10",
+        "trainer.py",
+        "--arch resnet20 --epochs 1 -b 32 -j 0",
+    ),
+    _p(
+        "CIFAR-10, ResNet-20 in halves",
+        "akamaster/pytorch_resnet_cifar10",
+        "trainer.py",
+        "--arch resnet20 --epochs 1 -b 32 -j 0 --half",
+    ),
+    _p("mixup", "facebookresearch/mixup-cifar10", "train.py", "--epoch 1 --batch-size 16"),
+    _p(
+        "Cutout",
+        "uoguelph-mlrg/Cutout",
+        "train.py",
+        "--dataset cifar10 --model resnet18 --data_augmentation --cutout --length 16 --epochs 1 --batch_size 16",
+    ),
+    _p(
+        "Classification, PreResNet",
+        "bearpaw/pytorch-classification",
+        "cifar.py",
+        "-a preresnet --depth 20 --epochs 1 --train-batch 16 -j 0",
+    ),
+    _p(
+        "AMP tutorial",
+        "hoya012/automatic-mixed-precision-tutorials-pytorch",
+        "main.py",
+        "--epochs 1 --amp --batch_size 16",
+    ),
+    _p(
+        "Feedforward network",
+        "yunjey/pytorch-tutorial",
+        "tutorials/01-basics/feedforward_neural_network/main.py",
+        "",
+    ),
+    _p(
+        "Convolutional network",
+        "yunjey/pytorch-tutorial",
+        "tutorials/02-intermediate/convolutional_neural_network/main.py",
+        "",
+    ),
+    _p(
+        "Deep residual network",
+        "yunjey/pytorch-tutorial",
+        "tutorials/02-intermediate/deep_residual_network/main.py",
+        "",
+    ),
+    _p(
+        "Recurrent network",
+        "yunjey/pytorch-tutorial",
+        "tutorials/02-intermediate/recurrent_neural_network/main.py",
+        "",
+    ),
+    _p(
+        "Bidirectional network",
+        "yunjey/pytorch-tutorial",
+        "tutorials/02-intermediate/bidirectional_recurrent_neural_network/main.py",
+        "",
+    ),
+    _p(
+        "GAN",
+        "yunjey/pytorch-tutorial",
+        "tutorials/03-advanced/generative_adversarial_network/main.py",
+        "",
+    ),
+    _p(
+        "VAE",
+        "yunjey/pytorch-tutorial",
+        "tutorials/03-advanced/variational_autoencoder/main.py",
+        "",
+    ),
+    _p(
+        "Language model",
+        "yunjey/pytorch-tutorial",
+        "tutorials/02-intermediate/language_model/main.py",
+        "",
+        data="corpus",
+    ),
+    _p(
+        "PyTorch-GAN, gan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/gan/gan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, wgan_gp",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/wgan_gp/wgan_gp.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, acgan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/acgan/acgan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, infogan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/infogan/infogan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, aae",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/aae/aae.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, cgan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/cgan/cgan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, began",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/began/began.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, dcgan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/dcgan/dcgan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, cogan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/cogan/cogan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, softmax_gan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/softmax_gan/softmax_gan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, wgan_div",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/wgan_div/wgan_div.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "PyTorch-GAN, relativistic_gan",
+        "eriklindernoren/PyTorch-GAN",
+        "implementations/relativistic_gan/relativistic_gan.py",
+        "--n_epochs 1 --batch_size 16 --n_cpu 0",
+    ),
+    _p(
+        "TCN, adding problem",
+        "locuslab/TCN",
+        "TCN/adding_problem/add_test.py",
+        "--epochs 1 --batch_size 8 --seq_len 40 --levels 3 --log-interval 5",
+        parents=(1, 2),
+    ),
+    _p(
+        "TCN, copying memory",
+        "locuslab/TCN",
+        "TCN/copy_memory/copymem_test.py",
+        "--epochs 1 --batch_size 8 --blank_len 30 --levels 3",
+        parents=(1, 2),
+    ),
+    _p(
+        "TCN, MNIST by pixel",
+        "locuslab/TCN",
+        "TCN/mnist_pixel/pmnist_test.py",
+        "--epochs 1 --batch_size 4 --levels 4",
+        parents=(1, 2),
+    ),
+    _p(
+        "Graph convolution, pygcn",
+        "tkipf/pygcn",
+        "pygcn/train.py",
+        "--epochs 5 --dropout 0",
+        data="citations",
+        parents=(1,),
+    ),
+    _p("Softmax on MNIST", "hunkim/PyTorchZeroToAll", "09_2_softmax_mnist.py", ""),
+    _p("Sequence to sequence", "hunkim/PyTorchZeroToAll", "14_1_seq2seq.py", ""),
+    _p("Char RNN", "hunkim/PyTorchZeroToAll", "13_3_char_rnn.py", ""),
+    _p(
+        "Neural ODE",
+        "rtqichen/torchdiffeq",
+        "examples/ode_demo.py",
+        "--data_size 60 --batch_time 5 --batch_size 4 --niters 4 --test_freq 2",
+        parents=(1,),
+    ),
+    _p(
+        "Continuous normalizing flow",
+        "rtqichen/torchdiffeq",
+        "examples/cnf.py",
+        "--niters 1 --num_samples 16 --width 8 --hidden_dim 8",
+        parents=(1,),
+    ),
+    _p(
+        "U-Net with AMP",
+        "milesial/Pytorch-UNet",
+        "train.py",
+        "--epochs 1 --batch-size 2 --amp --scale 0.5 -v 10",
+        data="pictures",
+    ),
+    _p(
+        "LR finder, MNIST with AMP",
+        "davidtvs/pytorch-lr-finder",
+        "examples/mnist_with_amp.py",
+        "--amp_backend torch --batch_size 16",
+        parents=(1,),
+    ),
+    _p("ViT, decorrelated", "lucidrains/vit-pytorch", "train_vit_decorr.py", ""),
+    _p("x-transformers, copying", "lucidrains/x-transformers", "train_copy.py", ""),
+    _p("x-transformers, parity", "lucidrains/x-transformers", "train_parity.py", ""),
+    _p(
+        "S4, CIFAR",
+        "state-spaces/s4",
+        "example.py",
+        "--epochs 1 --n_layers 1 --d_model 16 --batch_size 4 --num_workers 0",
+    ),
+    _p("airbench94, Muon", "KellerJordan/cifar10-airbench", "airbench94_muon.py", ""),
+    _p(
+        "airbench94, simple",
+        "KellerJordan/cifar10-airbench",
+        "research/airbench94_muon_simple.py",
+        "",
+    ),
+    _p("hlb-CIFAR10", "tysam-code/hlb-CIFAR10", "main.py", ""),
+    _p(
+        "ViT on CIFAR-10",
+        "kentaroy47/vision-transformers-cifar10",
+        "train_cifar10.py",
+        "--net vit_small --bs 8 --n_epochs 1 --nowandb --size 32 --patch 8",
+    ),
+    _p(
+        "MAMF finder",
+        "stas00/ml-engineering",
+        "compute/accelerator/benchmarks/mamf-finder.py",
+        "--m 1024 --n 1024 --k 1024 --output_file mm.txt",
+    ),
+    _p(
+        "Activation memory",
+        "stas00/ml-engineering",
+        "training/performance/benchmarks/activation-memory-per-layer.py",
+        "",
+    ),
+    _p(
+        "Pinned memory bench",
+        "stas00/ml-engineering",
+        "training/performance/benchmarks/dataloader/pin-memory-non-block-bench.py",
+        "",
+    ),
+    _p(
+        "SwiGLU bench",
+        "stas00/ml-engineering",
+        "training/performance/benchmarks/matrix-shape/swiglu-maf-bench.py",
+        "",
+    ),
+    _p(
+        "DataLoader bench",
+        "stas00/ml-engineering",
+        "training/performance/benchmarks/dataloader/num-workers-bench.py",
+        "",
+    ),
+    _p(
+        "torch.compile bench",
+        "stas00/ml-engineering",
+        "training/performance/benchmarks/torch-compile-bench.py",
+        "",
+    ),
+    _p(
+        "When to upgrade: benchmark",
+        "stas00/ml-engineering",
+        "insights/when-to-upgrade-gpus/benchmark.py",
+        "",
+    ),
+    _p("See memory", "stas00/ml-engineering", "debug/code/see-mem-usage.py", ""),
+    _p("GPU MODE, lecture 1", "gpu-mode/lectures", "lecture_001/pytorch_square.py", ""),
+    _p("GPU MODE, profiler", "gpu-mode/lectures", "lecture_001/pt_profiler.py", ""),
+    _p("GPU MODE, DDP", "gpu-mode/lectures", "lecture_017/ddp_simple.py", ""),
+    _p("GPU MODE, LoRA", "gpu-mode/lectures", "lecture_018/lora_on_simple_mlp.py", ""),
+    _p(
+        "GPU benchmark",
+        "ryujaehun/pytorch-gpu-benchmark",
+        "benchmark_models.py",
+        "-w 1 -n 2 -b 1 -g 1",
+    ),
+    _p("Framework benchmark", "u39kun/deep-learning-benchmark", "benchmark.py", "-f pytorch"),
+    _p(
+        "TorchBench, lennard_jones",
+        "pytorch/benchmark",
+        "run.py",
+        "lennard_jones -d cuda -t train",
+    ),
+    _p("TorchBench, dcgan", "pytorch/benchmark", "run.py", "dcgan -d cuda -t train --bs 4"),
+    _p(
+        "TorchBench, phlippe_resnet",
+        "pytorch/benchmark",
+        "run.py",
+        "phlippe_resnet -d cuda -t train --bs 8",
+    ),
+    _p(
+        "TorchBench, phlippe_densenet",
+        "pytorch/benchmark",
+        "run.py",
+        "phlippe_densenet -d cuda -t train --bs 2",
+    ),
+    _p(
+        "TorchBench, nvidia_deeprecommender",
+        "pytorch/benchmark",
+        "run.py",
+        "nvidia_deeprecommender -d cuda -t eval --bs 2",
+    ),
+    _p(
+        "TorchBench, maml_omniglot",
+        "pytorch/benchmark",
+        "run.py",
+        "maml_omniglot -d cuda -t train",
+    ),
+    _p(
+        "TorchBench, functorch_maml_omniglot",
+        "pytorch/benchmark",
+        "run.py",
+        "functorch_maml_omniglot -d cuda -t train",
+    ),
+    _p(
+        "TorchBench, functorch_dp_cifar10",
+        "pytorch/benchmark",
+        "run.py",
+        "functorch_dp_cifar10 -d cuda -t train --bs 2",
+    ),
+    _p(
+        "TorchBench, pyhpc_equation_of_state",
+        "pytorch/benchmark",
+        "run.py",
+        "pyhpc_equation_of_state -d cuda -t eval --bs 100",
+    ),
+    _p(
+        "TorchBench, pyhpc_turbulent_kinetic_energy",
+        "pytorch/benchmark",
+        "run.py",
+        "pyhpc_turbulent_kinetic_energy -d cuda -t eval --bs 100",
+    ),
+    _p(
+        "TorchBench, LearningToPaint",
+        "pytorch/benchmark",
+        "run.py",
+        "LearningToPaint -d cuda -t train --bs 2",
+    ),
+    _p(
+        "TorchBench, tts_angular",
+        "pytorch/benchmark",
+        "run.py",
+        "tts_angular -d cuda -t train --bs 2",
+    ),
+    _p(
+        "TorchBench, squeezenet1_1",
+        "pytorch/benchmark",
+        "run.py",
+        "squeezenet1_1 -d cuda -t train --bs 2",
+    ),
+    _p(
+        "TorchBench, mobilenet_v2",
+        "pytorch/benchmark",
+        "run.py",
+        "mobilenet_v2 -d cuda -t train --bs 2",
+    ),
+    _p("TorchBench, alexnet", "pytorch/benchmark", "run.py", "alexnet -d cuda -t eval --bs 1"),
+    _p("TorchBench, nanogpt", "pytorch/benchmark", "run.py", "nanogpt -d cuda -t train --bs 1"),
+    _p(
+        "TorchBench, BERT_pytorch",
+        "pytorch/benchmark",
+        "run.py",
+        "BERT_pytorch -d cuda -t train --bs 1",
+    ),
+    _p("TorchBench, dlrm", "pytorch/benchmark", "run.py", "dlrm -d cuda -t train --bs 4"),
+    _p(
+        "TorchBench, pytorch_unet",
+        "pytorch/benchmark",
+        "run.py",
+        "pytorch_unet -d cuda -t eval --bs 1",
+    ),
+    _p(
+        "TorchBench, speech_transformer",
+        "pytorch/benchmark",
+        "run.py",
+        "speech_transformer -d cuda -t train --bs 1",
+    ),
+    _p(
+        "TorchBench, soft_actor_critic",
+        "pytorch/benchmark",
+        "run.py",
+        "soft_actor_critic -d cuda -t train",
+    ),
+)
+
+BY_NAME = {program.name: program for program in PROGRAMS}

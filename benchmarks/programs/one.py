@@ -1,0 +1,139 @@
+"""Run one program in this process, on the virtual GPU or on the CPU, and write down what it did.
+
+The program is not changed. Three things round it are: data sets that it would download are made up,
+it ends after some optimizer steps, and the values that it calls ``backward()`` on are noted.
+"""
+
+import argparse
+import json
+import os
+import random
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+import gpulab
+from benchmarks.programs.catalogue import BY_NAME, N_COMPARED, Program
+from benchmarks.programs.stand_ins import install, prepare
+from gpulab.errors import GpulabError
+
+_SEED = 1234
+_DATA = {"data", "results", "input.txt", "names.txt"}
+
+
+class EnoughError(SystemExit):
+    """Ends a program that has taken as many optimizer steps as wanted."""
+
+
+def main() -> None:
+    """Run the named program in the working directory, and write its outcome."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("world", choices=("virtual", "cpu"))
+    parser.add_argument("outcome", type=Path)
+    options = parser.parse_args()
+    program = BY_NAME[options.name]
+    found = _Observed(program.steps if options.world == "virtual" else N_COMPARED)
+    where = options.folder / program.repository.replace("/", "+") / program.path
+    _lay_out(where.parent)
+    prepare(program.data)
+    install()
+    error = ""
+    try:
+        if options.world == "virtual":
+            options_ = {**program.options, **json.loads(os.environ.get("VALUES", "{}"))}
+            with gpulab.virtual_gpu("H200", **options_):
+                _run(program, where, found)
+        else:
+            _run(program, where, found)
+    except EnoughError:
+        pass
+    except SystemExit as exit_:
+        error = f"SystemExit: {exit_.code}" if exit_.code else ""
+    except BaseException as raised:  # noqa: BLE001 # whatever ends it is the finding
+        traceback.print_exc()
+        error = _described(raised)
+    outcome = {"losses": found.losses, "steps": found.n_steps, "error": error}
+    outcome["draws_on_device"] = found.draws_on_device
+    options.outcome.write_text(json.dumps(outcome), "utf-8")
+    sys.stdout.flush()
+    os._exit(0)  # no worker process of a data loader may hold this one back
+
+
+def _lay_out(folder: Path) -> None:
+    """Show the program's folder in the working directory, but none of its data."""
+    for each in folder.iterdir():
+        if each.name not in _DATA:
+            Path(each.name).symlink_to(each)
+
+
+def _described(error: BaseException) -> str:
+    cause = error
+    while cause.__cause__ is not None and not isinstance(cause, GpulabError):
+        cause = cause.__cause__
+    return f"{type(cause).__name__}: {cause}"
+
+
+class _Observed:
+    """What a program did so far."""
+
+    def __init__(self, steps: int) -> None:
+        self.losses: list[float] = []
+        self.n_steps = 0
+        self.draws_on_device = False
+        self._steps = steps
+
+    def note_loss(self, loss: torch.Tensor) -> None:
+        is_captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+        if loss.numel() == 1 and not is_captured:
+            self.losses.append(float(loss.detach().float().reshape(()).cpu()))
+
+    def note_step(self, *_: object) -> None:
+        self.n_steps += 1
+        if self.n_steps >= self._steps:
+            raise EnoughError
+
+
+def _run(program: Program, path: Path, found: _Observed) -> None:
+    _seed()
+    backward = torch.Tensor.backward
+
+    def noted(self: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+        found.note_loss(self)
+        backward(self, *args, **kwargs)
+
+    torch.Tensor.backward = noted  # type: ignore[method-assign] # watched from outside
+    hook = register_optimizer_step_post_hook(found.note_step)
+    here = Path.cwd() / path.name
+    sys.argv = [str(here), *program.arguments]
+    sys.path[:0] = [str(here.parent), *(str(path.parents[n]) for n in program.parents)]
+    try:
+        runpy.run_path(str(here), run_name="__main__")
+    finally:
+        hook.remove()
+        torch.Tensor.backward = backward  # type: ignore[method-assign] # as above
+        found.draws_on_device = _has_drawn()
+
+
+def _seed() -> None:
+    random.seed(_SEED)
+    np.random.seed(_SEED)  # noqa: NPY002 # what the programs use
+    torch.manual_seed(_SEED)
+
+
+def _has_drawn() -> bool:
+    if not torch.cuda.is_available():
+        return False
+    _seed, offset = torch.cuda.get_rng_state().view(torch.int64).tolist()
+    return bool(offset)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Start programs in processes of their own, on the virtual GPU and on the CPU, and compare."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.folders import ROOT
+from benchmarks.programs.catalogue import BY_NAME, N_COMPARED, PROGRAMS, Program
+
+_WORLDS = ("virtual", "cpu")
+_TOLERANCE = 0.02
+_N_LINES_SHOWN = 25
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program went.
+
+    Attributes
+    ----------
+    verdict
+        "as on the CPU", "runs", or "fails".
+    note
+        What the verdict rests on.
+    """
+
+    name: str
+    verdict: str
+    note: str
+
+
+def run(  # noqa: PLR0913 # the command's options
+    folder: Path,
+    names: Sequence[str],
+    *,
+    n_workers: int,
+    limit_s: float,
+    out: Path | None,
+    is_alone: bool,
+    is_shown: bool,
+) -> None:
+    """Run programs, print a line for each, and write the outcomes to a file."""
+    chosen = [BY_NAME[name] for name in names] or list(PROGRAMS)
+    worlds = _WORLDS[:1] if is_alone else _WORLDS
+    outcomes = []
+    with ThreadPoolExecutor(n_workers) as pool:
+        for outcome, text in pool.map(lambda each: _try(each, folder, limit_s, worlds), chosen):
+            print(f"{outcome.verdict:14} {outcome.name}: {outcome.note}", flush=True)
+            if is_shown:
+                print(text)
+            outcomes.append(asdict(outcome))
+    if out is not None:
+        out.write_text(json.dumps(outcomes, indent=1), "utf-8")
+
+
+def _try(
+    program: Program, folder: Path, limit_s: float, worlds: Sequence[str]
+) -> tuple[Outcome, str]:
+    found, text = {"cpu": {"error": "not tried", "losses": []}}, ""
+    for world in worlds:
+        found[world], printed = _run_in(world, program, folder, limit_s)
+        text += f"--- {world}\n{printed}\n"
+    verdict, note = _compare(found["virtual"], found["cpu"])
+    return Outcome(program.name, verdict, note), text
+
+
+def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple[Any, str]:
+    command = [sys.executable, "-m", "benchmarks.programs.one", program.name]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        at = Path(scratch, "work", "here")  # some programs write beside their folder
+        at.mkdir(parents=True)
+        outcome = Path(scratch, "outcome.json")
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "MPLBACKEND": "Agg",
+            "OMP_NUM_THREADS": "1",
+        }
+        try:
+            done = subprocess.run(
+                [*command, str(folder.resolve()), world, str(outcome)],
+                cwd=at,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"error": f"over {limit_s:.0f} s", "losses": []}, ""
+        printed = "\n".join(done.stdout.splitlines()[-_N_LINES_SHOWN:])
+        if not outcome.exists():
+            return {"error": f"died: {printed[-200:]}", "losses": []}, printed
+        return json.loads(outcome.read_text("utf-8")), printed
+
+
+def _compare(virtual: Any, cpu: Any) -> tuple[str, str]:
+    if virtual["error"]:
+        both = " (and on the CPU)" if cpu["error"] == virtual["error"] else ""
+        return "fails", virtual["error"].partition("\n")[0] + both
+    pairs = list(zip(virtual["losses"], cpu["losses"], strict=False))[:N_COMPARED]
+    if cpu["error"] or not pairs:
+        reason = "not on the CPU" if cpu["error"] else "nothing to compare"
+        return "runs", f"{len(virtual['losses'])} losses; {reason} ({cpu['error'][:80]})"
+    shown = ", ".join(f"{ours:.4g}/{theirs:.4g}" for ours, theirs in pairs)
+    if any(math.isnan(ours) and not math.isnan(theirs) for ours, theirs in pairs):
+        return "runs", f"without values: {shown}"
+    if all(math.isclose(*pair, rel_tol=_TOLERANCE, abs_tol=1e-4) for pair in pairs):
+        return "as on the CPU", f"losses {shown}"
+    if virtual["draws_on_device"]:
+        return "runs", f"with random numbers of the device: {shown}"
+    return "differs", shown
