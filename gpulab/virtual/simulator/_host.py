@@ -202,7 +202,6 @@ class Host:
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Do CPU work that touches ``size_bytes``; the device goes on meanwhile."""
         self.catch_up()
-        self.charge("operator of the host")
         action()
         transfer_ns = round(size_bytes / self.costs.host_bytes_per_s * 1e9)
         self.spend(self.costs.host_operation_ns + transfer_ns)
