@@ -48,7 +48,7 @@ EXPECTED = {
     "parameter zeroed": (300, 100),
     "grad mode": (1_300, 400),
     "autocast": (8_000, 2_000),
-    "set stream": (6_000, 2_000),
+    "set stream": (5_000, 500),
     "operator of the host": (4_000, 1_500),
     "loader batch": (40_000, 40_000),
 }
