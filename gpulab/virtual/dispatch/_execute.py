@@ -43,7 +43,13 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     machine, tensors = active(), call.tensors
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
-    machine.host.begin_operator(call.operator, next_sequence_number())
+    is_launch = plan.effect is Effect.KERNEL
+    machine.host.begin_operator(
+        call.operator,
+        next_sequence_number(),
+        launches=is_launch,
+        n_listed=len(call.args[0]) if call.operator.is_over_lists else 0,
+    )
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)

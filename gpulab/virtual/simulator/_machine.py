@@ -162,6 +162,7 @@ class Machine:
 
     @unrolled.setter
     def unrolled(self, unrolled: Unrolled | None) -> None:
+        """Let somebody else take the operators, or the device again."""
         self._unrolled = unrolled
         self.host.is_free = unrolled is not None
 
