@@ -47,6 +47,7 @@ rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
 DeviceContext: Any = torch.utils._device.DeviceContext
+ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]
 script_operators: Any = torch.jit._builtins._get_builtin_table
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
@@ -175,7 +176,7 @@ def memory_snapshot() -> dict[str, Any]:
     return snapshot
 
 
-def script_module(module: torch.jit.RecursiveScriptModule) -> Any:  # noqa: ANN401 # it has no type
+def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
     """Return what a scripted module is in C++."""
     return module._c
 
