@@ -62,6 +62,7 @@ style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 	$(BIN)/gpulab build-notebooks --check
 
 # Names of the standard library that another system does not have.

@@ -46,6 +46,8 @@ rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 autograd_node: Any = torch._C._current_autograd_node
+LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
+call_module: Any = torch.nn.Module._call_impl
 DeviceContext: Any = torch.utils._device.DeviceContext
 ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]
 script_operators: Any = torch.jit._builtins._get_builtin_table
@@ -128,6 +130,16 @@ def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
 def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
     """Return the number of autograd's node; a later operation has a higher one."""
     return int(node._sequence_nr())
+
+
+def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
+    """Return a module's own hooks, by kind."""
+    return (
+        module._forward_hooks,
+        module._forward_pre_hooks,
+        module._backward_hooks,
+        module._backward_pre_hooks,
+    )
 
 
 def is_view(tensor: torch.Tensor) -> bool:

@@ -271,7 +271,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "crossover Figure": lambda text: plots.draw_crossover(spoiled_crossover(text)),
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),
-    "Exercise": exercise,
+    "Question": lambda text: exercise(text).asked,
     "Hint": lambda text: Hint(text, 1, 2),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),)),
     "Prediction": lambda text: Prediction(text, None, text, (text,), text),
@@ -327,6 +327,12 @@ PLOTTED: dict[str, Callable[[str], object]] = {
         {"workload": [visible(text)], "plain_ratio": [1.2], "refined_ratio": [1.1]}
     ),
     "timeline": lambda text: spoiled(TIMELINE, text),
+    "ladder": lambda text: dataclasses.replace(
+        LADDER, rungs=(Rung(one_line(text), "nothing", MEASUREMENT, 2e-5),)
+    ),
+    "line": lambda text: pd.DataFrame({"n": [1, 2], f"{visible(text)}_s": [1e-6, 2e-6]}),
+    "scatter": lambda text: pd.DataFrame({"n": [1, 2], visible(text): [1.0, 2.0]}),
+    "bars": lambda text: pd.DataFrame({"name": [visible(text), "b"], "time_s": [1e-6, 2e-6]}),
 }
 
 

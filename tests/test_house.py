@@ -53,8 +53,9 @@ class Definition:
 
     @property
     def documented(self) -> bool:
-        """Whether it has a docstring."""
-        return ast.get_docstring(self.node) is not None
+        """Whether it has a docstring; that of an overload stands at the implementation."""
+        overloads = any(ast.unparse(each) == "overload" for each in self.node.decorator_list)
+        return overloads or ast.get_docstring(self.node) is not None
 
 
 def definitions_in(path: Path) -> Iterator[Definition]:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy run
     python -m benchmarks.accuracy summary
-    python -m benchmarks.accuracy report --write README.md
+    python -m benchmarks.accuracy report --write docs/accuracy.md
     python -m benchmarks.accuracy check
 
 run      times some sixty cases with every tool that can be found, on the GPU in use, and reads

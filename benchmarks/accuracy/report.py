@@ -64,9 +64,9 @@ def report(results: Record, image: str) -> Iterator[str]:
     n_cases = sum("answers" in case for case in results["cases"])
     at = results["provenance"]
     yield (
-        f"{n_cases} workloads from {_time(least_us)} to {_time(most_us)}, timed by every tool in "
-        "one run and judged by the driver's own records, which were read before and after each "
-        "answer in the same state of the cache."
+        f"One run timed {n_cases} workloads from {_time(least_us)} to {_time(most_us)} with "
+        "every tool. Each answer is compared with the driver's own kernel records, which were "
+        "read before and after it with the cache in the same state."
     )
     yield ""
     yield f"![{_alt(known)}]({image})"
@@ -81,7 +81,8 @@ def report(results: Record, image: str) -> Iterator[str]:
         yield ""
     yield from _notes(results, known)
     yield ""
-    yield f"{source(at)} `python -m benchmarks.accuracy report --write README.md` made this part."
+    command = "python -m benchmarks.accuracy report --write docs/accuracy.md"
+    yield f"{source(at)} `{command}` made this part."
 
 
 def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
@@ -136,23 +137,23 @@ def _range(percents: Sequence[float]) -> str:
 
 def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
     yield (
-        "Error: the tool's number less the median of the records, which is taken from the first "
-        "start to the last end where work has several kernels, less what the profiler adds to the "
-        "pauses between them (seen by events with the profiler and without); worst and bias have "
-        "their sign. "
-        "A tool that flushes is judged by records behind the same kind of flush; the last column "
-        "judges it by records behind a flush that leaves no dirty lines."
+        "The error is the tool's number minus the median of the records; worst and bias keep "
+        "their sign. Work of several kernels counts from the start of the first to the end of "
+        "the last, minus what the profiler adds to the pauses between them (events with and "
+        "without the profiler show how much that is). "
+        "A tool that flushes the cache is compared with records taken after the same kind of "
+        "flush; the last column compares it with records after a flush that leaves no dirty lines."
     )
     own = own_row(known)
     if own is not None:
         yield " ".join(_by_kernels(own))
     left_out = len(results["left_out"])
     if left_out:
-        yield f"{left_out} more workloads were left out, as the time was up."
+        yield f"{left_out} more workloads were left out because the time was up."
     failures = {row.name: row.failures for row in known if row.failures}
     for name, failed in failures.items():
         reason = next(iter(failed.values()))
-        yield f"{name} gave no answer about {len(failed)} workloads, the first time: {reason}."
+        yield f"{name} gave no answer for {len(failed)} workloads. The first error: {reason}."
     not_run = results.get("not_run", {})
     if not_run:
         listed = "; ".join(f"{name} ({reason})" for name, reason in not_run.items())
@@ -165,8 +166,8 @@ def _by_kernels(own: Row) -> Iterator[str]:
         part = own.only(single=single)
         if part.points:
             yield (
-                f"Of the {len(part.points)} workloads that consist of {what} the median error of "
-                f"`gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
+                f"For the {len(part.points)} workloads that consist of {what}, the median error "
+                f"of `gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
                 f"{_percent(part.mean_error)}"
                 + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
             )

@@ -184,9 +184,7 @@ def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Excep
 
 
 def _on_virtual(call: Call, sample: "SampleInput") -> object:
-    with gpulab.virtual_gpu(
-        "H200", first_use=False, max_value_elements=1 << 24, max_value_flops=1 << 34
-    ):
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1):
         torch.manual_seed(_SEED)
         return _fetched(call(_moved(sample, "cuda")))
 

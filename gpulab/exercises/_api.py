@@ -7,8 +7,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises._exercise import Exercise, Hint, Verdict
+from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
+from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._progress import SESSION, Progress
 
 if TYPE_CHECKING:
@@ -23,8 +23,19 @@ def exercise_ids() -> tuple[str, ...]:
     return _ids_of(_LESSONS)
 
 
-def ask(exercise_id: str) -> Exercise:
+def ask(exercise_id: str) -> Question:
     """Show an exercise: its question, and how to answer.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no exercise of this id.
+    """
+    return exercise(exercise_id).asked
+
+
+def exercise(exercise_id: str) -> Exercise:
+    """Return an exercise with its key; it stays in this room, and is not offered at its door.
 
     Raises
     ------
@@ -60,7 +71,7 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     UnknownNameError
         If there is no exercise of this id.
     """
-    verdict = replace(ask(exercise_id).judge(answer, readings), exercise_id=exercise_id)
+    verdict = replace(_judged(exercise(exercise_id), answer, readings), exercise_id=exercise_id)
     SESSION.answered(verdict)
     return verdict
 
@@ -73,7 +84,7 @@ def hint(exercise_id: str) -> Hint:
     UnknownNameError
         If there is no exercise of this id.
     """
-    hints = ask(exercise_id).hints
+    hints = exercise(exercise_id).hints
     number = min(SESSION.next_hint(exercise_id), len(hints))
     return Hint(hints[number - 1], number, len(hints))
 
@@ -88,7 +99,7 @@ def readings(exercise_id: str) -> "pd.DataFrame":
     InvalidOptionError
         If the exercise is not about given numbers.
     """
-    make = ask(exercise_id).readings
+    make = exercise(exercise_id).readings
     if make is None:
         raise InvalidOptionError(f"exercise {exercise_id!r} has no readings; take your own")
     return make()
@@ -103,6 +114,17 @@ def progress() -> Progress:
     met = {_lesson_of(exercise_id) for exercise_id in SESSION.entries}
     names = _ids_of(sorted(met) or _LESSONS)
     return Progress(tuple((name, SESSION.entry(name)) for name in names))
+
+
+def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
+    """Judge an answer; one that cannot even be looked at is none of the possible ones."""
+    try:
+        return asked.judge(answer, readings)
+    except GpulabError:  # the notebook's own mistake, such as readings without their columns
+        raise
+    except Exception as error:  # noqa: BLE001  # what is given may raise anything when it is read
+        message = f"This answer cannot be read ({type(error).__name__}: {error}). "
+        return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
 
 
 def _lesson_of(exercise_id: str) -> str:
@@ -120,5 +142,6 @@ def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
     It is the one import whose name is computed: a notebook loads its own lesson, and the ten
     others only where somebody asks for all exercises.
     """
-    exercises: tuple[Exercise, ...] = import_module(f"gpulab.exercises.lesson_{lesson}").EXERCISES
-    return MappingProxyType({exercise.exercise_id: exercise for exercise in exercises})
+    module = import_module(f"gpulab.exercises.lesson_{lesson}._exercises")
+    exercises: tuple[Exercise, ...] = module.EXERCISES
+    return MappingProxyType({each.exercise_id: each for each in exercises})

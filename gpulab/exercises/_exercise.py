@@ -64,9 +64,9 @@ class Judge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Exercise:
-    """A question with its judge and its hints.
+    """A question with its judge, which holds the key, and its hints; learners see `asked`.
 
     Attributes
     ----------
@@ -91,18 +91,54 @@ class Exercise:
     choices: Mapping[str, str] | None = None
     readings: "Callable[[], pd.DataFrame] | None" = None
 
+    @property
+    def asked(self) -> "Question":
+        """What a learner sees of it."""
+        return Question(
+            self.exercise_id,
+            self.question,
+            self.judge.how,
+            self.choices or {},
+            None if self.readings is None else self.readings(),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A question as it is shown: it knows neither the answer nor the hints.
+
+    Attributes
+    ----------
+    exercise_id
+        Lesson and name, such as ``"01.hidden-sync"``.
+    question
+        What is asked.
+    how
+        How to write the answer.
+    choices
+        Lettered choices; empty where there are none.
+    readings
+        The numbers that the question is about; None where there are none.
+    """
+
+    exercise_id: str
+    question: str
+    how: str
+    choices: Mapping[str, str]
+    readings: "pd.DataFrame | None"
+
     def __str__(self) -> str:
-        lines = (f"  {key}: {text}" for key, text in (self.choices or {}).items())
-        return visible("\n".join([f"{self.exercise_id}: {self.question}", *lines, self.judge.how]))
+        lines = (f"  {key}: {text}" for key, text in self.choices.items())
+        return visible("\n".join([f"{self.exercise_id}: {self.question}", *lines, self.how]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         listed = _html.options(self.choices) if self.choices else ""
-        numbers = _table(self.readings()) if self.readings else ""
+        numbers = "" if self.readings is None else _table(self.readings)
         return _html.box(
             _html.Tone("#0072B2", "?", f"Exercise {self.exercise_id}"),
-            _html.paragraphs(self.question) + listed + numbers + _html.paragraphs(self.judge.how),
+            _html.paragraphs(self.question) + listed + numbers + _html.paragraphs(self.how),
         )
 
 

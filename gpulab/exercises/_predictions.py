@@ -5,11 +5,12 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.exercises import _html
+from gpulab.exercises._distance import RULES, distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
 from gpulab.foreign_text import visible
 from gpulab.provenance import device_label
-from gpulab.requirements import TEXT, items_of
+from gpulab.requirements import POSITIVE, TEXT, NameOf, items_of
 from gpulab.units import format_estimate, format_time
 
 if TYPE_CHECKING:
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
 
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
 _COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
-_NEAR, _FAR = 2.0, 10.0
-_SAME = 1.05
+# What counts where a prediction does not name it; other units go by their factor.
+_COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
+_RULE = NameOf("rule of what counts", tuple(RULES))
 
-_CLOSE = _html.Tone("#009E73", "✓", "Close.")
-_FAIR = _html.Tone("#0072B2", "~", "Not far.")
-_OFF = _html.Tone("#D55E00", "✗", "Far off.")
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
@@ -72,6 +71,10 @@ class Prediction:
         Possible answers; empty when a number is asked for.
     problem
         What is wrong with the guess, if it was given and could not be read.
+    counts
+        What makes a guess a good one; see :func:`predict`.
+    base
+        For ``counts="direction"``: what is neither more nor less.
     """
 
     question: str
@@ -79,6 +82,8 @@ class Prediction:
     unit: str
     choices: tuple[str, ...] = ()
     problem: str = ""
+    counts: str = "factor"
+    base: float = 1.0
 
     def __str__(self) -> str:
         return visible(f"{self.question} {self._state}")
@@ -125,12 +130,14 @@ class Prediction:
             return GuessReview(_NO_GUESS, f"It was {outcome}. {self._state}")
         if isinstance(self.guess, str) or isinstance(value, str):
             return self._compare_choices(str(value))
+        judged = distance(self.counts, self.guess, value, self.base)
+        ratio = value / self.guess if self.guess > 0 and value > 0 else None
         said = f"You said {self._said}, it was {outcome}"
-        return _compare_numbers(self.guess, value, said)
+        return GuessReview(judged.tone, f"{said}{judged.words}", ratio)
 
     def _compare_choices(self, value: str) -> GuessReview:
         if _plain(value) == _plain(str(self.guess)):
-            return GuessReview(_html.RIGHT, f"You said {self.guess}, and so it came.")
+            return GuessReview(_html.RIGHT, f"You said {self.guess}, and so it is.")
         message = f"You said {self.guess}; it was {value}. What did you expect, and why?"
         return GuessReview(_OTHER, message)
 
@@ -147,12 +154,14 @@ class Prediction:
         return format_time(value) if self.unit in _TIMES else f"{value:,.4g} {self.unit}"
 
 
-def predict(
+def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     question: str,
     guess: object,
     unit: str = "µs",
     *,
     choices: tuple[str, ...] | None = None,
+    counts: str | None = None,
+    base: float = 1.0,
 ) -> Prediction:
     """Keep a guess, to be compared with what comes out.
 
@@ -167,6 +176,14 @@ def predict(
         s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
     choices
         Possible answers, when no number is asked for.
+    counts
+        What makes a guess a good one. ``"factor"``: the order of magnitude (within 1.5 times is
+        close). ``"direction"``: first whether it is more or less than ``base``, then by how much.
+        ``"points"``: percentage points. ``"count"``: the exact number. ``"percent"``: within
+        10 %. Without it, the unit decides: points for %, a count for launches and calls, else
+        the factor.
+    base
+        For ``counts="direction"``: what is neither more nor less, in ``unit``.
 
     Returns
     -------
@@ -175,18 +192,23 @@ def predict(
         nothing is raised.
     """
     TEXT.check(question=question, unit=unit)
+    POSITIVE.check(base=base)
+    rule = _COUNTS_BY_UNIT.get(unit, "factor") if counts is None else counts
+    _RULE.check(counts=rule)
+    scale = _TIMES.get(unit, 1.0)
     options = () if choices is None else items_of("choices", choices, TEXT)
     if is_open(guess):
-        return Prediction(question, None, unit, options, "" if options else _bad_unit(unit))
-    read = _read_choice(guess, options) if options else _read_guess(guess, unit)
-    return Prediction(question, read[0], unit, options, read[1])
+        read: tuple[float | str | None, str] = (None, "" if options else _bad_unit(unit))
+    else:
+        read = _read_choice(guess, options) if options else _read_guess(guess, unit)
+    return Prediction(question, read[0], unit, options, read[1], rule, base * scale)
 
 
 def _read_choice(guess: object, choices: tuple[str, ...]) -> tuple[str | None, str]:
     for choice in choices:
         if _plain(choice) == _plain(str(guess)):
             return choice, ""
-    return None, f"{guess!r} is none of the choices; give {_form('', choices)}."
+    return None, f"{guess!r} isn't one of the choices; give {_form('', choices)}."
 
 
 def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
@@ -194,11 +216,11 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
     number = read_number(guess)
     problem = _bad_unit(unit)
     if not problem and (number is None or (isinstance(guess, str) and unit not in _TIMES)):
-        problem = f"{guess!r} is no number; give {_form(unit, ())}."
+        problem = f"{guess!r} isn't a number; give {_form(unit, ())}."
     if problem or number is None:
         return None, problem
     if not isfinite(number) or number < 0:
-        return None, f"{number:g} cannot come out; give {_form(unit, ())} of at least 0."
+        return None, f"{number:g} isn't possible; give {_form(unit, ())} of at least 0."
     return number if isinstance(guess, str) else number * _TIMES.get(unit, 1.0), ""
 
 
@@ -234,28 +256,5 @@ def _outcome(actual: object) -> str:
     return f"{value} ({device_label(actual.conditions.device_name, actual.source)})"
 
 
-def _compare_numbers(guess: float, value: float, said: str) -> GuessReview:
-    if value == guess:
-        return GuessReview(_CLOSE, f"{said}: exactly.", 1.0)
-    if guess <= 0 or value <= 0:
-        return GuessReview(_OTHER, f"{said}. What did you leave out?")
-    ratio = value / guess
-    factor = max(ratio, 1 / ratio)
-    if factor <= _SAME:
-        return GuessReview(_CLOSE, f"{said}: the same within 5 %.", ratio)
-    relation = f"{said}: {_plain_number(factor)} times {'more' if ratio > 1 else 'less'}."
-    if factor <= _NEAR:
-        return GuessReview(_CLOSE, f"{relation} Within a factor of 2: well guessed.", ratio)
-    if factor <= _FAR:
-        advice = "Within a factor of 10: about the right size. What makes the difference?"
-        return GuessReview(_FAIR, f"{relation} {advice}", ratio)
-    advice = "Off by more than a factor of 10: something works in another way than you thought."
-    return GuessReview(_OFF, f"{relation} {advice}", ratio)
-
-
 def _plain(text: str) -> str:
     return text.strip().lower()
-
-
-def _plain_number(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

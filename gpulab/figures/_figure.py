@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 MAX_TABLE_ROWS = 100
+WIDTH_IN = 9.0  # about the width of a notebook's page
 _PIXELS_PER_INCH = 100
 _SHARPNESS = 2
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.foreign_text import one_line
 from gpulab.provenance import virtual_label
-from gpulab.requirements import NUMBER, instance_of
+from gpulab.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,30 @@ def check_axes(ax: object) -> None:
     instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
 
 
+SIZE_IN = Requirement(
+    "width and height in inches, such as (9.0, 4.2)",
+    lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == 2  # noqa: PLR2004  # width and height
+        and all(map(POSITIVE.accepts, value))
+    ),
+)
+
+
+def check_words(*, title: object, alt: object, ax_size: object) -> None:
+    """Refuse what no figure can have as title, text alternative or size; None is left out.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is not what it must be.
+    """
+    TEXT.or_none.check(title=title, alt=alt)
+    if isinstance(alt, str) and not alt.strip():
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+    SIZE_IN.or_none.check(ax_size=ax_size)
+
+
 def provenance(record: object, source: object = None) -> str:
     """Say where the numbers of a record come from, e.g. ``"virtual NVIDIA H200"``.
 
@@ -59,12 +83,21 @@ def provenance(record: object, source: object = None) -> str:
         return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
-    if not words or None in pairs:
+    if not _is_known(pairs):
         raise InvalidOptionError(
             f"{type(record).__name__} does not say where its numbers come from; pass "
             "source=gpulab.device.current() or text such as source='recorded on NVIDIA H200'"
         )
     return " and ".join(words)
+
+
+def has_provenance(record: object) -> bool:
+    """Tell whether a record itself says where all of its numbers come from."""
+    return _is_known(_origins(record))
+
+
+def _is_known(pairs: list[tuple[str, str] | None]) -> bool:
+    return bool(pairs) and None not in pairs
 
 
 def _origins(record: object) -> list[tuple[str, str] | None]:
@@ -99,12 +132,15 @@ def frame_of(record: object) -> "pd.DataFrame":
     Parameters
     ----------
     record
-        A frame, an object with ``to_frame``, several of them, or plain numbers in seconds.
+        A frame, a series, an object with ``to_frame``, several of them, or plain numbers in
+        seconds.
     """
     import pandas as pd
 
     if isinstance(record, pd.DataFrame):
         return record
+    if isinstance(record, pd.Series):
+        return record.reset_index()
     if hasattr(record, "to_frame"):
         frame: pd.DataFrame = record.to_frame()
         return frame

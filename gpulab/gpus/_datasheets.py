@@ -10,7 +10,7 @@ from typing import Any
 from gpulab.errors import UnknownNameError
 
 _IGNORED = str.maketrans("", "", " -_")
-_PEAKS = "peak_flops_per_s"
+_PEAKS, _PEAK_CLOCKS = "peak_flops_per_s", "peak_clock_mhz"
 _LINK, _PEER = "link_bytes_per_s", "peer_bytes_per_s"
 _NOT_FIGURES = frozenset({"name", "driver_name", "recorded", "references", _PEAKS})
 _UNCONFIRMED = "unconfirmed"
@@ -44,6 +44,10 @@ class GpuSpec:
     peak_flops_per_s
         Dense peak by type: ``float16``, ``bfloat16``, ``tf32``, ``float32``, ``float64``. A type
         without units of its own has the peak of ``float32``.
+    peak_clock_mhz
+        Clock of the multiprocessors at which each of these peaks holds. Of most GPUs it is
+        ``boost_clock_mhz``; the peaks of Hopper's tensor cores are stated at a lower one, so that
+        such a GPU can exceed them.
     compute_capability
         As ``(major, minor)``.
     copy_engines
@@ -72,6 +76,7 @@ class GpuSpec:
     boost_clock_mhz: int
     memory_clock_mhz: int
     peak_flops_per_s: dict[str, float]
+    peak_clock_mhz: dict[str, int]
     compute_capability: tuple[int, int]
     copy_engines: int
     tdp_w: int
@@ -229,8 +234,11 @@ def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
         row = {_PEER: row[_LINK], **row}
         given = {_PEER: given.get(_LINK, given["default"]), **given}
     known = {key: value for key, value in row.items() if key != "also"}
+    at_boost = dict.fromkeys(peaks, row["boost_clock_mhz"])
+    known[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
     known["compute_capability"] = tuple(row["compute_capability"])
     figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
+    figures[_PEAK_CLOCKS] = given.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
     usual = given.get(_PEAKS, given["default"])
     figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}
     known["references"] = {name: documents[key] for name, key in sorted(figures.items())}

@@ -111,7 +111,7 @@ class Roof:
 
 
 def data_sheet(spec: GpuSpec) -> Roof:
-    """Return what the vendor states: at the boost clock, and reached by no program."""
+    """Return what the vendor states; each peak holds at the clock that goes with it."""
     _SPEC.check(spec=spec)
     return Roof(
         DATA_SHEET, spec.peak_flops_per_s, spec.bandwidth_bytes_per_s, detail=spec.reference
@@ -125,14 +125,22 @@ def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
     ----------
     sm_mhz, memory_mhz
         Clocks of the multiprocessors and of the device memory, as the driver reports them. Peaks
-        above the data sheet's are possible where a card boosts higher.
+        above the data sheet's are possible: it states some of them at less than the boost clock.
+
+    Examples
+    --------
+    An H200's 989 TFLOP/s in half precision are stated at 1,830 MHz, and it runs at 1,980.
+
+    >>> from gpulab.gpus import gpu
+    >>> f"{at_clocks(gpu('H200'), 1980, 3201).peak('float16') / 1e12:,.0f} TFLOP/s"
+    '1,070 TFLOP/s'
     """
     _SPEC.check(spec=spec)
     POSITIVE.check(sm_mhz=sm_mhz, memory_mhz=memory_mhz)
-    share = sm_mhz / spec.boost_clock_mhz
+    stated_mhz = spec.peak_clock_mhz
     return Roof(
         LIVE,
-        {name: peak * share for name, peak in spec.peak_flops_per_s.items()},
+        {name: peak * sm_mhz / stated_mhz[name] for name, peak in spec.peak_flops_per_s.items()},
         spec.bandwidth_bytes_per_s * memory_mhz / spec.memory_clock_mhz,
         detail=f"{sm_mhz:.0f} of {spec.boost_clock_mhz} MHz, "
         f"memory {memory_mhz:.0f} of {spec.memory_clock_mhz} MHz",

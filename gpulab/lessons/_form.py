@@ -12,6 +12,7 @@ BEGIN_SOLUTION = "### BEGIN SOLUTION"
 END_SOLUTION = "### END SOLUTION"
 MAX_CELL_LINES = 12
 MAX_MEDIAN_LINES = 4
+EXTRAS = "Going further"  # what comes after this heading is no part of the class hour
 
 # nbformat's notebooks are dictionaries with attributes, and untyped
 Notebook = Any
@@ -87,10 +88,10 @@ def _check_headings(name: str, notebook: Notebook) -> None:
         for match in re.finditer(r"^(#+) +(.+)$", _without_code(cell.source), re.MULTILINE)
     ]
     titles = [title for _, level, title in levels if level == 1]
-    if len(titles) != 1 or levels[0][1] != 1:
+    if not titles or levels[0][1] != 1 or titles[1:] not in ([], [EXTRAS]):
         raise NotebookError(
             f"{name}: {len(titles)} headings of level 1; "
-            "begin with one '# Title', and have no other"
+            f"begin with one '# Title', and have no other but '# {EXTRAS}' before the extras"
         )
     for (_, before, _), (number, level, title) in pairwise(levels):
         if level > before + 1:

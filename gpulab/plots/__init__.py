@@ -1,22 +1,28 @@
-"""Every static figure: one function for each record, drawn with matplotlib."""
+"""Every static figure: one function for each record, drawn with matplotlib.
+
+Each function called with its record alone, such as ``samples(result)``, returns a figure with a
+title, a source and a text alternative, all computed from what is drawn. With axes as second
+argument it draws on them and returns them.
+"""
 
 from gpulab.plots._basic import (
     call_times,
-    check_figure,
     compare_methods,
     distribution,
-    draw,
     predicted_against_measured,
     samples,
     scaling,
 )
 from gpulab.plots._crossover import crossover, draw_crossover
-from gpulab.plots._ladder import draw_ladder
+from gpulab.plots._draw import check_figure, draw
+from gpulab.plots._frames import bars, line, scatter
+from gpulab.plots._ladder import draw_ladder, ladder
 from gpulab.plots._roofline import gaps, roofline
+from gpulab.plots._timeline import timeline
 from gpulab.tracing import draw_timeline
-from gpulab.tracing import timeline_axes as timeline
 
 __all__ = [
+    "bars",
     "call_times",
     "check_figure",
     "compare_methods",
@@ -27,9 +33,12 @@ __all__ = [
     "draw_ladder",
     "draw_timeline",
     "gaps",
+    "ladder",
+    "line",
     "predicted_against_measured",
     "roofline",
     "samples",
     "scaling",
+    "scatter",
     "timeline",
 ]

@@ -1,14 +1,12 @@
-"""Plots are functions from a record and axes to the same axes; `draw` makes one to look at."""
+"""The plots of measurements and of readings in a frame."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.errors import InvalidOptionError
 from gpulab.figures import (
     COLOURS,
-    Figure,
     as_list,
     check_axes,
     finish,
@@ -17,14 +15,13 @@ from gpulab.figures import (
     looks,
     name_of,
     need,
-    provenance,
-    render,
     unit_of,
 )
-from gpulab.foreign_text import one_line, visible
+from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
-from gpulab.requirements import COUNT, COUNT_OR_ZERO, POSITIVE, TEXT, Requirement
-from gpulab.units import format_estimate
+from gpulab.plots._draw import Words, one_call
+from gpulab.requirements import COUNT, COUNT_OR_ZERO, TEXT, Requirement
+from gpulab.units import format_estimate, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,100 +31,98 @@ __all__ = [
     "call_times",
     "compare_methods",
     "distribution",
-    "draw",
     "predicted_against_measured",
     "samples",
     "scaling",
 ]
 
 
-_ONE_LINE_TITLE = 56
 _MANY_TICKS = 10
+_MOST_NAMES = 3
+_ROW_IN, _ROWS_MARGIN_IN = 0.5, 1.2
 
 
-_PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
 _MOST_BINS = 10_000  # far more than a picture has pixels for
 _N_BINS = Requirement(
     f"a whole number from 1 to {_MOST_BINS:,}",
     lambda value: COUNT.accepts(value) and value <= _MOST_BINS,
 )
-_SIZE = Requirement(
-    "width and height in inches, such as (6.4, 4.0)",
-    lambda value: (
-        isinstance(value, list | tuple)
-        and len(value) == 2  # noqa: PLR2004  # width and height
-        and all(map(POSITIVE.accepts, value))
-    ),
-)
 
 
-def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
-    """Refuse what no figure can be made with; parameters are those of :func:`draw`.
-
-    Raises
-    ------
-    InvalidOptionError
-        If one of them is not what it must be.
-    """
-    _PLOT.check(plot=plot)
-    TEXT.check(title=title, alt=alt)
-    if not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
-    _SIZE.check(ax_size=ax_size)
+def _samples_words(record: object) -> Words:
+    items = as_list(record)  # type: ignore[arg-type]  # as_list checks it
+    return Words(f"Every sample of {_names(items)}", " ".join(map(_spread, items)))
 
 
-def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
-    plot: "Callable[..., Axes]",
-    record: object,
-    *,
-    title: str,
-    alt: str,
-    ax_size: tuple[float, float] = (6.4, 4.0),
-    source: object = None,
-    **options: object,
-) -> Figure:
-    """Draw a record and give a display object that also reads as text.
-
-    Parameters
-    ----------
-    plot
-        One of the functions of this module, or any ``f(record, ax, **options) -> Axes``.
-    record
-        What it draws.
-    title
-        Title, without the source: where the numbers come from is added to it.
-    alt
-        What is to be seen, in a sentence or two; axes, units and ranges are added to it.
-    ax_size
-        Width and height, in inches.
-    source
-        Where the numbers come from, when the record does not say: a ``Device`` or text.
-    **options
-        Given to ``plot``.
-
-    Returns
-    -------
-    Figure
-        Picture, description and table of the data.
-
-    Raises
-    ------
-    InvalidOptionError
-        If ``alt`` is empty, or nothing says where the numbers come from.
-    """
-    from matplotlib.figure import Figure as Canvas
-
-    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
-    origin = provenance(record, source)
-    # Not through pyplot: no window, no global list of figures, no change of style.
-    canvas = Canvas(figsize=ax_size, layout="constrained", facecolor="white")
-    ax = canvas.add_subplot()
-    plot(record, ax, **options)
-    gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
-    ax.set_title(visible(f"{title}{gap}({origin})"), fontsize="medium", parse_math=False)
-    return render(ax, alt=alt, frame=frame_of(record))
+def _distribution_words(record: object, **_: object) -> Words:
+    items = as_list(record)  # type: ignore[arg-type]  # as above
+    title = f"How often {_names(items)} took how long"
+    return Words(title, " ".join(map(_spread, items)))
 
 
+def _methods_words(record: object) -> Words:
+    items = as_list(record)  # type: ignore[arg-type]  # as above
+    medians = [
+        f"{name_of(item)}: {format_estimate(item.median_s, *item.interval_s)}" for item in items
+    ]
+    least, most = (pick(item.median_s for item in items) for pick in (min, max))
+    ratio = f" The largest is {most / least:.3g} times the smallest." if 0 < least < most else ""
+    height_in = _ROWS_MARGIN_IN + _ROW_IN * len(items)
+    return Words("Median time per call", f"{'; '.join(medians)}.{ratio}", height_in)
+
+
+def _scaling_words(record: object, **_: object) -> Words:
+    need(record, ("size", "duration_s", "series"))  # type: ignore[arg-type]  # need checks it
+    frame: pd.DataFrame = record  # type: ignore[assignment]  # as above
+    said = []
+    for name, part in frame.groupby("series", sort=False):
+        ordered = part.sort_values("size")
+        ends = [ordered.iloc[place] for place in (0, -1)]
+        first, last = (f"{format_time(end['duration_s'])} at {end['size']:,}" for end in ends)
+        said.append(f"{one_line(str(name))}: from {first} to {last}.")
+    return Words("Time per call over size", " ".join(said))
+
+
+def _calls_words(record: object, *, blocked_from: int | None = None) -> Words:
+    del blocked_from
+    frame = frame_of(record)
+    need(frame, ("duration_s",))
+    times_s = frame["duration_s"]
+    longest = int(times_s.to_numpy().argmax())
+    return Words(
+        "Time of each call",
+        f"{len(times_s):,} calls, median {format_time(times_s.median())}. The longest is call "
+        f"{longest + 1:,}: {format_time(times_s.max())}.",
+    )
+
+
+def _guesses_words(record: object) -> Words:
+    need(record, ("predicted_s", "measured_s"))  # type: ignore[arg-type]  # need checks it
+    frame: pd.DataFrame = record  # type: ignore[assignment]  # as above
+    ratios = frame["measured_s"] / frame["predicted_s"]
+    folds = np.maximum(ratios, 1 / ratios)
+    n_near = int((folds <= 2).sum())  # noqa: PLR2004  # the band that is drawn
+    farthest = ratios.iloc[int(np.argmax(folds))]
+    return Words(
+        "Predicted and measured",
+        f"{n_near} of {len(ratios)} readings lie within a factor of 2. The farthest is "
+        f"{farthest:.3g} times its prediction.",
+    )
+
+
+def _names(items: Sequence[Measurement]) -> str:
+    names = list(dict.fromkeys(map(name_of, items)))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _spread(item: Measurement) -> str:
+    low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
+    median = format_estimate(item.median_s, *item.interval_s)
+    return f"{name_of(item)}: median {median}, all {item.n_samples} samples from {low} to {high}."
+
+
+@one_call(_samples_words)
 def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw every sample in the order taken, with the median and its 95 % interval.
 
@@ -153,6 +148,7 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     return finish(ax, "Scatter plot", "sample, in the order taken", f"time per call ({unit})")
 
 
+@one_call(_distribution_words)
 def distribution(
     record: Measurement | Sequence[Measurement], ax: "Axes", *, n_bins: int = 30
 ) -> "Axes":
@@ -180,6 +176,7 @@ def distribution(
     return finish(ax, "Histogram", f"time per call ({unit})", "number of samples")
 
 
+@one_call(_methods_words)
 def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw one row a method: the median of each with its 95 % interval, on a log axis.
 
@@ -211,6 +208,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
 
 
+@one_call(_scaling_words)
 def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> "Axes":
     """Draw readings against size, one line a series, both axes logarithmic.
 
@@ -246,8 +244,9 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
     return finish(ax, "Line chart", size_label, f"time per call ({unit})")
 
 
+@one_call(_calls_words)
 def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -> "Axes":
-    """Draw how long each of n successive launches kept the host.
+    """Draw how long the host needed for each of n successive launches.
 
     Parameters
     ----------
@@ -286,6 +285,7 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
     return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
 
 
+@one_call(_guesses_words)
 def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     """Draw what was predicted against what came out; on the diagonal both agree.
 

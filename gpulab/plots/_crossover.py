@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.figures import COLOURS, Figure, Look, check_axes, finish, log_axis, looks, unit_of
+from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.scaling import Crossover, Curve
 from gpulab.workloads import workload
@@ -22,6 +23,15 @@ _PALE = 0.2
 _CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() returns")
 
 
+def _words(record: Crossover, *, lines: bool = True) -> Words:
+    _CROSSOVER.check(record=record)
+    FLAG.check(lines=lines)
+    seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
+    doubts = [f"Doubtful: {finding}." for finding in record.findings]
+    return Words(f"{record.workload} {record.dtype}", " ".join([seen, *doubts]), 4.8)
+
+
+@one_call(_words)
 def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
     """Draw the times of both sides over sizes, both axes logarithmic.
 
@@ -59,21 +69,8 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
 
 def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
     """Return the figure of a crossover, to be shown."""
-    from gpulab.plots._basic import draw
-
     _CROSSOVER.check(record=record)
-    FLAG.check(lines=lines)
-
-    seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
-    return draw(
-        crossover,
-        record,
-        title=f"{record.workload} {record.dtype}",
-        alt=" ".join([seen, *(f"Doubtful: {finding}." for finding in record.findings)]),
-        source=record.origin,
-        ax_size=(6.8, 4.4),
-        lines=lines,
-    )
+    return crossover(record, lines=lines, source=record.origin)
 
 
 def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:

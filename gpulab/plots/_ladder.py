@@ -6,6 +6,7 @@ from gpulab.errors import InvalidOptionError
 from gpulab.figures import COLOURS, Figure, finish, log_axis, unit_of
 from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
+from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import instance_of
 from gpulab.timing import Ladder
 from gpulab.units import format_time
@@ -14,9 +15,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_LADDER = instance_of(Ladder, "a ladder, such as gpulab.ladder() returns")
 _LOOKS = {"hot": ("o", COLOURS[1], "--"), "cold": ("s", COLOURS[0], "-")}
 
 
+def _words(record: Ladder) -> Words:
+    _LADDER.check(record=record)
+    said = [
+        f"{one_line(rung.name)}: {format_time(rung.record.median_s)}"
+        + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
+        for rung in record.rungs
+        if rung.record is not None
+    ]
+    title = f"{record.label or 'One piece of work'} by every method"
+    return Words(title, "; ".join(said) + ".", 5.6)
+
+
+@one_call(_words)
 def ladder(record: Ladder, ax: "Axes") -> "Axes":
     """Draw one row a rung: its median with its 95 % interval, and how far off it is.
 
@@ -73,14 +88,4 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
 
 def draw_ladder(record: Ladder) -> Figure:
     """Return the figure of a ladder, to be shown."""
-    from gpulab.plots._basic import draw
-
-    instance_of(Ladder, "a ladder, such as gpulab.ladder() returns").check(record=record)
-    return draw(
-        ladder,
-        record,
-        title=f"{record.label or 'One piece of work'} by every method",
-        alt="What each method reads of the same work, from the naive stopwatch at the top to the "
-        "driver's own records at the bottom, and how far each is off from those records.",
-        ax_size=(6.8, 5.6),
-    )
+    return ladder(record)

@@ -9,6 +9,7 @@ from gpulab.errors import InvalidOptionError
 from gpulab.figures import COLOURS, check_axes, finish, log_axis, need
 from gpulab.foreign_text import one_line
 from gpulab.gpus import DATA_SHEET, LIVE, MEASURED, Roof
+from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
 from gpulab.units import format_bytes, format_time
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_CHART = instance_of(Chart, "a chart, such as roofline.chart() returns")
+_NO_FLOPS = "none of the points computes anything, so none has an intensity; draw gaps() instead"
 Numbers = NDArray[np.float64]
 
 _TERA = 1e12
@@ -35,6 +38,43 @@ _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = {"plain": (COLOURS[1], "s", 0.18), "refined": (COLOURS[0], "o", -0.18)}
 
 
+def _chart_words(record: Chart, **_: object) -> Words:
+    _CHART.check(record=record)
+    table = record.table[record.table["flops"] > 0]
+    if table.empty:
+        raise InvalidOptionError(_NO_FLOPS)
+    over = (table["measured_s"] / table["refined_s"]).sort_values()
+    near, far = (table.loc[over.index[place]] for place in (0, -1))
+    return Words(
+        "Reached and possible",
+        f"{len(table)} points of {table['workload'].nunique()} operations, from "
+        f"{table['flops_per_s'].min() / _TERA:.3g} to {table['flops_per_s'].max() / _TERA:.3g} "
+        f"TFLOP/s. Nearest to its prediction: {_point(near)}, {over.iloc[0]:.3g} times the "
+        f"predicted time; farthest: {_point(far)}, {over.iloc[-1]:.3g} times.",
+        5.6,
+    )
+
+
+def _point(row: "pd.Series[Any]") -> str:
+    return f"{one_line(str(row['workload']))} at {row['size']:,}"
+
+
+def _gaps_words(record: "pd.DataFrame") -> Words:
+    need(record, ("workload", "plain_ratio", "refined_ratio"))
+    rows = record["workload"].nunique()
+    said = [
+        f"{model} prediction: {record[f'{model}_ratio'].min():.3g} to "
+        f"{record[f'{model}_ratio'].max():.3g} times, median "
+        f"{record[f'{model}_ratio'].median():.3g}"
+        for model in _MODELS
+    ]
+    height_in = 1.6 + 0.28 * rows
+    return Words(
+        "Measured over predicted time", f"Over the {'; over the '.join(said)}.", height_in
+    )
+
+
+@one_call(_chart_words)
 def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     """Draw what was reached over arithmetic intensity, below the roofs of the GPU.
 
@@ -51,20 +91,18 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     names
         Whether to write the name of each workload at its largest point.
     """
-    instance_of(Chart, "a chart, such as roofline.chart() returns").check(record=record)
+    _CHART.check(record=record)
     check_axes(ax)
     FLAG.check(names=names)
     table = record.table[record.table["flops"] > 0]
     if table.empty:
-        raise InvalidOptionError(
-            "none of the points computes anything, so none has an intensity; draw gaps() instead"
-        )
+        raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
     for roof in record.ceilings.roofs:
-        _draw_roof(ax, roof, record.arithmetics, ends)
+        _draw_roof(ax, roof, record.arithmetics, ends, record.ceilings.source)
     measured = record.ceilings.measured
     if measured is not None:
-        _draw_cache_and_floor(ax, measured, table, ends)
+        _draw_cache_and_floor(ax, measured, table, ends, record.ceilings.source)
     _draw_points(ax, table)
     log_axis(ax, "x")
     log_axis(ax, "y")
@@ -82,6 +120,7 @@ def _draw_roof(
     roof: Roof,
     arithmetics: tuple[str, ...],
     ends: Numbers,
+    source: str,
 ) -> None:
     colour, dashes, width = _ROOFS[roof.basis]
     known = [name for name in arithmetics if name in roof.peak_flops_per_s]
@@ -90,7 +129,8 @@ def _draw_roof(
         least = ends[0] if place == 0 else roof.ridge(name)
         x = np.unique([least, np.clip(roof.ridge(name), *ends), ends[1]])
         y = np.array([roof.attainable(value, name) for value in x]) / _TERA
-        label = roof.basis if place == 0 else None
+        name_of_it = _measured(source) if roof.basis == MEASURED else roof.basis
+        label = name_of_it if place == 0 else None
         ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
         if roof.basis == MEASURED:
             ax.annotate(
@@ -110,6 +150,7 @@ def _draw_cache_and_floor(
     roof: Roof,
     table: "pd.DataFrame",
     ends: Numbers,
+    source: str,
 ) -> None:
     colour, _, width = _ROOFS[MEASURED]
     known = [roof.peak(name) for name in roof.peak_flops_per_s if name in set(table["arithmetic"])]
@@ -118,7 +159,7 @@ def _draw_cache_and_floor(
     least_bytes = table["size_bytes"].min()
     slopes: list[tuple[str, float, Any]] = []
     if roof.l2_bytes_per_s is not None:
-        slopes.append(("L2, measured", roof.l2_bytes_per_s, (0, (5, 1, 1, 1))))
+        slopes.append((f"L2, {_measured(source)}", roof.l2_bytes_per_s, (0, (5, 1, 1, 1))))
     if roof.floor_s is not None and least_bytes / roof.floor_s < roof.bandwidth_bytes_per_s:
         text = f"floor of {format_time(roof.floor_s)} for {format_bytes(least_bytes)}"
         slopes.append((text, least_bytes / roof.floor_s, ":"))
@@ -128,7 +169,13 @@ def _draw_cache_and_floor(
         ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
 
 
+def _measured(source: str) -> str:
+    """Name a measured roof; on the virtual GPU it is what its model gives."""
+    return "measured on the virtual GPU" if source == "virtual" else MEASURED
+
+
 def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
+    word = "virtual" if set(table["source"]) == {"virtual"} else "reached"
     reached = table["flops_per_s"] / _TERA
     predicted = table["flops"] / table["refined_s"] / _TERA
     ax.vlines(table["intensity"], reached, predicted, color=COLOURS[0], linewidth=1)
@@ -152,7 +199,7 @@ def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
                 marker=marker,
                 markersize=5,
                 color=COLOURS[0],
-                label=f"reached, bound by {bound}",
+                label=f"{word}, bound by {bound}",
             )
 
 
@@ -191,6 +238,7 @@ def _some(names: list[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])} +{len(names) - _MOST_NAMES}"
 
 
+@one_call(_gaps_words)
 def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     """Draw how many times longer each workload takes than either model says, a row each.
 

@@ -1,6 +1,6 @@
 """Activity records: each kernel and copy that the device ran, with the call that launched it."""
 
-from gpulab.profiling._activity import ActivityRecord, HostCall, Records
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.profiling._capture import (
     capture,
     leaves_no_trace,
@@ -10,18 +10,18 @@ from gpulab.profiling._capture import (
     why_unusable,
 )
 from gpulab.profiling._cupti import is_detachable
-from gpulab.profiling._kineto import KinetoSession, is_prepared, obstacle
-from gpulab.profiling._virtual import SimulatorSession
+from gpulab.profiling._kineto import KinetoSession, is_prepared, kind_of_call, obstacle
+from gpulab.profiling._records import Records
 
 __all__ = [
     "ActivityRecord",
     "HostCall",
     "KinetoSession",
     "Records",
-    "SimulatorSession",
     "capture",
     "is_detachable",
     "is_prepared",
+    "kind_of_call",
     "leaves_no_trace",
     "obstacle",
     "open_source",

@@ -12,10 +12,11 @@ from typing import Protocol, Self
 import torch
 
 from gpulab import device
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
-from gpulab.profiling._activity import ActivityRecord, HostCall, Records
 from gpulab.profiling._cupti import is_detachable
 from gpulab.profiling._kineto import KinetoSession, is_prepared, obstacle
+from gpulab.profiling._records import Records
 from gpulab.work import Work
 
 __all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
@@ -123,7 +124,7 @@ def open_source(in_use: device.Device) -> _RecordSource:
     """Return where records of this GPU come from, ready to be entered."""
     if in_use.virtual is None:
         return KinetoSession()
-    from gpulab.profiling._virtual import SimulatorSession
+    from gpulab.virtual import SimulatorSession
 
     return SimulatorSession(in_use.virtual.machine)
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]  # torch's gap
 
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.interrupts import hold, let_go, step
-from gpulab.profiling._activity import ActivityRecord, HostCall
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 
 # Each session loses time, and in some versions of CUPTI records, over its first launches.
@@ -183,15 +183,23 @@ def _is_annotation(event: Any) -> bool:  # noqa: ANN401 # the profiler's class i
 
 def _call(event: Any) -> HostCall:  # noqa: ANN401 # the profiler's class is private
     name, start_ns = event.name(), event.start_ns()
-    kind = "other"
-    if _LAUNCHES.match(name):
-        kind = "launch"
-    elif "Synchronize" in name:
-        kind = "wait"
     end_ns = start_ns + event.duration_ns()
     # Of a call, what is the stream of a kernel is the thread.
     thread, number = event.device_resource_id(), event.correlation_id()
-    return HostCall(kind, name, start_ns, end_ns, thread, number)
+    return HostCall(kind_of_call(name), name, start_ns, end_ns, thread, number)
+
+
+def kind_of_call(name: str) -> str:
+    """Return which kind of :class:`gpulab.activity.HostCall` a function of CUDA is.
+
+    Examples
+    --------
+    >>> kind_of_call("cudaLaunchKernel"), kind_of_call("cudaStreamSynchronize")
+    ('launch', 'wait')
+    """
+    if _LAUNCHES.match(name):
+        return "launch"
+    return "wait" if "Synchronize" in name else "other"
 
 
 def _record(event: Any, calls: dict[int, HostCall]) -> ActivityRecord:  # noqa: ANN401 # the profiler's class is private

@@ -24,6 +24,7 @@ from gpulab.virtual import (
     Traffic,
     VirtualGpu,
     duration_ns,
+    virtual_gpu,
 )
 from gpulab.workloads import workload
 
@@ -96,7 +97,7 @@ def _trace_kernels(
 @lru_cache(maxsize=4)
 def _private_gpu(gpu: str) -> VirtualGpu:
     """Return a virtual GPU that nobody else uses; without values, so that size costs nothing."""
-    return VirtualGpu(gpu, count=1, first_use=False, max_value_elements=0, max_value_flops=0)
+    return virtual_gpu(gpu, first_use=False, max_value_elements=0)
 
 
 def _record_launches(

@@ -115,7 +115,7 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
     machine = gpu.virtual.machine
     before = machine.limits
     try:
-        machine.limits = ValueLimits(0, 0)
+        machine.limits = ValueLimits(0, 0.0, 0)
         yield
     finally:
         machine.limits = before

@@ -5,6 +5,7 @@ from gpulab.tracing._counters import CounterSeries, counter_series
 from gpulab.tracing._figure import draw_timeline, timeline_axes
 from gpulab.tracing._flows import Flow, flows
 from gpulab.tracing._lanes import Lane, layout
+from gpulab.tracing._read_trace import read_trace
 from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.tracing._summary import Summary
 from gpulab.tracing._timeline import Timeline
@@ -21,6 +22,7 @@ __all__ = [
     "draw_timeline",
     "flows",
     "layout",
+    "read_trace",
     "timeline",
     "timeline_axes",
 ]

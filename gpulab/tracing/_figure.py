@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import Figure, Look, check_axes, finish, looks, render
-from gpulab.foreign_text import one_line
-from gpulab.requirements import Requirement, instance_of
+from gpulab.figures import WIDTH_IN, Figure, Look, check_axes, check_words, finish, looks, render
+from gpulab.foreign_text import one_line, visible
+from gpulab.requirements import TEXT, Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Bars, Drawing, drawing
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_BARS = 3_000
 MAX_ARROWS = 60
-_WIDTH_IN = 9.0
 _ROW_IN, _MARGIN_IN = 0.32, 1.3
 _BAR, _SERIES = 0.7, 0.8  # of the height of a row
 _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
@@ -84,7 +83,14 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
     return finish(ax, "Timeline", "time (µs)", "", legend=False)
 
 
-def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figure:
+def draw_timeline(
+    record: "Timeline",
+    *,
+    summary: Summary | None = None,
+    title: str = "Timeline",
+    alt: str | None = None,
+    ax_size: tuple[float, float] | None = None,
+) -> Figure:
     """Draw a timeline as a picture that also reads as text, as high as its lanes need.
 
     Parameters
@@ -93,6 +99,12 @@ def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figu
         The timeline.
     summary
         Its summary, if it is known already: of a million spans it takes ten seconds.
+    title
+        Title, without the source.
+    alt
+        What is to be seen; the summary and what is left out, when not given.
+    ax_size
+        Width and height in inches; as wide as the page and as high as its lanes, when not given.
 
     Raises
     ------
@@ -100,19 +112,22 @@ def draw_timeline(record: "Timeline", *, summary: Summary | None = None) -> Figu
         If there are no spans.
     """
     _SUMMARY.check(summary=summary)
+    TEXT.check(title=title)
+    check_words(title=title, alt=alt, ax_size=ax_size)
     from matplotlib.figure import Figure as Canvas
 
-    shown, summary = _shown(record), summary or record.summary()
+    shown = _shown(record)
     n_rows = sum(lane.n_rows for lane in shown.lanes) + len(shown.series)
-    size = (_WIDTH_IN, _MARGIN_IN + _ROW_IN * n_rows)
+    size = ax_size or (WIDTH_IN, _MARGIN_IN + _ROW_IN * n_rows)
     canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
     ax = _paint(shown, canvas.add_subplot())
-    ax.set_title(f"Timeline ({record.place})", fontsize="medium")
+    ax.set_title(visible(f"{title} ({record.place})"), fontsize="medium", parse_math=False)
+    said = [alt] if alt is not None else (summary or record.summary()).lines()
     notes = [shown.note] if shown.note else []
     n_arrows = len(arrows_of(shown))
     if n_arrows > MAX_ARROWS:
         notes.append(f"The {n_arrows:,} arrows are left out.")
-    return render(ax, alt="\n".join([*summary.lines(), *notes]), frame=record.to_frame())
+    return render(ax, alt="\n".join([*said, *notes]), frame=record.to_frame())
 
 
 def looks_of_kinds() -> list[Look]:

@@ -1,3 +1,4 @@
+from ._activity_session import SimulatorSession as SimulatorSession
 from ._entered import entered as entered
 from ._self_check import failures as failures
 from ._session import VirtualGpu as VirtualGpu

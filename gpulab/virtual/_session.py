@@ -9,7 +9,7 @@ import torch
 from gpulab import gpus
 from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
-from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, Requirement
+from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, SECONDS, Requirement
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings
 from gpulab.virtual._entered import entered, stack
@@ -22,6 +22,10 @@ _MOST_GPUS = 120  # that PyTorch can tell apart: C10_COMPILE_TIME_MAX_GPUS
 _N_GPUS = Requirement(
     f"a whole number from 1 to {_MOST_GPUS}, as many as PyTorch can tell apart",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
+)
+
+_BUDGET = Requirement(
+    "a positive number of seconds; max_value_elements=0 switches values off", SECONDS.accepts
 )
 
 # An operator that is half launched, or a kernel that has half ended, would be so for good.
@@ -41,20 +45,22 @@ class VirtualGpu:
         Its parts: host, device and memory.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the options of virtual_gpu(), each by its name
         self,
         gpu: str,
         *,
         count: int,
         first_use: bool,
         max_value_elements: int,
-        max_value_flops: int,
+        max_value_bytes: int,
+        value_budget_s: float,
     ) -> None:
         _N_GPUS.check(count=count)
-        COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_flops=max_value_flops)
+        COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_bytes=max_value_bytes)
+        _BUDGET.check(value_budget_s=value_budget_s)
         FLAG.check(first_use=first_use)
         self.spec = gpus.gpu(gpu)
-        limits = ValueLimits(max_value_elements, max_value_flops)
+        limits = ValueLimits(max_value_elements, value_budget_s, max_value_bytes)
         self.machine = Machine(
             self.spec,
             limits,
@@ -153,13 +159,14 @@ def _forget(gpu: VirtualGpu) -> None:
     stack[:] = [other for other in stack if other is not gpu]
 
 
-def virtual_gpu(
+def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
     gpu: str = "H200",
     *,
     count: int = 1,
     first_use: bool = True,
-    max_value_elements: int = 1 << 20,
-    max_value_flops: int = 50_000_000,
+    max_value_elements: int = 1 << 26,
+    max_value_bytes: int = 4 << 30,
+    value_budget_s: float = 0.05,
 ) -> VirtualGpu:
     """Make a virtual GPU; ``with`` puts it behind ``torch.cuda``, as often as wanted.
 
@@ -177,10 +184,15 @@ def virtual_gpu(
     first_use
         Whether the first use of the context, of libraries and of each kernel costs time, as it
         does on hardware.
-    max_value_elements, max_value_flops
-        Tensors above this many elements, and results of more floating-point operations, carry
-        no values: they have shape, type and cost only. Reading one gives ``nan``, or raises
-        ``NoValuesError`` where the type has no ``nan``.
+    max_value_elements, max_value_bytes
+        Tensors of more elements carry no values, and neither do further ones once those that do
+        take so many bytes of the host's memory: they have shape, type and cost only. Reading one
+        gives ``nan``, with one warning that says why, or raises ``NoValuesError`` where the type
+        has no ``nan``. 0 elements switch values off.
+    value_budget_s
+        Real time that the host may take to compute the values of one operator. It is estimated,
+        at 500 GFLOP/s and 10 GB/s (random numbers: 1 GB/s), and not measured: what carries values
+        is the same on every machine. Results of longer ones carry none.
 
     Raises
     ------
@@ -199,5 +211,6 @@ def virtual_gpu(
         count=count,
         first_use=first_use,
         max_value_elements=max_value_elements,
-        max_value_flops=max_value_flops,
+        max_value_bytes=max_value_bytes,
+        value_budget_s=value_budget_s,
     )

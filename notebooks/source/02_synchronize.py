@@ -1,125 +1,131 @@
+# ---
+# jupyter:
+#   lint: |
+#     ruff: noqa: F821 (the magics bind names, which ruff cannot see)
+# ---
+
 # %% [markdown]
 # # 02 Synchronize
 #
 # What does waiting add to a reading, and what does it cost?
 #
 # Lesson 01 showed that a call returns before the GPU has done the work. So you must wait before
-# you read the clock. This lesson is about where to wait, what the wait itself puts into the
-# number, and what it takes away from a program that waits too often.
+# you read the clock. In this lesson you find out where to wait, how much the wait adds to the
+# number, and what too many waits do to a program.
 #
 # | section | what you will learn | minutes |
 # |---|---|---|
-# | 1 Before and after | where the two waits stand, and why there are two | 10 |
-# | 2 What is still inside | from which size of work on the stopwatch is good enough | 10 |
-# | 3 Who waits for what | the five ways to wait, each with its timeline | 15 |
-# | 4 A wait after every layer | what a wait costs a model | 10 |
-# | 5 The snippet quiz | to see from a listing what its number is | 5 |
+# | 1 Before and after | where to put the two waits, and why you need two | 10 |
+# | 2 What is still inside | what the stopwatch reads besides the work | 7 |
+# | 3 Who waits for what | five ways to wait, each with its timeline | 13 |
+# | 4 A wait after every layer | what waiting costs a model | 5 |
+# | 5 The snippet quiz | to see from a listing what it times | 5 |
+# | 6 Your own benchmark | `benchmark(fn)` learns to wait | 5 |
+# | *Going further* | when a stopwatch is good enough, when a wait is cheap | extra, 10 |
 
 # %%
+import statistics
 import time
-from functools import partial
 
+import numpy as np
 import pandas as pd
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
-from gpulab.units import format_time
 
-draw_timeline = partial(plots.draw, plots.timeline, ax_size=(8, 2.4))
+# %load_ext gpulab
 gpulab.use("auto")
 
 # %% [markdown]
-# Two pieces of work go through this lesson: a large multiplication, and an addition so small that
-# the GPU has almost nothing to do. Both run three times first; lesson 04 says why.
+# This lesson times two pieces of work: a large matmul, and an addition so small that the GPU has
+# almost nothing to do. Both run three times first. Lesson 04 says why.
 
 # %%
 a = torch.randn(2048, 2048, device="cuda")
 small = torch.zeros(1024, device="cuda")
 for _ in range(3):
-    product = a @ a
+    a @ a
     small.add_(1)
-small.sum().item()
+torch.cuda.synchronize()
+a.shape, small.shape
 
 # %% [markdown]
 # ## 1 Before and after
 #
 # ### After: wait for your own work
 #
-# The first reading below is taken when the call returns, the second when the GPU has finished. (On
-# a real machine the first calls after a pause are slow, so the cell goes five rounds and keeps the
-# last one. Other cells do the same.)
+# You read the clock twice: once when the call returns, and once when the GPU has finished. (The
+# first calls after a pause are slow on a real machine. So the cell runs five rounds and keeps the
+# last one.)
 
 # %%
-after = exercises.predict("The second is how many times the first?", ..., unit="times")
+after = exercises.predict(
+    "By what factor is the second reading longer?", ..., unit="times", counts="factor"
+)
 after
 
 # %%
-for _ in range(5):  # the last round counts: the first one after a pause is slow
+for _ in range(5):
     torch.cuda.synchronize()
     start = time.perf_counter()
-    product = a @ a
+    a @ a
     launched_s = time.perf_counter() - start
     torch.cuda.synchronize()
     finished_s = time.perf_counter() - start
-format_time(launched_s), format_time(finished_s)
-
-# %%
 after.compare(finished_s / launched_s)
 
 # %% [markdown]
-# Without the wait you read the launch. With `torch.cuda.synchronize()` the host stands still until
-# the GPU has done everything it was given; only then does the second look at the clock mean
-# something.
+# Without a wait you time the launch. `torch.cuda.synchronize()` blocks the host until the GPU has
+# done everything in its queues. Only then is the second reading about your work.
 #
-# ### Before: wait for everybody else's work
+# ### Before: wait for other people's work
 #
-# Now ten other multiplications are in the queue when you start your stopwatch. You wait *after*
-# your own one, as you have just learnt.
+# Now ten more matmuls are already in the queue when you start your stopwatch. You wait *after*
+# your own matmul, as you have just learned.
 
 # %%
-before = exercises.predict("How many times too long is your reading?", ..., unit="times")
+before = exercises.predict(
+    "By what factor is your reading too long?", ..., unit="times", counts="factor"
+)
 before
 
 # %%
 torch.cuda.synchronize()
 for _ in range(10):
-    product = a @ a  # somebody else's work
+    a @ a  # other people's work
 start = time.perf_counter()
-product = a @ a  # yours
+a @ a  # yours
 torch.cuda.synchronize()
 charged_s = time.perf_counter() - start
-format_time(charged_s)
-
-# %%
 before.compare(charged_s / finished_s)
 
 # %% [markdown]
-# The wait at the end does not know whose work is whose: it waits for all of it, and the backlog is
-# charged to you. (It is a little less than eleven times where the GPU could begin on the backlog
-# while Python was still launching it.) The cure is a second wait, *before* the first reading.
+# The wait does not know which work is yours. It waits for all of it, so the stopwatch charges you
+# for the backlog. (You may get less than eleven times the work, because the GPU starts on the
+# backlog while Python is still launching it.) The cure is a second wait, *before* the first
+# reading:
 
 # %%
 for _ in range(10):
-    product = a @ a
+    a @ a
 torch.cuda.synchronize()  # the backlog ends here
 start = time.perf_counter()
-product = a @ a
+a @ a
 torch.cuda.synchronize()
-format_time(time.perf_counter() - start)
+alone_s = time.perf_counter() - start
+exercises.claim("02.backlog-is-charged", here=charged_s / alone_s)
 
 # %% [markdown]
 # ### See it
 #
-# `gpulab.timeline` waits for the GPU at the end, as your stopwatch does. Here are four calls in
-# the queue and then yours, the fifth. Look at when your launch ends, and when your kernel begins.
+# `gpulab.timeline` runs a function, notes what the host and the GPU do, and waits at the end, as
+# your stopwatch does. Here are four other matmuls and then yours, the fifth. Find the end of your
+# launch and the start of your kernel.
 
 # %%
-draw_timeline(
-    gpulab.timeline(lambda: [a @ a for _ in range(5)], n_warmup=3),
-    title="Your wait lasts as long as everybody's work",
-    alt="The host launches five multiplications at once and then waits until the last has ended.",
-)
+plots.timeline(gpulab.timeline(lambda: [a @ a for _ in range(5)], n_warmup=3))
 
 # %% [markdown]
 # ### Exercise: time it right
@@ -144,13 +150,13 @@ def timed(work):
 exercises.check("02.time-it-right", timed)
 
 # %% [markdown]
-# Stuck? `exercises.hint("02.time-it-right")` gives a hint, and one more each time.
-
-# %% [markdown]
+# If you are stuck, `exercises.hint("02.time-it-right")` gives you a hint. Call it again for the
+# next one.
+#
 # ## 2 What is still inside
 #
-# Both waits are there now. Is the number the GPU's time? Take the small addition. On a large GPU
-# its kernel is done in one to three microseconds.
+# Your stopwatch has both waits now. Does it read the GPU's time? Try the small addition. Its
+# kernel needs about one microsecond on a large GPU.
 
 # %%
 inside = exercises.predict(
@@ -159,286 +165,188 @@ inside = exercises.predict(
 inside
 
 # %%
-addition = gpulab.measure(lambda: small.add_(1), method="synchronized", label="one small addition")
-addition
+# %%cudatime --method synchronized --save addition
+small.add_(1)
 
 # %%
 inside.compare(addition)
 
 # %% [markdown]
-# Most of this is not the kernel. Two things are in the reading that are not work of the GPU: the
-# **launch** (until the kernel has reached the GPU) and the **wake-up** (until the waiting host
-# notices that the GPU is done). *Recorded* on an H200: a kernel of 1.2 µs reads about 14 µs.
-#
-# ### A wait for nothing
-#
-# How much of it is the wake-up? Let the stopwatch time no work at all.
+# How much of this is the wait itself? Time nothing at all.
 
 # %%
-nothing_guess = exercises.predict("What does it read with no work inside?", ..., unit="µs")
-nothing_guess
+empty = exercises.predict("What does the stopwatch read with no work inside?", ..., unit="µs")
+empty
 
 # %%
-nothing = gpulab.measure(lambda: None, method="synchronized", label="no work at all")
-plots.draw(
-    plots.compare_methods,
-    [nothing, addition],
-    title="The stopwatch with both waits",
-    alt="A wait for nothing already takes microseconds; the small addition takes some more.",
-    ax_size=(6.4, 2.4),
-)
+nothing = gpulab.measure(lambda: None, method="synchronized", label="no work")
+empty.compare(nothing)
 
 # %%
-nothing_guess.compare(nothing)
+exercises.claim("02.waiting-for-nothing", here=nothing)
 
 # %% [markdown]
-# Calling `synchronize` costs microseconds even when there is nothing to wait for. The rest of the
-# addition's reading is mostly its launch.
+# A call of `synchronize` takes time even when there is nothing to wait for. So the reading
+# contains two things that are not work of the GPU:
 #
-# ### From which size on is it good enough?
+# - the **launch**: until the kernel has reached the GPU;
+# - the **wake-up**: until the waiting host notices that the GPU has finished.
 #
-# This overhead hardly depends on the work: 10 µs are nothing in 10 ms, and everything in 10 µs.
-
-# %%
-size_guess = exercises.predict(
-    "Overhead below 5 % from which n on?", ..., choices=("64", "512", "4096", "none of these")
-)
-size_guess
-
-# %%
-rows = []
-for n in (64, 128, 256, 512, 1024, 2048, 4096):
-    x = torch.randn(n, n, device="cuda")
-    work = partial(torch.mm, x, x)
-    reading = gpulab.measure(work, method="synchronized", n_samples=21)
-    rows.append((n, reading.median_s, "stopwatch with both waits"))
-readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-readings[["size"]].assign(time=readings["duration_s"].map(format_time))
-
-# %%
-plots.draw(
-    plots.scaling,
-    readings,
-    title="n x n multiplication: short work reads as launch and wake-up",
-    alt="The readings are nearly flat for small n and rise steeply for large n.",
-    size_label="n (matrices are n by n)",
-    source=gpulab.device.current(),
-)
-
-# %% [markdown]
-# For small n the curve is nearly flat: there the stopwatch reads launch and wake-up, whatever the
-# GPU does. So the smallest reading is about the overhead (a little more, since it holds a small
-# kernel too). What share of each reading is that?
-
-# %%
-share = readings["duration_s"].min() / readings.set_index("size")["duration_s"]
-share.map("{:.1%}".format)
-
-# %%
-limit = 0.05
-good = [str(n) for n in (64, 512, 4096) if share[n] < limit]
-size_guess.compare(good[0] if good else "none of these")
-
-# %% [markdown]
-# The stopwatch with two waits is fine for milliseconds. For microseconds the GPU must read its own
-# clock: lesson 03.
-
-# %% [markdown]
+# *Recorded* on an H200: a kernel of 1.2 µs reads about 14 µs. This overhead hardly depends on the
+# work. It does not matter for milliseconds of work, and it hides a short kernel completely. For
+# short kernels the GPU must read its own clock: lesson 03.
+#
 # ## 3 Who waits for what
 #
-# `torch.cuda.synchronize()` is one of five ways to wait. They differ in what is waited for, and in
-# *who* waits: the host, or only a stream. A stream is a queue of the GPU; work in two streams may
-# run at the same time.
+# `torch.cuda.synchronize()` is one of five ways to wait. They differ in *what* they wait for, and
+# in *who* waits: the host, or only a stream. (A stream is a queue of the GPU. Work in two streams
+# may run at the same time.)
 #
-# | call | waits for | who waits | in CuPy |
-# |---|---|---|---|
-# | `torch.cuda.synchronize()` | all streams | ? | `cupy.cuda.Device().synchronize()` |
-# | `stream.synchronize()` | one stream | ? | `stream.synchronize()` |
-# | `event.synchronize()` | what is before one marker | ? | `event.synchronize()` |
-# | `stream.wait_event(event)` | what is before one marker | ? | `stream.wait_event(event)` |
-# | `a.wait_stream(b)` | what is in stream b now | ? | `a.wait_event(b.record())` |
+# | call | waits for | in CuPy |
+# |---|---|---|
+# | `torch.cuda.synchronize()` | all streams of this device | `cupy.cuda.Device().synchronize()` |
+# | `stream.synchronize()` | one stream | `stream.synchronize()` |
+# | `event.synchronize()` | the work before one event | `event.synchronize()` |
+# | `stream.wait_event(event)` | the work before one event | `stream.wait_event(event)` |
+# | `one.wait_stream(other)` | what is in the other now | `one.wait_event(other.record())` |
 #
-# The question marks are yours. For the work we take `torch.cuda._sleep(n)`: a kernel that counts n
-# clock cycles and does nothing else. It leaves room on the GPU, so that both streams run freely.
-# In the pictures, `left` is the upper stream and `right` the lower one.
+# An *event* is a marker that you put into a stream. "This device" is the current one: with several
+# GPUs the first call does not wait for the others, but `torch.cuda.synchronize("cuda:1")` does.
+# CuPy's `cupy.cuda.Stream.null.synchronize()` waits for the default stream.
 #
-# `gpulab.timeline` takes a function, so each program below is one. When the function has returned,
-# `timeline` waits for all that is still running: this is the last wait of each picture.
+# You will try all five. The work is `torch.cuda._sleep(n)`: a kernel that counts n clock cycles
+# and does nothing else. An event after each kernel lets you ask which kernel has ended:
+# `event.query()` answers without waiting.
 
 # %%
 left, right = torch.cuda.Stream(), torch.cuda.Stream()
-SHORT, LONG = 1_000_000, 3_000_000  # cycles
+ends = {name: torch.cuda.Event() for name in "ABC"}
 
 
-def sleep_in(stream, n_cycles):
+def launch(name, stream, n_cycles):
     with torch.cuda.stream(stream):
         torch.cuda._sleep(n_cycles)
+    ends[name].record(stream)
 
 
-left, right
+launch("A", left, 1_000_000)
+torch.cuda.synchronize()
+ends["A"].query()
 
-# %% [markdown]
-# Kernel A is in stream `left`, a kernel B that is three times longer in stream `right`. How long
-# does the host stand in `torch.cuda.synchronize()`?
 
 # %%
-whole = exercises.predict(
-    "How long does the host stand?", ..., choices=("until A ends", "until B ends", "not at all")
-)
+def ended_after(program, names):
+    torch.cuda.synchronize()
+    program()
+    ended = [name for name in names if ends[name].query()]
+    display(plots.timeline(gpulab.timeline(program)))
+    return " and ".join(ended) or "neither"
+
+
+plots.timeline(gpulab.timeline(lambda: launch("A", left, 1_000_000)))
+
+# %% [markdown]
+# `ended_after` runs a program, asks which kernels have ended when the program returns, and draws
+# the program. The last wait in each picture belongs to `gpulab.timeline`.
+#
+# **`torch.cuda.synchronize()`.** Kernel A is in stream `left`. Kernel B, three times longer, is in
+# stream `right`. Which kernels have ended when the call returns?
+
+# %%
+whole = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
 whole
 
 
 # %%
 def wait_for_the_device():
-    sleep_in(left, SHORT)  # A
-    sleep_in(right, LONG)  # B
+    launch("A", left, 1_000_000)
+    launch("B", right, 3_000_000)
     torch.cuda.synchronize()
 
 
-draw_timeline(
-    gpulab.timeline(wait_for_the_device),
-    title="The device: the host waits for every stream",
-    alt="The host's wait ends when the longer kernel B ends.",
-)
-
-# %%
-whole.compare("until B ends")
+whole.compare(ended_after(wait_for_the_device, "AB"))
 
 # %% [markdown]
-# The whole device is waited for, and the host does nothing meanwhile. Most often you want just
-# this when you time something; in a program it waits for strangers too.
-#
-# The same two kernels. How long does the host stand in `left.synchronize()`?
+# **`left.synchronize()`.** The same two kernels.
 
 # %%
-one = exercises.predict(
-    "How long does the host stand?", ..., choices=("until A ends", "until B ends", "not at all")
-)
+one = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
 one
 
 
 # %%
 def wait_for_a_stream():
-    sleep_in(left, SHORT)  # A
-    sleep_in(right, LONG)  # B
+    launch("A", left, 1_000_000)
+    launch("B", right, 3_000_000)
     left.synchronize()
 
 
-draw_timeline(
-    gpulab.timeline(wait_for_a_stream),
-    title="left.synchronize(): the host waits for one stream",
-    alt="The host's first wait ends when A ends; B goes on in the other stream.",
-)
-
-# %%
-one.compare("until A ends")
+one.compare(ended_after(wait_for_a_stream, "AB"))
 
 # %% [markdown]
-# Only the stream that you name counts; what runs elsewhere goes on. An event is finer still: a
-# marker between two pieces of work in one stream.
-#
-# A, then a marker, then B, all in stream `left`. How long does the host stand in
-# `marker.synchronize()`?
+# **`event.synchronize()`.** Now both kernels are in stream `left`: A, the event, B.
 
 # %%
-marker = exercises.predict(
-    "How long does the host stand?", ..., choices=("until A ends", "until B ends", "not at all")
-)
+marker = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
 marker
 
+
 # %%
-event = torch.cuda.Event()
-
-
 def wait_for_an_event():
-    sleep_in(left, SHORT)  # A
-    event.record(left)
-    sleep_in(left, LONG)  # B
-    event.synchronize()
+    launch("A", left, 1_000_000)
+    launch("B", left, 3_000_000)
+    ends["A"].synchronize()
 
 
-waited = gpulab.timeline(wait_for_an_event)
-format_time(waited.duration_s)
-
-# %%
-draw_timeline(
-    waited,
-    title="event.synchronize(): the host waits for the work before a marker",
-    alt="The host's first wait ends when A ends, although B follows in the same stream.",
-)
-
-# %%
-marker.compare("until A ends")
+marker.compare(ended_after(wait_for_an_event, "AB"))
 
 # %% [markdown]
-# The host waits for what was in front of the marker, and not for what came after it. Now the other
-# two.
+# Each of the three waits for less than the one before: for every stream of the device, for one
+# stream, for the work before one event.
 #
-# A marker stands behind A in stream `left`. Then `right.wait_event(marker)`, then B in stream
-# `right`. How long does the host stand in `wait_event`?
+# **`stream.wait_event(event)`.** A is in stream `left`. Then `right.wait_event(...)` waits for the
+# event after A, and B is in stream `right`.
 
 # %%
-gpu_side = exercises.predict(
-    "How long does the host stand?", ..., choices=("until A ends", "until B ends", "not at all")
-)
+gpu_side = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
 gpu_side
 
 
 # %%
 def let_a_stream_wait():
-    sleep_in(left, SHORT)  # A
-    event.record(left)
-    right.wait_event(event)
-    sleep_in(right, SHORT)  # B
-    time.sleep(1e-3)  # the host is free
+    launch("A", left, 1_000_000)
+    right.wait_event(ends["A"])
+    launch("B", right, 1_000_000)
 
 
-waited = gpulab.timeline(let_a_stream_wait)
-format_time(waited.duration_s)
-
-# %%
-draw_timeline(
-    waited,
-    title="right.wait_event(event): only the stream waits",
-    alt="The host goes on at once; the lower stream waits until A has ended and then runs B.",
-)
-
-# %%
-gpu_side.compare("not at all")
+gpu_side.compare(ended_after(let_a_stream_wait, "AB"))
 
 # %% [markdown]
-# The wait is one more entry in the queue of the stream. The host puts it there and goes on: it has
-# time for a nap, so its lane is empty. `wait_stream` is the same with a marker that PyTorch makes
-# for you, behind everything that is in the other stream at this moment.
+# The wait is an entry in the queue of stream `right`. The host puts it there and goes on. Only the
+# stream waits: in the picture B starts when A has ended.
 #
-# A in `left`, then `right.wait_stream(left)`, then C in `left`, then B in `right`. When does B
-# start?
+# **`one.wait_stream(other)`.** A in `left`, then `right.wait_stream(left)`, then C in `left`, then
+# a short B in `right`. The host waits for B. Which of the two kernels in `left` has ended then?
 
 # %%
-late = exercises.predict("When does B start?", ..., choices=("at once", "after A", "after C"))
+late = exercises.predict("Which of A and C has ended?", ..., choices=("neither", "A", "A and C"))
 late
 
 
 # %%
 def wait_for_what_is_there():
-    sleep_in(left, SHORT)  # A
+    launch("A", left, 1_000_000)
     right.wait_stream(left)
-    sleep_in(left, LONG)  # C
-    sleep_in(right, SHORT)  # B
+    launch("C", left, 3_000_000)
+    launch("B", right, 100_000)
+    ends["B"].synchronize()
 
 
-draw_timeline(
-    gpulab.timeline(wait_for_what_is_there),
-    title="right.wait_stream(left): for what is there now",
-    alt="The lower stream waits until A has ended; then B runs beside C.",
-)
-
-# %%
-late.compare("after A")
+late.compare(ended_after(wait_for_what_is_there, "AC"))
 
 # %% [markdown]
-# C came too late to be waited for. To order streams, use these two: they cost the host nothing. To
-# read a clock on the host, you need one of the first three.
+# `wait_stream` waits for the work that is in the other stream *at this moment*. C comes later, so
+# B does not wait for it.
 #
 # ### Exercise: who blocks
 
@@ -461,8 +369,8 @@ exercises.check("02.who-blocks", answer)
 # %% [markdown]
 # ## 4 A wait after every layer
 #
-# While you time something, it is tempting to leave a wait behind every step. What does a model pay
-# for it? Here are twenty layers, run in two ways.
+# While you time a program, you may want to wait after every step. What does that cost? Here is a
+# model of twenty layers, and a function that runs it with a wait after each layer.
 
 # %%
 layers = [torch.nn.Linear(2048, 2048, device="cuda", dtype=torch.half) for _ in range(20)]
@@ -470,8 +378,8 @@ model = torch.nn.Sequential(*layers).requires_grad_(requires_grad=False)
 batch = torch.randn(2048, 2048, device="cuda", dtype=torch.half)
 
 
-def wait_after_every_layer(x):
-    for layer in model:
+def wait_after_every_layer(x, n_layers=20):
+    for layer in model[:n_layers]:
         x = layer(x)
         torch.cuda.synchronize()
     return x
@@ -481,108 +389,42 @@ wait_after_every_layer(batch).shape
 
 # %%
 slower = exercises.predict(
-    "How many times slower is the model with a wait after every layer?", ..., unit="times"
+    "By what factor do the waits slow the model down?",
+    ...,
+    unit="times",
+    counts="direction",
+    base=1.0,
 )
 slower
 
 # %%
-once = gpulab.measure(lambda: model(batch), method="synchronized", label="one wait at the end")
+once = gpulab.measure(lambda: model(batch), method="synchronized", label="one wait")
 every = gpulab.measure(
-    lambda: wait_after_every_layer(batch), method="synchronized", label="a wait after every layer"
+    lambda: wait_after_every_layer(batch), method="synchronized", label="a wait per layer"
 )
+display(plots.compare_methods([once, every]))
 slower.compare(every.median_s / once.median_s)
 
 # %%
-throughput = pd.DataFrame(
-    {
-        "one forward pass": {way.label: format_time(way.median_s) for way in (once, every)},
-        "rows per second": {way.label: len(batch) / way.median_s for way in (once, every)},
-    }
-)
-throughput.round(-3).astype({"rows per second": int})
+exercises.claim("02.waits-slow-a-model", here=every.median_s / once.median_s)
 
 # %% [markdown]
-# With one wait at the end, the host launches layer after layer while the GPU works. With a wait
-# after each, host and GPU take turns: launch, work, wake up, and again. Look at five layers of
-# each, with a larger batch so that the kernels can be seen.
+# Look at five layers, first with one wait at the end, then with a wait after each layer. (On a
+# real GPU taking notes for the picture takes time. Read the order from it, not the speed.)
 
 # %%
-large = torch.randn(4096, 2048, device="cuda", dtype=torch.half)
-wait_after_every_layer(large).shape
-
-# %%
-draw_timeline(
-    gpulab.timeline(lambda: model[:5](large), n_warmup=3),
-    title="Five layers, one wait at the end",
-    alt="The launches follow one another without a pause; the host waits once.",
-)
-
-
-# %%
-def five_with_waits():
-    x = large
-    for layer in model[:5]:
-        x = layer(x)
-        torch.cuda.synchronize()
-
-
-draw_timeline(
-    gpulab.timeline(five_with_waits, n_warmup=3),
-    title="Five layers, a wait after each",
-    alt="Launches and waits alternate; between two layers the stream stands idle.",
-)
+display(plots.timeline(gpulab.timeline(lambda: model[:5](batch), n_warmup=3)))
+plots.timeline(gpulab.timeline(lambda: wait_after_every_layer(batch, 5), n_warmup=3))
 
 # %% [markdown]
-# (On a real GPU the notes for the picture take time: read the order from it, not the speed.)
+# With one wait, the host launches layer after layer while the GPU works. With a wait after each
+# layer, host and GPU take turns: launch, work, wake up, launch. So remove the waits from code that
+# you are not timing, and look for the hidden ones of lesson 01: `.item()`, `.cpu()`, `print`.
 #
-# ### Does it always cost that much?
-#
-# The batch grows. What happens to the ratio of the two?
-
-# %%
-larger = exercises.predict(
-    "The ratio for a large batch?", ..., choices=("more", "the same", "nearly 1")
-)
-larger
-
-# %%
-rows = []
-for n_rows in (64, 512, 4096, 16384):
-    x = torch.randn(n_rows, 2048, device="cuda", dtype=torch.half)
-    ways = {"one wait at the end": model, "a wait after every layer": wait_after_every_layer}
-    for name, way in ways.items():
-        work = partial(way, x)
-        reading = gpulab.measure(work, method="synchronized", n_samples=11)
-        rows.append((n_rows, reading.median_s, name))
-costs = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
-costs.pivot_table(index="size", columns="series", values="duration_s")
-
-# %%
-plots.draw(
-    plots.scaling,
-    costs,
-    title="Twenty layers, waited for once or twenty times",
-    alt="The two lines are apart for small batches and come together for large ones.",
-    size_label="rows in the batch",
-    source=gpulab.device.current(),
-)
-
-# %%
-ratio = costs.pivot_table(index="size", columns="series", values="duration_s")
-ratio = ratio["a wait after every layer"] / ratio["one wait at the end"]
-answer = "nearly 1" if ratio.iloc[-1] < ratio.iloc[0] else "more"
-larger.compare(answer)
-
-# %% [markdown]
-# A wait costs the same few microseconds after every layer. Where a layer takes a millisecond
-# nobody notices; where it takes about as long as its launch, the model is about half as fast. So
-# take the waits out of code that you do not time just now, and look for the hidden ones of lesson
-# 01: `.item()`, `.cpu()`, `print`.
-
-# %% [markdown]
 # ## 5 The snippet quiz
 #
-# Three listings, each meant to time a model. Say what each number is, and what it needs.
+# Each of these listings should time a model. Say what its number contains, and what the listing
+# needs.
 
 # %%
 exercises.ask("02.snippet-quiz")
@@ -594,23 +436,127 @@ answer = {
     "a": ("launch", "wait after"),
     "b": ("work and backlog", "wait before"),
     "c": ("work", "none"),
+    "d": ("an error", "wait after"),
+    "e": ("no work", "record on side"),
 }
 ### END SOLUTION
 exercises.check("02.snippet-quiz", answer)
 
 # %% [markdown]
-# ## What you take along
+# ## 6 Your own benchmark
 #
-# - Wait, read, work, wait, read. The first wait keeps the backlog out, the second keeps your work
-#   in.
-# - What is left in the reading is the launch and the wake-up: microseconds. Fine for 10 ms,
-#   useless for 10 µs.
-# - Whatever is called `synchronize` keeps the host. `wait_event` and `wait_stream` keep a stream,
-#   and the host goes on.
-# - A wait costs next to nothing after a millisecond of work, and up to half the speed after tens
-#   of microseconds.
+# This is where `benchmark(fn)` stood at the end of lesson 01:
+
+
+# %%
+def benchmark(fn, n_calls=20):
+    start = time.perf_counter()
+    for _ in range(n_calls):
+        fn()
+    return (time.perf_counter() - start) / n_calls
+
+
+exercises.ask("02.benchmark")
+
+# %% tags=["exercise"]
+benchmark = ...
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    samples_s = []
+    for _ in range(n_samples):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        fn()
+        torch.cuda.synchronize()
+        samples_s.append(time.perf_counter() - start)
+    return statistics.median(samples_s)
+
+
+### END SOLUTION
+exercises.check("02.benchmark", benchmark)
+
+# %% [markdown]
+# ## What you take with you
+#
+# - Wait, read, work, wait, read. The first wait keeps the backlog out of the reading. The second
+#   puts your work into it.
+# - The reading still contains the launch and the wake-up. That is fine for milliseconds of work,
+#   and useless for microseconds.
+# - Every call named `synchronize` blocks the host. `wait_event` and `wait_stream` make a stream
+#   wait, and the host goes on.
+# - `torch.cuda.synchronize()` waits for the current device only.
+# - A wait after every layer makes host and GPU take turns.
 #
 # Next: `03_events.ipynb`. The GPU has a clock of its own.
+
+# %% [markdown]
+# # Going further
+#
+# ## From which size on is a stopwatch good enough?
+#
+# The overhead hardly depends on the work. From which n on is it less than 5 % of the reading of an
+# n x n matmul?
+
+# %%
+size_guess = exercises.predict(
+    "Overhead below 5 % from which n on?", ..., choices=("64", "512", "4096", "none of these")
+)
+size_guess
+
+# %%
+rows = []
+for n in (64, 128, 256, 512, 1024, 2048, 4096):
+    x = torch.randn(n, n, device="cuda")
+    reading = gpulab.measure(lambda x=x: x @ x, method="synchronized", n_samples=21)
+    rows.append((n, reading.median_s, "stopwatch with both waits"))
+readings = pd.DataFrame(rows, columns=["size", "duration_s", "series"])
+plots.scaling(readings, title="n x n matmul by the stopwatch with both waits")
+
+# %% [markdown]
+# For small n the line is nearly flat: there the stopwatch reads launch and wake-up. So the
+# smallest reading is about the overhead (a little more, because it contains a small kernel). This
+# is its share of each reading:
+
+# %%
+share = readings["duration_s"].min() / readings.set_index("size")["duration_s"]
+limit = 0.05
+good = [str(n) for n in (64, 512, 4096) if share[n] < limit]
+display(share.map("{:.1%}".format).rename("share of the overhead").to_frame())
+size_guess.compare(good[0] if good else "none of these")
+
+# %% [markdown]
+# ## When is a wait cheap?
+#
+# The batch of the model grows. What happens to the factor of section 4?
+
+# %%
+larger = exercises.predict(
+    "With a batch of 16,384 rows, the factor is", ..., choices=("larger", "the same", "smaller")
+)
+larger
+
+
+# %%
+def factor(n_rows):
+    x = torch.randn(n_rows, 2048, device="cuda", dtype=torch.half)
+    ways = (lambda: wait_after_every_layer(x)), (lambda: model(x))
+    readings = [gpulab.measure(way, method="synchronized", n_samples=11) for way in ways]
+    return readings[0].median_s / readings[1].median_s
+
+
+factors = pd.Series({n_rows: factor(n_rows) for n_rows in (512, 2048, 16384)}, name="factor")
+factors.rename_axis("rows in the batch").round(2).to_frame()
+
+# %%
+before_factor, large_factor = factors[2048].round(1), factors[16384].round(1)
+outcome = {-1: "smaller", 0: "the same", 1: "larger"}
+larger.compare(outcome[int(np.sign(large_factor - before_factor))])
+
+# %% [markdown]
+# Each wait costs about the same few microseconds. After a layer that takes a millisecond you do
+# not notice them. After a layer that takes as long as its launch, they halve the speed.
 
 # %%
 exercises.progress()

@@ -3,24 +3,27 @@
 #
 # Is my data already in the L2 cache?
 #
-# A benchmark runs the same kernel again and again on the same data. A program hardly ever does.
-# Between the multiprocessors and the memory of a GPU lies a cache, the L2, and it remembers. This
-# lesson is about what it remembers, how to make it forget, and what forgetting can leave behind.
+# A benchmark runs the same kernel again and again on the same data. A program rarely does. Between
+# the multiprocessors and the memory of a GPU lies a cache, the L2, and it keeps data from one
+# kernel to the next. This lesson shows what it keeps, how you empty it, and what the emptying can
+# cost.
 #
 # | section | what you will learn | minutes |
 # |---|---|---|
-# | 1 The staircase | to see a cache in a curve of times | 10 |
-# | 2 Hot and cold | the same kernel, two honest times | 10 |
-# | 3 Fresh inputs | why they are not enough | 5 |
-# | 4 How much to flush | twice the L2, and why not less | 10 |
-# | 5 What a flush leaves behind | why the usual flush makes kernels look slow | 15 |
-# | 6 Rotation | the other way to be cold, and what it asks | 10 |
-# | 7 Two halves | why hot is not wholly hot | 10 |
-# | 8 When hot is right | to choose a state, and to name it | 5 |
+# | 1 The staircase | to see a cache in a curve of times | 8 |
+# | 2 Hot and cold | the same kernel, two honest times | 8 |
+# | 3 Fresh inputs | whether new inputs make a kernel cold | 4 |
+# | 4 How much to flush | how large a flush must be | 5 |
+# | 5 Read or write | what a flush leaves in the cache | 10 |
+# | 6 Which state is right | to choose a state, and to report it | 5 |
+# | 7 Your benchmark | to flush before each sample | 5 |
+# | Going further (extra) | who pays · rotation · two halves | 30 |
 
 # %%
+import time
 from functools import partial
 from itertools import cycle
+from statistics import median
 
 import pandas as pd
 import torch
@@ -28,15 +31,15 @@ from torch.nn.functional import linear
 
 import gpulab
 from gpulab import exercises, live, plots
-from gpulab.exercises.lesson_06 import staircase
+from gpulab.exercises import lesson_06 as lab
 from gpulab.timing import flusher
-from gpulab.units import format_time
 
-measure = partial(gpulab.measure, n_samples=21, progress=False)
+# %%
+# %load_ext gpulab
 gpulab.use("auto")
 
 # %% [markdown]
-# The driver tells how large the L2 is. (1 MiB is 1,048,576 bytes.)
+# The driver reports the size of the L2, in bytes. (1 MiB is 1,048,576 bytes.)
 
 # %%
 MIB = 2**20
@@ -44,14 +47,14 @@ l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
 f"{l2_bytes / MIB:.0f} MiB"
 
 # %% [markdown]
-# An H200 has 60 MiB, an A100 has 40. The cache keeps what was read or written last, in lines of
-# 128 bytes, until other lines need the room.
-
-# %% [markdown]
+# The cache keeps *lines* of 128 bytes: those that were read or written last, until other lines
+# need the room. A kernel makes the best use of a line when neighbouring threads read neighbouring
+# addresses, so that the hardware can combine their reads. This is called *coalescing*.
+#
 # ## 1 The staircase
 #
-# Take additions of all sizes: two tensors are read, a third is written. Together they are the
-# *working set*. The smallest is a sixteenth of the L2, the largest four times as large.
+# Take additions of several sizes. Each reads two tensors and writes a third. Together the three
+# are the *working set*. The smallest is a sixteenth of the L2, the largest four times as large.
 
 # %%
 shares = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 2 / 3, 5 / 6, 1, 2, 4)
@@ -63,8 +66,8 @@ for share in shares:
 [f"{size:.3g} MiB" for size in additions]
 
 # %% [markdown]
-# Each is repeated, and nothing else runs in between. Twice the bytes need twice the time, so the
-# time *per megabyte* should be the same for all of them. Is it?
+# Each addition is repeated, and nothing else runs in between. Twice the bytes should need twice
+# the time, so the time *per megabyte* should be the same for all of them. Is it?
 
 # %%
 steps = exercises.predict(
@@ -74,27 +77,13 @@ steps = exercises.predict(
 )
 steps
 
-
-# %%
-def per_megabyte(series, **options):
-    for size_mib, addition in additions.items():
-        reading = measure(addition, **options)
-        value = reading.median_s * 1e6 / (size_mib * MIB / 1e6)
-        yield {"size_mib": size_mib, "value": value, "series": series}
-
-
-per_megabyte.__name__
-
-# %% [markdown]
-# `live.series` draws each result as soon as it is there.
-
 # %%
 shown = live.series(
-    per_megabyte("hot", cache="hot"),
-    staircase,
+    lab.per_megabyte(additions, "hot"),
+    lab.staircase,
     n_expected=len(additions),
     title="A repeated addition",
-    alt="The time per megabyte falls, steps up below the size of the L2, and then stays.",
+    alt="Time per megabyte over the size of the working set.",
     value_label="time per MB (µs)",
     l2_mib=l2_bytes / MIB,
 )
@@ -102,27 +91,23 @@ shown
 
 # %%
 hot_steps = shown.to_frame()
-hot_steps.round(3)
-
-# %%
 per_mb = hot_steps["value"].set_axis([*shares])
-steps.compare("rises" if per_mb[4] > 1.1 * per_mb[1 / 4] else "stays the same")
+steps.compare(lab.in_words(per_mb[4] / per_mb[1 / 4], ("falls", "stays the same", "rises")))
 
 # %% [markdown]
-# Read it from the left. Very small kernels are dear, since each has to start, however few its
-# bytes. Then comes the first stair: all three tensors are still in the cache from the run before.
-# Then the curve steps up: what the run needs next has just been pushed out. From there on every
+# Read the curve from the left. Very small kernels are expensive per byte, because each kernel has
+# a fixed cost. The first flat part is the cache: all three tensors are still there from the run
+# before. Then the curve steps up: the run pushes out what the next run needs. From there on, every
 # byte comes from memory.
 #
-# *Recorded* on an H200: 30 MiB take 5.3 µs and 60 MiB 15.3 µs. Twice the bytes, 2.9 times the
-# time. And the step lies well *below* the size of the cache; section 7 says why.
-
-# %% [markdown]
+# *Recorded* on an H200: a working set of 30 MiB takes 5.3 µs and one of 60 MiB 15.3 µs. Twice the
+# bytes take 2.9 times as long.
+#
 # ## 2 Hot and cold
 #
-# The kernel of this lesson is a linear layer, 4096 wide, on one row: what a language model does
-# for every word it writes. Its weights have 33.6 MB, about half the L2 of an H200. (If your L2 is
-# smaller, choose a smaller `WIDTH`.)
+# The main kernel of this lesson is a linear layer on one row: a language model runs such layers
+# for every word it writes. (If your L2 is smaller than that of an H200, choose a smaller `WIDTH`:
+# the weights should fill about half of it.)
 
 # %%
 WIDTH = 4096
@@ -132,77 +117,70 @@ x = torch.randn(1, WIDTH, device="cuda", dtype=torch.half)
 f"{layer.weight.nbytes / 1e6:.1f} MB of weights, {x.nbytes / 1e3:.1f} kB of input"
 
 # %% [markdown]
-# `cache="hot"` repeats the layer and nothing else. `cache="cold"` has the L2 filled with other
-# data ahead of each sample, outside of the timed interval.
+# `cache="hot"` (in a cell: `--hot`) repeats the layer and nothing else. `cache="cold"` fills the
+# L2 with other data before each sample, outside the timed interval.
 
 # %%
-colder = exercises.predict("Cold, it takes how many times as long?", ..., unit="times")
+colder = exercises.predict(
+    "How many times as long does it take when cold?", ..., unit="times", counts="direction", base=1
+)
 colder
 
 # %%
-hot = measure(lambda: layer(x), cache="hot", label="hot")
-cold = measure(lambda: layer(x), cache="cold", label="cold")
-plots.draw(
-    plots.compare_methods,
-    [hot, cold],
-    title="One kernel, two states of the cache",
-    alt="The cold layer takes longer than the hot one.",
-    ax_size=(6.4, 2.2),
-)
+# %%cudatime --hot
+layer(x)
 
 # %%
+# %%cudatime --cold
+layer(x)
+
+# %%
+hot = gpulab.measure(lambda: layer(x), cache="hot", label="hot")
+cold = gpulab.measure(lambda: layer(x), cache="cold", label="cold")
 colder.compare(cold.median_s / hot.median_s)
 
+# %%
+exercises.claim("06.cold-slower", here=cold.median_s / hot.median_s)
+
 # %% [markdown]
-# Same kernel, same numbers, same clock. Both times are right; they answer different questions.
-# *Recorded* on an H200, with weights of 30.5 MB: 9.3 µs hot and 11.7 µs cold. By the counters of
-# the hardware, 0.1 MB came from memory in the first case and 30.5 in the second. (An earlier
-# recording, 4096 wide and with a bias, has 9.7 µs hot and 16.1 µs cold. Section 5 says what else
-# can be in such a number.)
+# The kernel, the values and the clock are the same. Both times are right. They answer different
+# questions. *Recorded* on an H200 with weights of 30.5 MB: 9.3 µs hot and 11.7 µs cold. Hardware
+# counters saw 0.1 MB come from memory in the first case and 30.5 MB in the second.
 #
-# ### Where the two meet
-#
-# Now the additions of section 1 once more, but cold. Where does the cold curve join the hot one?
+# Now measure the additions of section 1 again, but cold. Where does the cold curve meet the hot
+# one?
 
 # %%
 meet = exercises.predict(
     "The two curves meet",
     ...,
-    choices=("below half of the L2", "near its size, or a little below", "above its size"),
+    choices=("below half of the L2", "between half and all of the L2", "above its size"),
 )
 meet
 
 # %%
-cold_steps = pd.DataFrame(per_megabyte("cold", cache="cold"))
+cold_steps = pd.DataFrame(lab.per_megabyte(additions, "cold"))
 both_steps = pd.concat([hot_steps, cold_steps])
-draw_steps = partial(plots.draw, staircase, l2_mib=l2_bytes / MIB, source=gpulab.device.current())
-draw_steps(
+lab.plot_staircase(
     both_steps,
-    title="The gap between the curves is the cache",
-    alt="The cold curve lies above the hot one and they meet near the size of the L2.",
+    title="Hot and cold additions",
     value_label="time per MB (µs)",
+    l2_mib=l2_bytes / MIB,
 )
 
 # %%
-table = both_steps.pivot_table(index="size_mib", columns="series", values="value")
-table["cold / hot"] = table["cold"] / table["hot"]
-table.round(3)
-
-# %%
-SAME = 1.05  # as near as the two curves have to come
-joined = table.index[table["cold / hot"] < SAME].min() * MIB / l2_bytes
-meet.compare(meet.choices[sum(joined > limit for limit in (1 / 2, 1))])
+met = lab.meeting_point(both_steps) * MIB / l2_bytes
+meet.compare(lab.in_words(met, meet.choices, low=1 / 2, high=1))
 
 # %% [markdown]
-# Right of that point a repeated kernel is cold without any flush. There is nothing to choose, and
-# a benchmark of large tensors is honest by accident. Left of it you have to say which one you
-# mean: the ratio is in the last column.
-
-# %% [markdown]
+# On an H200 they meet well *below* the size of the cache; the extra "Two halves" shows why. Right
+# of that point a repeated kernel is cold without any flush. A benchmark of large tensors is honest
+# by accident. Left of it you have to choose a state and to report it.
+#
 # ## 3 Fresh inputs
 #
-# "I give my layer a new input each time, so it cannot be cached." Sixteen rows are taken in turns,
-# and nothing is flushed. Is the layer hot or cold?
+# "I give my layer a new input in each call, so it cannot be cached." Use sixteen rows in turn, and
+# flush nothing. Is the layer hot or cold?
 
 # %%
 fresh_guess = exercises.predict(
@@ -211,43 +189,37 @@ fresh_guess = exercises.predict(
 fresh_guess
 
 # %%
-rows16 = [(torch.randn(1, WIDTH, device="cuda", dtype=torch.half),) for _ in range(16)]
-fresh = measure(layer, inputs=rows16, cache="hot", label="fresh rows")
-plots.draw(
-    plots.compare_methods,
-    [hot, fresh, cold],
-    title="Fresh inputs",
-    alt="With fresh rows the layer takes as long as the hot one.",
-    ax_size=(6.4, 2.6),
-)
+rows16 = [(torch.randn_like(x),) for _ in range(16)]
+fresh = gpulab.measure(layer, inputs=rows16, cache="hot", label="fresh rows")
+plots.compare_methods([hot, fresh, cold], title="Fresh inputs")
 
 # %%
-midway_s = (hot.median_s + cold.median_s) / 2
-fresh_guess.compare("hot" if fresh.median_s < midway_s else "cold")
+nearer_hot = fresh.median_s < (hot.median_s + cold.median_s) / 2
+fresh_guess.compare("hot" if nearer_hot else "cold")
+
+# %%
+exercises.claim("06.fresh-rows", here=fresh.median_s / hot.median_s)
 
 # %% [markdown]
-# The row has 8 kB. What the layer reads are its weights, and they stayed where they were. Fresh
-# inputs help only where the inputs are what is large.
+# The row is small. Most of what the layer reads are its weights, and they stay where they are.
+# Fresh inputs help only if the inputs are the large part. (`cache="hot"` means only that gpulab
+# does not flush. What your code does to the cache is up to you.)
 #
-# (`cache="hot"` says no more than that `gpulab` flushes nothing. What your own code does to the
-# cache is up to you, as in the next section.)
-
-# %% [markdown]
 # ## 4 How much to flush
 #
-# You can flush by yourself: read a buffer, so that it takes the room of what was there. `setup=`
-# runs ahead of each sample and is not timed. The work is a smaller layer here, with 8 MiB of
-# weights, which is easy to keep. How large must the buffer be before the layer is cold?
+# You can flush by yourself: read a buffer, so that it takes the room of the old data. `setup=`
+# runs before each sample and is not timed. The work here is a smaller layer whose weights are easy
+# to keep. How large must the buffer be to make it cold?
 
 # %%
 small_weights = [torch.randn(1024, 4096, device="cuda", dtype=torch.half) for _ in range(16)]
 row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
 small_layer = partial(linear, row, small_weights[0])
-f"{small_weights[0].nbytes / MIB:.0f} MiB"
+f"{small_weights[0].nbytes / MIB:.0f} MiB of weights"
 
 # %%
 enough = exercises.predict(
-    "Cold behind a buffer of how many times the L2, at least?",
+    "The layer is cold after reading a buffer of at least how many times the L2?",
     ...,
     choices=("1/16", "1/8", "1/4", "1/2", "1", "2"),
 )
@@ -255,178 +227,91 @@ enough
 
 # %%
 parts = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "2": 2}
-flushed = {}
+flushed_s = {}
 for name, share in parts.items():
     rows = torch.zeros(int(share * l2_bytes) // 65536, 16384, device="cuda")
     read = partial(torch.sum, rows, dim=1, out=torch.zeros(len(rows), device="cuda"))
-    flushed[name] = measure(small_layer, setup=read, cache="hot").median_s
-pd.Series(flushed, name="behind a buffer of that many L2").map(format_time)
+    flushed_s[name] = gpulab.measure(small_layer, setup=read, cache="hot").median_s
+pd.Series(flushed_s) * 1e6  # µs, by the size of the buffer
 
 # %%
-sizes_mib = [share * l2_bytes / MIB for share in parts.values()]
-times_us = [time_s * 1e6 for time_s in flushed.values()]
-draw_steps(
-    pd.DataFrame({"size_mib": sizes_mib, "value": times_us, "series": "layer of 8 MiB"}),
-    title="Behind a buffer that was read",
-    alt="The layer's time steps up once the buffer has taken the room of its weights.",
-    value_label="time per call (µs)",
-    size_label="size of the buffer (MiB)",
-)
-
-# %%
-halfway_s = (flushed["1/16"] + flushed["2"]) / 2
-slow = [name for name, time_s in flushed.items() if time_s > halfway_s]
-enough.compare(slow[0] if slow else "1/16")
+halfway_s = (flushed_s["1/16"] + flushed_s["2"]) / 2
+slow = [name for name, time_s in flushed_s.items() if time_s > halfway_s]
+enough.compare(slow[0] if slow else "2")
 
 # %% [markdown]
-# The time alone says: once the buffer and the weights no longer fit together. But the cache of
-# the virtual GPU drops exactly what was unused for longest, and a real one does so only roughly.
-# Counters see the rest. *Recorded* on an H200, over 14 kernels:
+# By time alone the layer is cold as soon as the buffer and the weights no longer fit together. But
+# the virtual GPU drops exactly the lines that were unused for longest. Real hardware does so only
+# roughly. Counters see the rest. *Recorded* on an H200, over 14 kernels:
 #
-# | read ahead of the kernel | takes | still in the L2, at most | written back meanwhile |
+# | read before the kernel | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
 # | 1 times the L2 | 23 µs | 2.4 % | 7.9 MB |
 # | 1.5 times | 31 µs | 0.3 % | 2.7 MB |
 # | 2 times | 39 µs | 0.2 % | 2.5 MB |
 # | 4 times | 71 µs | 0.0 % | 2.6 MB |
 #
-# (The last column is for a kernel that scales 30 MiB in place: 2.5 MB of its new results go back
-# in any case, and the rest are old ones.) One L2 is not enough, from 1.5 on nothing changes.
-# **Take twice the L2**: the rest is a margin. `gpulab.measure` does just that.
-
-# %% [markdown]
-# ## 5 What a flush leaves behind
+# (The last column is for a kernel that scales 30 MiB in place. About 2.5 MB of its new results go
+# back in any case.) One L2 is not enough; from 1.5 on nothing changes. **Read twice the L2** to
+# have a margin. `gpulab.measure` does the same.
 #
-# Look into a benchmark tool for how it flushes. Most *write*: Triton's `do_bench`, NVBench and
-# Inductor, among others, fill a large buffer with zeros ahead of each sample. 120 MiB push the
-# weights out, be they read or written. So the layer takes the same time behind either. Does it?
+# ## 5 Read or write
+#
+# Most benchmark tools *write* to flush. Triton's `do_bench`, NVBench and Inductor fill a large
+# buffer with zeros before each sample. That pushes the weights out as well as reading does. So
+# does the layer take the same time after either flush?
 
 # %%
 writing = exercises.predict(
-    "Behind a flush that writes, the layer takes",
+    "After a flush that writes, compared with one that reads, the layer takes",
     ...,
     choices=("less", "as long", "longer"),
 )
 writing
 
 # %%
-dirty = measure(lambda: layer(x), flush="write", label="cold, written")
-clean = measure(lambda: layer(x), flush="read", label="cold, read")
-plots.draw(
-    plots.compare_methods,
-    [hot, clean, dirty],
-    title="Two ways to empty a cache",
-    alt="The layer takes longer behind a flush that writes than behind one that reads.",
-    ax_size=(6.4, 2.6),
-)
+clean = gpulab.measure(lambda: layer(x), flush="read", label="cold, read")
+dirty = gpulab.measure(lambda: layer(x), flush="write", label="cold, written")
+plots.compare_methods([hot, clean, dirty], title="Two ways to empty a cache")
 
 # %%
-ratio = dirty.median_s / clean.median_s
-writing.compare("as long" if abs(ratio - 1) < SAME - 1 else "longer" if ratio > 1 else "less")
+writing.compare(lab.in_words(dirty.median_s / clean.median_s, writing.choices))
+
+# %%
+exercises.claim("06.write-flush-slower", here=dirty.median_s / clean.median_s)
 
 # %% [markdown]
-# Both are cold. What differs is the state of what lies in the cache instead. The L2 is a
-# *write-back* cache: what a kernel writes stays there at first, marked *dirty*, and goes to memory
-# when its line is needed for something else. Behind the zeros, about half of the cache is dirty.
-# The layer needs that room, and waits until zeros that are not its own have been written to
-# memory.
+# Both are cold. The difference lies in the data that fill the cache instead. The L2 is a
+# *write-back* cache: what a kernel writes stays in the cache at first, marked *dirty*. It goes to
+# memory when another line needs its place. After the zeros about half of the cache is dirty. The
+# layer needs that room, so it waits until zeros that are not its own have been written to memory.
 #
-# What moved while the kernel ran, *recorded* on an H200 by counters (weights of 30.5 MB):
+# *Recorded* on an H200 by counters, while the kernel ran (weights of 30.5 MB):
 
 # %%
 moved = exercises.readings("06.choose-a-flush").set_index("run_ahead")
-moved["kernel"] = moved["kernel_s"].map(format_time)
-moved.loc[[*moved.index[:3]], ["kernel", "from_memory_mb", "to_memory_mb"]]
+moved["kernel_us"] = moved["kernel_s"] * 1e6
+moved[["kernel_us", "from_memory_mb", "to_memory_mb"]].head(3).round(2)
 
 # %% [markdown]
-# After either flush 30.5 MB come from memory: fully cold. But after the write flush 10.4 MB also
-# go there, from a layer whose own result has 8 kB. So the standard recipe overstates cold kernels.
+# After either flush 30.5 MB come from memory. The kernel is fully cold. But after the write flush
+# 10.4 MB also go *to* memory, from a layer whose own result has 8 kB. So the standard recipe makes
+# cold kernels look slower than they are.
 #
-# ### Where it happens
-#
-# The timeline of flush, layer, flush, layer: first the flush that reads, then the one that writes.
+# Look at it on a timeline: read flush, layer, write flush, layer.
 
 # %%
 read_flush, write_flush = flusher("read"), flusher("write")
-turns = (read_flush, partial(layer, x), write_flush, partial(layer, x))
-record = gpulab.timeline(lambda: [turn() for turn in turns])
-plots.draw_timeline(record)
+record = gpulab.timeline(lambda: (read_flush(), layer(x), write_flush(), layer(x)))
+record
 
 # %%
-kernels = record.to_frame().query("kind == 'kernel'")
-kernels.set_index("name")["duration_s"].map(format_time)
+kernels = record.to_frame().query("kind == 'kernel'").set_index("name")
+(kernels["duration_s"] * 1e6).round(1)  # µs
 
 # %% [markdown]
-# No sample holds the flush: it has ended when the layer begins. What it leaves to be done is in
-# the sample all the same. Compare the second layer with the first.
-#
-# ### Does it help to wait?
-#
-# Perhaps the cache writes its zeros back when it has nothing else to do. Give it about a
-# millisecond between the flush and the layer.
-
-# %%
-pause = exercises.predict(
-    "After the pause the layer takes", ..., choices=("as behind a read", "as behind a write")
-)
-pause
-
-
-# %%
-def write_and_pause():
-    write_flush()
-    torch.cuda._sleep(2_000_000)  # cycles
-
-
-paused = measure(
-    lambda: layer(x), setup=write_and_pause, cache="hot", label="written, then a pause"
-)
-format_time(clean.median_s), format_time(dirty.median_s), format_time(paused.median_s)
-
-# %%
-nearer_write = paused.median_s > (clean.median_s + dirty.median_s) / 2
-pause.compare("as behind a write" if nearer_write else "as behind a read")
-
-# %% [markdown]
-# A dirty line waits until somebody needs its room, however long that takes. *Recorded* on an H200:
-# 14.4 µs without the pause, 14.3 with it.
-#
-# ### Who pays?
-#
-# Three kernels of 30 MiB or so. Which of them loses most to a flush that writes?
-
-# %%
-loser = exercises.predict("Who loses most?", ..., choices=("a fill", "a sum", "a matrix product"))
-loser
-
-# %%
-big = torch.randn(30 * MIB // 4, device="cuda")
-total = torch.zeros((), device="cuda")
-square = torch.randn(2304, 2304, device="cuda", dtype=torch.half)
-works = {
-    "a fill": lambda: big.fill_(1.5),
-    "a sum": lambda: torch.sum(big, 0, out=total),
-    "a matrix product": lambda: square @ square,
-}
-list(works)
-
-# %%
-longer = {}
-for name, work in works.items():
-    after_read, after_write = measure(work, flush="read"), measure(work, flush="write")
-    longer[name] = after_write.median_s / after_read.median_s - 1
-pd.Series(longer, name="longer after a write flush").map("{:+.0%}".format)
-
-# %%
-loser.compare(max(longer, key=longer.get))
-
-# %% [markdown]
-# Kernels that read and do little else pay in full. One that only writes puts its bytes into the
-# cache and leaves the traffic behind it; one that computes hides it. *Recorded* on an H200 at
-# 30 MiB: fill +1 %, sum +21 %, matrix product 0 %, linear layer +24 %. So the flush does not just
-# make everything slower. It changes who wins.
-#
-# ### Exercise: choose a flush, and defend it
+# Neither flush is inside a sample: each has ended when the layer begins. But the work that it
+# leaves behind is inside. Compare the second layer with the first.
 
 # %%
 exercises.ask("06.choose-a-flush")
@@ -441,241 +326,42 @@ answer = {"flush": lambda: torch.sum(rows, dim=1, out=sums), "because": "c"}
 exercises.check("06.choose-a-flush", answer)
 
 # %% [markdown]
-# Stuck? `exercises.hint("06.choose-a-flush")` gives a hint, and one more each time.
+# Stuck? `exercises.hint("06.choose-a-flush")` gives a hint, and one more each time. To compare
+# your numbers with a tool that writes, write too: `flush="write"`. The measurement then carries a
+# finding that says so.
 #
-# When you compare with a tool that writes, write too: `flush="write"`. The measurement says so:
-
-# %%
-dirty.findings
-
-# %% [markdown]
-# ## 6 Rotation
-#
-# There is a way without any flush: let the work push its own data out. With enough sets of
-# tensors, taken in turns, each set has left the cache before it comes again. But not everything
-# that looks like rotation is. This exercise is your prediction; answer it before you go on.
-
-# %%
-exercises.ask("06.which-is-cold")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
-### END SOLUTION
-exercises.check("06.which-is-cold", answer)
-
-# %% [markdown]
-# Now measure the five. (They are made for an L2 of 60 MiB, as is the key. On a GPU with a smaller
-# one, more of them are cold.)
-
-# %%
-many, weight, next_weight = small_weights, small_weights[0].clone(), cycle(small_weights)
-loops = {
-    "a": {"inputs": [(torch.randn_like(row), weight) for _ in range(16)]},
-    "b": {"inputs": [(row, w) for w in many[:2]]},
-    "c": {"inputs": [(row, w) for w in many]},
-    "d": {"inputs": [(row, w) for w in [weight] * 16]},
-    "e": {"inputs": [(row, weight)], "setup": lambda: weight.copy_(next(next_weight))},
-}
-list(loops)
-
-# %%
-marks = [measure(linear, cache="hot", label=name, **how) for name, how in loops.items()]
-marks += [measure(small_layer, cache="cold", label="flushed")]
-plots.draw(
-    plots.compare_methods,
-    marks,
-    title="Five loops, and the layer behind a flush",
-    alt="Only loop c takes as long as the layer behind a flush.",
-    ax_size=(6.4, 3.6),
-)
-
-# %% [markdown]
-# What counts is the number of other bytes between two uses of the same memory. Fresh rows are
-# too few bytes, two matrices are too few, sixteen names for one matrix are one matrix, and a
-# copy makes hot what it writes.
-#
-# ### Cold, and clean?
-#
-# Rotation is cold. What it leaves to be written back depends on the kernel: the layer writes 2 kB,
-# so behind other layers the cache is clean. A softmax writes as much as it reads. Six sets of
-# input and output, 30 MiB each, are taken in turns. What does it cost, beside a read flush?
-
-# %%
-who_pays = exercises.predict(
-    "In rotation the softmax takes", ..., choices=("as after reading", "as after writing")
-)
-who_pays
-
-# %%
-sets = [[torch.randn(3840, 1024, device="cuda") for _ in range(2)] for _ in range(6)]
-
-
-def softmax(source, result):
-    return torch.softmax(source, 1, out=result)
-
-
-first = partial(softmax, *sets[0])
-states = [measure(first, flush=kind, label=f"{kind} flush") for kind in ("read", "write")]
-states += [measure(softmax, inputs=sets, cache="hot", label="rotation")]
-[format_time(state.median_s) for state in states]
-
-# %%
-plots.draw(
-    plots.compare_methods,
-    states,
-    title="A softmax of 30 MiB",
-    alt="In rotation it takes about as long as behind a flush that writes.",
-    ax_size=(6.4, 2.6),
-)
-
-# %%
-after_read_s, after_write_s, rotated_s = (state.median_s for state in states)
-nearer_write = rotated_s > (after_read_s + after_write_s) / 2
-who_pays.compare("as after writing" if nearer_write else "as after reading")
-
-# %% [markdown]
-# Each softmax finds the results of the one before it dirty, and pays for them; its own are paid
-# for by the next. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 after a write flush,
-# 11.7 in rotation. For the linear layer: 11.7, 14.4 and 11.6.
-#
-# So there are three questions, and they are not the same:
-#
-# | question | ahead of each sample |
-# |---|---|
-# | How long does this kernel take by itself, cold? | read twice the L2 |
-# | What does it add to a program of such kernels? | rotate inputs *and* outputs |
-# | What would the usual tool say? | write zeros |
-
-# %% [markdown]
-# ## 7 Two halves
-#
-# Back to the step of section 1, which came too early. A linear layer with weights of 46.1 MB is
-# repeated on an H200. Its L2 holds 62.9 MB. How much of its data still comes from memory?
-
-# %%
-share_guess = exercises.predict("How much of it comes from memory?", ..., unit="%")
-share_guess
-
-# %%
-counted = exercises.readings("06.staircase")
-counted["from_memory"] = 100 * counted["hot_mb"] / counted["cold_mb"]
-at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeeze()
-f"{at_45['hot_mb']} of {at_45['cold_mb']} MB"
-
-# %%
-share_guess.compare(at_45["from_memory"])
-
-# %%
-names = {"working_set_mib": "size_mib", "from_memory": "value", "work": "series"}
-plots.draw(
-    staircase,
-    counted.rename(columns=names),
-    title="Repeated kernels, by hardware counters",
-    alt="Hardly anything comes from memory up to 36 MiB, and nearly everything from 52 MiB on.",
-    value_label="share that comes from memory (%)",
-    l2_mib=60,
-)
-
-# %% [markdown]
-# From 52 MiB on hardly anything is found, in a cache of 60. The reason is that the L2 of an H200
-# is two halves. A multiprocessor asks the half it is next to. If the memory behind a line
-# belongs to the other half, that one is asked in turn, **and the near half keeps a copy**.
-# Counters see the requests that cross over:
-
-# %%
-crossing = counted.query("work == 'sum'").set_index("working_set_mib")["hot_crossing"]
-crossing.map("{:.0%}".format)
-
-# %%
-plots.draw(
-    staircase,
-    counted.rename(columns=names).assign(value=100 * counted["hot_crossing"]),
-    title="Requests that go on to the other half",
-    alt="Next to nothing crosses while the kernel is hot, and half of it when it is cold.",
-    value_label="share of requests that cross (%)",
-    l2_mib=60,
-)
-
-# %% [markdown]
-# Cold, half of everything crosses: half of the memory is far. Hot, next to nothing does,
-# although the addresses are the same: far lines now lie in both halves. A line that is read from
-# one side takes one and a half places on average, so 60 MiB hold 40 MiB of them. That is where
-# the misses begin. The oldest lines leave first, so a kernel that reads in the same order each
-# time soon finds nothing at all.
-#
-# What follows: **a benchmark is not hot because its data are smaller than the L2.** (The virtual
-# GPU has the same effect in a simpler form, and its step comes a little earlier.)
-#
-# ### Exercise: read the staircase
-
-# %%
-exercises.ask("06.staircase")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
-### END SOLUTION
-exercises.check("06.staircase", answer)
-
-# %% [markdown]
-# ## 8 When hot is right
+# ## 6 Which state is right
 #
 # Cold is not the honest state and hot the flattering one. The right state is the one in which your
-# program finds the cache. An activation runs right behind the product that has just written its
-# input. In which state does it find that input?
+# program finds the cache. An activation runs right after the matmul that has written its input. In
+# which state does it find that input?
 
 # %%
-behind = exercises.predict("Behind the product, the activation is", ..., choices=("hot", "cold"))
-behind
+after = exercises.predict("After the matmul, the activation is", ..., choices=("hot", "cold"))
+after
 
 # %%
-left, right = (torch.randn(2048, 2048, device="cuda", dtype=torch.half) for _ in range(2))
-hidden = torch.empty_like(left)
-relu = partial(torch.relu_, hidden)
-product = partial(torch.mm, left, right, out=hidden)
-chained = measure(relu, setup=product, cache="hot", label="behind the product")
-states = [measure(relu, cache=state, label=state) for state in ("hot", "cold")]
-[format_time(reading.median_s) for reading in (chained, *states)]
-
-# %%
-plots.draw(
-    plots.compare_methods,
-    [states[0], chained, states[1]],
-    title="An activation on 8 MiB",
-    alt="Behind the product the activation takes about as long as the hot one.",
-    ax_size=(6.4, 2.6),
-)
+left, right, hidden = (torch.randn(2048, 2048, device="cuda").half() for _ in range(3))
+activation, matmul = partial(torch.relu_, hidden), partial(torch.mm, left, right, out=hidden)
+chained = gpulab.measure(activation, setup=matmul, cache="hot", label="after the matmul")
+states = [gpulab.measure(activation, cache=state, label=state) for state in ("hot", "cold")]
+plots.compare_methods([states[0], chained, states[1]], title="An activation")
 
 # %%
 midway_s = (states[0].median_s + states[1].median_s) / 2
-behind.compare("hot" if chained.median_s < midway_s else "cold")
+after.compare("hot" if chained.median_s < midway_s else "cold")
 
 # %% [markdown]
-# Hot is right where data pass from one kernel straight to the next, and where a loop stays in
-# one small place. Cold is right where much else runs in between: the layers of a large model, a
-# step of training. And hot is not always the faster one: *recorded* on an H200, a softmax of 60
-# MiB takes 18.3 µs when repeated and 16.0 in a clean cache, because each run writes the last
-# one's results back.
+# Measure hot where data pass from one kernel straight to the next, or where a loop stays on a
+# small set of data. Measure cold where much else runs in between: the layers of a large model, a
+# training step. And hot is not always faster: *recorded* on an H200, a softmax of 60 MiB takes
+# 18.3 µs when repeated and 16.0 µs in a clean cache, because each run writes the last one's
+# results back.
 #
-# ### Always say which
-#
-# A time without the state of the cache is half a result. A measurement carries it:
-
-# %%
-pd.DataFrame(
-    [(m.label, m.conditions.cache, format_time(m.median_s)) for m in (hot, clean, dirty)],
-    columns=["label", "cache", "time"],
-)
-
-# %% [markdown]
-# Know what a tool does when you do not ask. In `gpulab` the plain methods (`naive`,
-# `synchronized`, `events`) and `graph` are hot, as in a loop of your own; `saturated`,
-# `calibrated` and the profiler's are cold unless you say otherwise.
-#
-# ### Exercise: hot or cold
+# A time without the state of the cache is half a result, so report both. And know what a tool does
+# by default. In gpulab the plain methods (`naive`, `synchronized`, `events`) and `graph` are hot,
+# like a loop of your own. `saturated`, `calibrated` and the profiler's methods are cold unless you
+# say otherwise.
 
 # %%
 exercises.ask("06.hot-or-cold")
@@ -688,17 +374,304 @@ answer = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
 exercises.check("06.hot-or-cold", answer)
 
 # %% [markdown]
+# ## 7 Your benchmark
+#
+# This is your `benchmark(fn)` from lesson 05. It measures hot. Let it flush before each sample, in
+# the way that you have chosen, and outside the timed interval.
+
+
+# %%
+def once_s(fn):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+once_s(lambda: layer(x))
+
+
+# %%
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
+
+
+benchmark(lambda: layer(x))
+
+# %%
+exercises.ask("06.benchmark")
+
+# %% tags=["exercise"]
+benchmark = ...
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
+    sums = torch.zeros(len(rows), device="cuda")
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        torch.sum(rows, dim=1, out=sums)  # read twice the L2
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
+
+
+### END SOLUTION
+exercises.check("06.benchmark", benchmark)
+
+# %% [markdown]
 # ## What you take along
 #
 # - A repeated kernel finds its data in the L2, up to a size well below that of the cache.
-# - Fresh inputs do not help where the weights are what is large.
-# - Flush by reading twice the L2: cold and clean. A flush that writes is as cold, and the kernel
-#   pays for its zeros.
-# - Rotation is cold too. It asks another question: what a kernel adds to a program.
-# - No state is the honest one. Choose the one of your program, and say which it was.
+# - Fresh inputs do not help if the weights are the large part.
+# - Flush by reading twice the L2. A flush that writes is as cold, and then the kernel pays for its
+#   zeros.
+# - No state is the honest one. Choose the one of your program, and report it.
 #
-# Still open: what if the GPU is done before Python has launched the next kernel? That is lesson
+# Still open: what if the GPU finishes before Python has launched the next kernel? That is lesson
 # 07.
+
+# %%
+exercises.progress()
+
+# %% [markdown]
+# # Going further
+#
+# Three extras. Each uses the tensors of the core and stands alone otherwise.
+#
+# | extra | what you will learn | minutes |
+# |---|---|---|
+# | A Who pays | which kernels suffer from a write flush, and whether waiting helps | 8 |
+# | B Rotation | another way to be cold, and what it measures | 12 |
+# | C Two halves | why hot is not always fully hot | 10 |
+#
+# ## A Who pays
+#
+# Perhaps the cache writes its zeros back when it has nothing else to do. Let the GPU sleep for
+# about a millisecond between the flush and the layer. (`torch.cuda._sleep` counts clock cycles.)
+
+# %%
+pause = exercises.predict(
+    "After the pause the layer takes",
+    ...,
+    choices=("as long as after reading", "as long as after writing"),
+)
+pause
+
+
+# %%
+def write_and_pause():
+    write_flush()
+    torch.cuda._sleep(2_000_000)  # cycles
+
+
+paused = gpulab.measure(lambda: layer(x), setup=write_and_pause, cache="hot", label="paused")
+plots.compare_methods([clean, dirty, paused], title="A pause after the flush")
+
+# %%
+nearer_read = paused.median_s < (clean.median_s + dirty.median_s) / 2
+pause.compare(pause.choices[0 if nearer_read else 1])
+
+# %% [markdown]
+# A dirty line waits until something needs its place, however long that takes. *Recorded* on an
+# H200: 14.4 µs without the pause, 14.3 µs with it.
+#
+# Now three kernels on about 30 MiB. Which one loses most to a flush that writes?
+
+# %%
+loser = exercises.predict("Which loses most?", ..., choices=("a fill", "a sum", "a matmul"))
+loser
+
+# %%
+big, total = torch.randn(30 * MIB // 4, device="cuda"), torch.zeros((), device="cuda")
+square = torch.randn(2304, 2304, device="cuda", dtype=torch.half)
+works = {
+    "a fill": lambda: big.fill_(1.5),
+    "a sum": lambda: torch.sum(big, 0, out=total),
+    "a matmul": lambda: square @ square,
+}
+lost = {}
+for name, work in works.items():
+    read, write = (gpulab.measure(work, flush=kind).median_s for kind in ("read", "write"))
+    lost[name] = 100 * (write / read - 1)
+loser.compare(max(lost, key=lost.get))
+
+# %%
+pd.Series(lost).round(1)  # percent
+
+# %% [markdown]
+# A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes
+# into the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded* on
+# an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush does
+# not slow everything down alike. It can change which candidate wins.
+#
+# ## B Rotation
+#
+# You can do without a flush: let the work push out its own data. With enough sets of tensors, used
+# in turn, each set has left the cache before it is used again. But not every loop that looks like
+# rotation is one. Answer this before you go on.
+
+# %%
+exercises.ask("06.which-is-cold")
+
+# %% tags=["exercise"]
+answer = ...
+### BEGIN SOLUTION
+answer = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
+### END SOLUTION
+exercises.check("06.which-is-cold", answer)
+
+# %% [markdown]
+# Now measure the five loops. (They are made for an L2 of 60 MiB. On a GPU with a smaller L2 more
+# of them are cold.)
+
+# %%
+weight, next_weight = small_weights[0].clone(), cycle(small_weights)
+loops = {
+    "a": {"inputs": [(torch.randn_like(row), weight) for _ in range(16)]},
+    "b": {"inputs": [(row, w) for w in small_weights[:2]]},
+    "c": {"inputs": [(row, w) for w in small_weights]},
+    "d": {"inputs": [(row, w) for w in [weight] * 16]},
+    "e": {"inputs": [(row, weight)], "setup": lambda: weight.copy_(next(next_weight))},
+}
+marks = [gpulab.measure(linear, cache="hot", label=name, **how) for name, how in loops.items()]
+marks.append(gpulab.measure(small_layer, cache="cold", label="flushed"))
+plots.compare_methods(marks, title="Five loops, and the layer after a flush")
+
+# %% [markdown]
+# What counts is how many other bytes pass between two uses of the same memory. Fresh rows are too
+# few bytes, and so are two matrices. Sixteen names for one matrix are one matrix. And a copy makes
+# hot what it writes.
+#
+# Rotation is cold. Is it also clean? That depends on the kernel. The layer writes little, so after
+# other layers the cache is clean. A softmax writes as much as it reads. Rotate six sets of input
+# and output, and compare with both flushes.
+
+# %%
+who_pays = exercises.predict(
+    "In rotation the softmax takes",
+    ...,
+    choices=("as long as after reading", "as long as after writing"),
+)
+who_pays
+
+# %%
+sets = [[torch.randn(3840, 1024, device="cuda") for _ in range(2)] for _ in range(6)]
+
+
+def softmax(source, result):
+    return torch.softmax(source, 1, out=result)
+
+
+first = partial(softmax, *sets[0])
+states = [gpulab.measure(first, flush=kind, label=f"{kind} flush") for kind in ("read", "write")]
+states.append(gpulab.measure(softmax, inputs=sets, cache="hot", label="rotation"))
+plots.compare_methods(states, title="A softmax")
+
+# %%
+read_s, write_s, rotated_s = (state.median_s for state in states)
+who_pays.compare(who_pays.choices[0 if rotated_s < (read_s + write_s) / 2 else 1])
+
+# %%
+exercises.claim("06.rotation-pays", here=rotated_s / read_s)
+
+# %% [markdown]
+# Each softmax finds the results of the one before it dirty, and waits for them. The next one waits
+# for its own. *Recorded* on an H200: 10.4 µs after a read flush, 11.7 µs after a write flush, 11.7
+# µs in rotation. For the linear layer: 11.7, 14.4 and 11.6 µs.
+#
+# So there are three different questions:
+#
+# | question | before each sample |
+# |---|---|
+# | How long does this kernel take by itself, cold? | read twice the L2 |
+# | What does it add to a program of such kernels? | rotate inputs *and* outputs |
+# | What would the usual tool say? | write zeros |
+#
+# ## C Two halves
+#
+# The step of section 1 came too early. Counters on an H200 recorded a repeated linear layer with
+# weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still came from memory?
+
+# %%
+share_guess = exercises.predict("How much came from memory?", ..., unit="%", counts="points")
+share_guess
+
+# %%
+counted = exercises.readings("06.staircase")
+counted["from_memory"] = 100 * counted["hot_mb"] / counted["cold_mb"]
+at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeeze()
+share_guess.compare(at_45["from_memory"])
+
+# %%
+names = {"working_set_mib": "size_mib", "from_memory": "value", "work": "series"}
+lab.plot_staircase(
+    counted.rename(columns=names),
+    title="Repeated kernels, by hardware counters",
+    value_label="share that comes from memory (%)",
+    l2_mib=60,
+)
+
+# %% [markdown]
+# From 52 MiB on these kernels find almost nothing, in a cache of 60 MiB (*recorded*, as above).
+# The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the line
+# belongs to the other half, that half is asked in turn, **and the near half keeps a copy**.
+# Counters see the requests that cross over:
+
+# %%
+lab.plot_staircase(
+    counted.rename(columns=names).assign(value=100 * counted["hot_crossing"]),
+    title="Requests that go on to the other half, repeated kernels",
+    value_label="share of requests that cross (%)",
+    l2_mib=60,
+)
+
+# %% [markdown]
+# When the kernel is cold, half of all requests cross, because half of the memory is far. When it
+# is hot, almost none do, although the addresses are the same: lines of the far half now lie in
+# both halves. A line that is read from one side takes one and a half places on average, so an L2
+# of 60 MiB has room for 40 MiB of them. There the misses begin. The oldest lines leave first, so a
+# kernel that reads in the same order each time soon finds nothing at all.
+#
+# So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
+# models this more simply, and its step comes a little earlier.)
+
+# %%
+exercises.ask("06.staircase")
+
+# %% tags=["exercise"]
+answer = ...
+### BEGIN SOLUTION
+answer = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
+### END SOLUTION
+exercises.check("06.staircase", answer)
 
 # %%
 exercises.progress()

@@ -4,53 +4,57 @@
 # What if the GPU is faster than Python?
 #
 # Many kernels take less time than Python needs to launch the next one. Then the GPU waits for the
-# host, and a pair of events reads that wait. This lesson has two cures. One is for measuring: let
-# the GPU sleep until the host is ahead. The other is for the program itself: launch many kernels
-# at once, as a graph.
+# host, and a pair of events measures that wait. There are two remedies. To *measure* such a
+# kernel, let the GPU sleep until the host is ahead. To *speed up the program*, launch many kernels
+# at once as a graph. Each half of the lesson stands alone.
 #
 # | section | what you will learn | minutes |
 # |---|---|---|
-# | 1 The gaps | to see on a timeline that the host sets the pace | 15 |
-# | 2 A head start | how long a sleep is long enough | 15 |
-# | 3 A wait inside | what no sleep can mend | 5 |
-# | 4 A graph | capture, replay, and what many small kernels gain | 15 |
-# | 5 What a graph holds | what raises in a capture, and what goes wrong without a word | 20 |
-# | 6 Hot or cold | what the cache is like inside a graph | 5 |
-# | 7 The whole ladder | every method on one kernel, and when its error matters | 15 |
+# | First half: sleep | | |
+# | 1 The gaps | to see on a timeline what sets the pace | 8 |
+# | 2 A head start | how long a sleep must be | 10 |
+# | 3 A wait inside | what a sleep cannot repair | 4 |
+# | Second half: graphs | | |
+# | 4 A graph | to capture, to replay, and what that gains | 8 |
+# | 5 What a graph contains | what a replay repeats, and what it does not | 8 |
+# | Both | | |
+# | 6 Your benchmark | to give the host a head start | 5 |
+# | Going further (extra) | pace · queue · copies and caches · captures · the ladder | 55 |
 
 # %%
 import time
 from functools import partial
+from statistics import median
 
 import pandas as pd
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises, live, plots
-from gpulab.errors import NotCapturableError
-from gpulab.exercises.lesson_07 import program
-from gpulab.units import format_time
-
-gpulab.use("auto")
+from gpulab.exercises import lesson_07 as lab
 
 # %%
+# %load_ext gpulab
+gpulab.use("auto")
 a = torch.randn(2048, 2048, device="cuda")
 x = torch.randn(2**14, device="cuda")
 small = torch.zeros(1024, device="cuda")
-for _ in range(3):
-    product = a @ a
-    small.add_(1)
-    torch.cuda._sleep(1_000)
+for _ in range(3):  # warm-up
+    a @ a, small.add_(1), torch.relu(x), torch.cuda._sleep(1_000)
+torch.cuda.synchronize()
 small.sum().item()
 
 # %% [markdown]
+# **First half: sleep**
+#
 # ## 1 The gaps
 #
-# On a large GPU the small addition takes one to three microseconds. Python launches eight of them
-# in a row. From the first to the last, for what share of the time is the GPU busy?
+# Python launches eight small additions in a row. From the start of the first kernel to the end of
+# the last one, for what share of the time is the GPU busy?
 
 # %%
-busy_guess = exercises.predict("How busy is the GPU?", ..., unit="%")
+busy_guess = exercises.predict("How busy is the GPU?", ..., unit="%", counts="points")
 busy_guess
 
 # %%
@@ -58,29 +62,23 @@ additions = gpulab.timeline(lambda: [small.add_(1) for _ in range(8)])
 additions
 
 # %%
-spans = additions.to_frame()
-kernels = spans[spans["kind"] == "kernel"]
+kernels = additions.to_frame().query("kind == 'kernel'")
 window_s = kernels["end_s"].max() - kernels["start_s"].min()
 busy_guess.compare(100 * kernels["duration_s"].sum() / window_s)
 
 # %% [markdown]
-# The GPU is done with each addition before Python has launched the next. Then it stands still. The
-# program is *launch-bound*: a GPU twice as fast would change nothing. The summary names the cause
-# of every gap:
+# The GPU finishes each addition before Python has launched the next one. Then it is idle. Such a
+# program is *launch-bound*: a GPU twice as fast would change nothing. The list under the timeline
+# names the cause of each gap. (On a real GPU the recording itself slows the launches down,
+# *recorded* on one H200: from 7 to 15 µs each. So the gaps in a timeline are wider than those in
+# the program.)
+#
+# Now put a pair of events around each addition. What share of a pair's reading is the kernel?
 
 # %%
-additions.summary()
-
-# %% [markdown]
-# On a real GPU the records themselves slow the launches down, on the host of one H200 from 7 to
-# 15 µs. The gaps of a timeline are then wider than those of the program.
-#
-# ### The same with events
-#
-# Now a pair of events goes round each addition. What share of a pair's reading is the kernel?
-
-# %%
-share = exercises.predict("What share of the reading is the kernel?", ..., unit="%")
+share = exercises.predict(
+    "What share of the reading is the kernel?", ..., unit="%", counts="points"
+)
 share
 
 # %%
@@ -100,72 +98,13 @@ pair = gpulab.measure(lambda: small.add_(1), method="events", label="a pair of e
 share.compare(100 * kernels["duration_s"].median() / pair.median_s)
 
 # %% [markdown]
-# Between marker and kernel there is a gap, and between the kernel and the other marker. The pair
-# reads both. It has measured Python, with the clock of the GPU.
+# There is a gap between the first event and the kernel, because Python launches the kernel after
+# the event. The pair reads that gap as well. It has measured Python, with the clock of the GPU.
 #
-# ### Where the GPU takes over
-#
-# The additions grow, from 2^10 to 2^24 elements, and 50 are launched in a row. From which size on
-# does one more of them cost what the GPU needs, and no longer what Python needs?
+# Here are three other programs, as timelines. What sets the pace of each?
 
 # %%
-takes_over = exercises.predict(
-    "From which size on does the GPU set the pace?",
-    ...,
-    choices=("2^10", "2^16", "2^20", "2^22", "2^24"),
-)
-takes_over
-
-
-# %%
-def pace_s(tensor, n_calls=50):
-    for _ in range(3):
-        tensor.add_(1)
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(n_calls):
-        tensor.add_(1)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - begin) / n_calls
-
-
-exponents = [10, 12, 14, 16, 18, 20, 22, 24]
-paces_s = [pace_s(torch.zeros(2**n, device="cuda")) for n in exponents]
-pd.Series(paces_s, [f"2^{n}" for n in exponents], name="per call").map(format_time)
-
-# %%
-paces = pd.DataFrame({"elements, as a power of 2": exponents})
-paces["time per call (µs)"] = [pace * 1e6 for pace in paces_s]
-plots.draw(
-    lambda frame, ax: frame.plot.line(
-        0, 1, ax=ax, style="o-", legend=False, ylabel=frame.columns[1], ylim=(0, None)
-    ),
-    paces,
-    title="A flat part that is Python's, and a rise that is the GPU's",
-    alt="The time per call stays the same for small tensors and rises with the large ones.",
-    source=gpulab.device.current(),
-)
-
-# %%
-slower = [n for n, pace in zip(exponents, paces_s, strict=True) if pace > 1.15 * paces_s[0]]
-takes_over.compare(f"2^{slower[0]}" if slower else "not yet")
-
-# %% [markdown]
-# On the flat part you read the launch, whatever the size. A kernel longer than its launch fills
-# the queue by itself, and then neither sleep nor graph is needed.
-#
-# ### Exercise: who is the one that holds it up?
-#
-# Three programs, of which you see only the timelines. Look at all three.
-
-# %%
-gpulab.timeline(program("a"))
-
-# %%
-gpulab.timeline(program("b"))
-
-# %%
-gpulab.timeline(program("c"))
+display(*[gpulab.timeline(lab.program(letter)) for letter in "abc"])
 
 # %%
 exercises.ask("07.gaps")
@@ -181,7 +120,9 @@ exercises.check("07.gaps", answer)
 # ## 2 A head start
 #
 # `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and does nothing else. The host
-# launches it like any other kernel and goes on. How long does a million cycles take?
+# launches it like any other kernel and goes on at once. (In CUDA C++ you can write such a kernel
+# yourself, with `clock64()` or with `__nanosleep(ns)`, which counts nanoseconds.) How long does a
+# million cycles take?
 
 # %%
 million = exercises.predict("How long is a sleep of 1,000,000 cycles?", ..., unit="ms")
@@ -197,171 +138,90 @@ def sleep_s(n_cycles):
     return start.elapsed_time(end) / 1e3
 
 
-sleeps_s = [sleep_s(n) for n in (1_000_000, 1_000_000, 3_000_000)]
-million.compare(sleeps_s[1])
+one_s, three_s = sleep_s(1_000_000), sleep_s(3_000_000)
+cycles_per_s = 2_000_000 / (three_s - one_s)  # the difference leaves out what the events add
+million.compare(one_s)
 
 # %% [markdown]
-# *Recorded* on an H200: 0.51 ms. Two lengths give the cycles in a second without what the events
-# add, and that is the clock of the GPU. It changes with the clock (lesson 05), so a sleep is no
-# stopwatch.
-
-# %%
-cycles_per_s = 2_000_000 / (sleeps_s[2] - sleeps_s[1])
-f"{cycles_per_s / 1e6:,.0f} MHz"
-
-
-# %% [markdown]
-# 40 samples go behind one sleep. After each, the host asks whether the GPU has reached its first
-# event yet. If not, the host was **ahead**: all of the sample was in the queue in time.
+# *Recorded* on an H200: 0.51 ms. The cycles per second are the clock of the GPU. That clock
+# changes (lesson 05), so a sleep is no stopwatch.
+#
+# Now take 40 samples after one sleep. After each sample the host asks whether the GPU has already
+# reached the first event. If not, the host was **ahead**: the whole sample was in the queue in
+# time.
 
 
 # %%
-def enqueued(work, pairs):
-    ahead = []
+def samples_after(first, work, n_samples=40):
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(n_samples)]
+    first()  # a sleep, or nothing
+    begin, ahead = time.perf_counter(), 0
     for start, end in pairs:
         start.record()
         work()
         end.record()
-        ahead.append(not start.query())
-    return ahead
-
-
-add = partial(small.add_, 1)
-torch.cuda._sleep(1_000_000)
-enqueued(add, [(start, end)])
-
-
-# %%
-def samples_behind(duration_s, work, n_samples=40):
-    pairs = [[torch.cuda.Event(enable_timing=True) for _ in "se"] for _ in range(n_samples)]
-    enqueued(add, pairs)  # the driver makes an event at its first record
-    torch.cuda.synchronize()
-    torch.cuda._sleep(int(duration_s * cycles_per_s))
-    begin = time.perf_counter()
-    ahead = enqueued(work, pairs)
+        ahead += not start.query()
     host_s = time.perf_counter() - begin
     torch.cuda.synchronize()
     return [start.elapsed_time(end) / 1e3 for start, end in pairs], ahead, host_s
 
 
-readings_s, ahead, host_s = samples_behind(0.2e-3, add)
-format_time(host_s)
+# %%
+def sleep(duration_s):
+    return lambda: torch.cuda._sleep(int(duration_s * cycles_per_s))
 
-# %% [markdown]
-# That is what the host needed for all 40. The sleep was of 0.2 ms. In how many of the samples was
-# the host ahead?
+
+add = partial(small.add_, 1)
+_, _, host_s = samples_after(sleep(0), add)
+f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for 200 µs"
 
 # %%
-ahead_guess = exercises.predict("In how many of 40?", ..., unit="times")
+ahead_guess = exercises.predict(
+    "In how many of 40 is the host ahead?", ..., unit="times", counts="count"
+)
 ahead_guess
 
 # %%
-ahead_guess.compare(sum(ahead))
-
+_, ahead, _ = samples_after(sleep(200e-6), add)
+ahead_guess.compare(ahead)
 
 # %%
-def as_measurement(samples_s, label):
-    gpu = gpulab.device.current()
-    here = gpulab.device.conditions()
-    return gpulab.Measurement(tuple(samples_s), "events", gpu.source, here, label=label)
-
-
-plots.draw(
-    plots.samples,
-    [as_measurement(samples_behind(ms / 1e3, add)[0], f"{ms} ms") for ms in (0, 0.2, 2)],
-    title="The same 40 samples behind three sleeps",
-    alt="Behind no sleep all read long, behind the longest all read short; in between, a step.",
-)
+lab.plot_samples({f"{ms} ms": samples_after(sleep(ms / 1e3), add)[0] for ms in (0, 0.2, 2)})
 
 # %% [markdown]
-# As long as the host is ahead, a pair reads kernel and floor. Where the GPU has caught up, it
-# reads Python again. The step is where that happened. Nothing in the readings warns you: without
-# the question to each event, the sleep of 0.2 ms would give a median of *something*.
+# While the host is ahead, a pair reads the kernel and the fixed offset of the events. Once the GPU
+# has caught up, it reads Python again. The step in the picture is where that happens. Nothing in
+# the readings themselves warns you. So always ask the events.
 #
-# ### How long is long enough?
+# How long is long enough?
 
 # %%
 enough = exercises.predict("Which sleep puts the host ahead in all 40?", ..., unit="µs")
 enough
 
 # %%
-sweep = pd.DataFrame({"sleep_s": [host_s * share / 10 for share in range(0, 31, 2)]})
-sweep["sleep (µs)"] = sweep["sleep_s"] * 1e6
-sweep["samples with the host ahead"] = [sum(samples_behind(s, add)[1]) for s in sweep["sleep_s"]]
-sweep.iloc[::3, 1:].round(1)
-
+sweep = pd.DataFrame({"sleep_us": [host_s * 1e6 * tenth / 10 for tenth in range(0, 31, 2)]})
+sweep["ahead"] = [samples_after(sleep(us / 1e6), add)[1] for us in sweep["sleep_us"]]
+plots.line(sweep, x="sleep_us", y="ahead", title="Samples with the host ahead")
 
 # %%
-def draw_sweep(frame, ax):
-    frame.plot.line(1, 2, ax=ax, style="o-", legend=False, ylabel=frame.columns[2])
-    return ax.axvline(host_s * 1e6, color="#D55E00", linestyle="--")
-
-
-plots.draw(
-    draw_sweep,
-    sweep,
-    title="Dashed: what the host needs for 40 samples",
-    alt="The number of samples ahead rises with the sleep, and is 40 at the host's time.",
-    source=gpulab.device.current(),
-)
-
-# %%
-n_ahead = sweep["samples with the host ahead"]
-enough.compare(sweep["sleep_s"][n_ahead == n_ahead.max()].min())
+enough.compare(sweep["sleep_us"][sweep["ahead"] == sweep["ahead"].max()].min() / 1e6)
 
 # %% [markdown]
-# A sleep is long enough if it lasts **as long as the host needs for the whole batch**. (Somewhat
-# less may do, for the GPU needs its time for the samples as well.) That is a time of the host, so
-# no kernel's length tells it: measure it, and give some more. A longer sleep gives no better
-# reading. You only wait for it.
+# The sleep must last **as long as the host needs for the whole batch**. (A little less can do,
+# because the GPU needs time for the samples, too.) That is a time of the host, so no kernel's
+# length gives it. Measure it, and add a margin. A longer sleep does not improve the reading.
 #
-# ### Longer than the queue
+# Any long kernel gives a head start. The oldest recipe puts an *expensive kernel first*: a large
+# matmul before the batch. It works, but its length depends on the GPU, and it warms the chip
+# (extra A tries it).
 #
-# About a thousand launches fit into the queue (lesson 01). Now 40 samples of 50 launches stand
-# behind a sleep four times as long as the host needs for them. Is the host ahead in all 40?
+# `method="saturated"` does all of this. It measures the host, sleeps 1.3 times as long, asks every
+# event, and discards a sample in which the host was not ahead.
 
 # %%
-all_ahead = exercises.predict("Is the host ahead in all?", ..., choices=("yes", "no"))
-all_ahead
-
-
-# %%
-def fifty():
-    for _ in range(50):
-        small.add_(1)
-
-
-_, _, host_s = samples_behind(0, fifty)
-_, ahead, _ = samples_behind(4 * host_s, fifty)
-f"ahead in {sum(ahead)} of 40"
-
-# %%
-all_ahead.compare("yes" if all(ahead) else "no")
-
-# %% [markdown]
-# When the queue is full, the next launch keeps the host until there is room: until the sleep is
-# over. From then on both run, and the GPU catches up. The cure is a smaller batch, not a longer
-# sleep.
-#
-# `method="saturated"` does all of this: it measures the host, sleeps 1.3 times as long, keeps
-# the batch below the queue, asks every event, and throws away a sample in which the host was not
-# ahead.
-
-# %%
-saturated = gpulab.measure(add, method="saturated", cache="hot", label="behind a sleep")
-saturated
-
-# %%
-plots.draw(
-    plots.compare_methods,
-    [pair, saturated],
-    title="The same addition, without and with a head start",
-    alt="Behind a sleep the pair of events reads a good deal less than without one.",
-    ax_size=(6.4, 2.4),
-)
-
-# %% [markdown]
-# ### Exercise: long enough
+# %%cudatime --method saturated --hot
+small.add_(1)
 
 # %%
 exercises.ask("07.long-enough")
@@ -372,14 +232,7 @@ head_start = ...
 
 ### BEGIN SOLUTION
 def head_start(work):
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(40):
-        start.record()
-        work()
-        end.record()
-    host_s = time.perf_counter() - begin
-    torch.cuda.synchronize()
+    _, _, host_s = samples_after(sleep(0), work)
     return 2 * host_s * cycles_per_s
 
 
@@ -389,7 +242,7 @@ exercises.check("07.long-enough", head_start)
 # %% [markdown]
 # ## 3 A wait inside
 #
-# This exercise is your prediction; answer it before you go on.
+# This exercise is your prediction. Answer it before you go on.
 
 # %%
 exercises.ask("07.sync-inside")
@@ -401,43 +254,26 @@ answer = "c"
 ### END SOLUTION
 exercises.check("07.sync-inside", answer)
 
-
 # %%
-def read_back():
-    return small.sum().item()
-
-
-readings_s, ahead, host_s = samples_behind(10e-3, read_back)
-f"ahead in {sum(ahead)} of 40; the host was kept for {format_time(host_s)}"
-
-# %%
-plots.draw(
-    plots.samples,
-    [
-        as_measurement(readings_s, "behind a sleep"),
-        as_measurement(samples_behind(0, read_back)[0], "without"),
-    ],
-    title="A function that waits inside",
-    alt="With and without a sleep the readings are the same, but for the first sample at most.",
-)
+with_sleep, ahead, _ = samples_after(sleep(10e-3), lambda: small.sum().item())
+without, _, _ = samples_after(sleep(0), lambda: small.sum().item())
+lab.plot_samples({f"sleep, ahead in {ahead} of 40": with_sleep, "no sleep": without})
 
 # %% [markdown]
-# `item()` of the first sample waits for the sleep, with the host. What the GPU then finds in its
-# queue is nothing. The host's time is now the sleep's: who would measure it again and sleep longer
-# would chase it for ever.
+# `item()` of the first sample blocks the host until the sleep is over. Then the queue is empty and
+# stays empty. A longer sleep only blocks the host longer. Take the wait out of the function, or
+# time it with the stopwatch. `gpulab.measure` tests for such a wait before it begins.
 #
-# `gpulab.measure` looks for this before it begins: it calls the work once behind a sleep, and
-# sees whether the GPU is awake when the call returns.
-
-# %%
-waits = gpulab.measure(read_back)
-[f"{finding.code}: {finding.message}" for finding in waits.findings][:1]
-
-# %% [markdown]
+# **Second half: graphs**
+#
 # ## 4 A graph
 #
-# A sleep gives you a right reading. It does not make the program faster: there the GPU still waits
-# for Python. Ten relus on 16,384 elements are ten launches.
+# A sleep gives you a correct reading. It does not make the program faster: there the GPU still
+# waits for Python. Ten relus on a small tensor take ten launches.
+#
+# A **CUDA graph** contains the ten kernels with their arguments. Inside the `with` block in the
+# second cell below, calls are written into the graph. Afterwards `replay()` sends all of them with
+# one launch.
 
 
 # %%
@@ -447,13 +283,8 @@ def ten_relus(tensor):
     return tensor
 
 
-relus = partial(ten_relus, x)
-eager = gpulab.measure(relus, method="events", label="ten launches")
+eager = gpulab.measure(lambda: ten_relus(x), method="events", label="ten launches")
 eager
-
-# %% [markdown]
-# A **CUDA graph** holds the ten kernels with their arguments. While the block below runs, calls
-# are written into the graph. Afterwards `replay()` sends all of them with one launch.
 
 # %%
 graph = torch.cuda.CUDAGraph()
@@ -461,9 +292,6 @@ with torch.cuda.graph(graph):
     result = ten_relus(x)
 graph.replay()
 torch.equal(result, torch.relu(x))
-
-# %% [markdown]
-# How long does a replay of the ten kernels take?
 
 # %%
 replay_guess = exercises.predict("What does a pair of events round replay() read?", ..., unit="µs")
@@ -474,141 +302,25 @@ replayed = gpulab.measure(graph.replay, method="events", label="one replay")
 replay_guess.compare(replayed)
 
 # %%
-gpulab.timeline(graph.replay)
+busy = gpulab.measure(lambda: ten_relus(x), method="profiler", cache="hot", label="kernels alone")
+plots.compare_methods([eager, replayed, busy], title="Ten relus")
 
 # %%
-busy = gpulab.measure(relus, method="profiler", cache="hot", label="kernels alone")
-plots.draw(
-    plots.compare_methods,
-    [eager, replayed, busy],
-    title="Ten relus on 16,384 elements",
-    alt="A replay is much nearer to the time in which the kernels work than ten launches are.",
-    ax_size=(6.4, 2.8),
-)
+exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 
 # %% [markdown]
-# *Recorded* on an H200: 74 to 80 µs by ten launches, 14 µs in a graph, and 10 µs in which the
-# kernels are busy. The difference was Python. What remains in the graph are the pauses from kernel
-# to kernel.
+# *Recorded* on an H200: 74 to 80 µs with ten launches, 14 µs in a graph, and 10 µs in which the
+# kernels are busy. The difference was Python. The short pauses from kernel to kernel remain.
 #
-# ### Does the capture compute?
+# ## 5 What a graph contains
 #
-# A counter is increased ten times inside a capture. What does it say afterwards?
+# A graph contains kernels, their arguments and the addresses of their tensors. It contains no
+# Python. What needs an answer from the GPU, such as `item()`, fails during the capture (extra D).
+# Such errors are the harmless case. The next graph is captured without an error. `factor` is 2 at
+# the capture and 10 at the replay.
 
 # %%
-counted = exercises.predict("What does the counter say?", ..., choices=("0", "1", "10"))
-counted
-
-# %%
-counter = torch.zeros(1, device="cuda")
-counting = torch.cuda.CUDAGraph()
-with torch.cuda.graph(counting):
-    for _ in range(10):
-        counter.add_(1)
-counted.compare(f"{counter.item():.0f}")
-
-# %%
-counting.replay()
-counting.replay()
-counter.item()
-
-# %% [markdown]
-# A capture only writes down. Each replay then does all of it again.
-#
-# ### Many copies inside
-#
-# A replay is a launch, too, and events round it have their floor. To time one small kernel in a
-# graph, put many copies of it in and divide. One copy reads some microseconds. What does each of a
-# hundred copies read?
-
-# %%
-each_of_100 = exercises.predict("What is left for each of 100 copies?", ..., unit="µs")
-each_of_100
-
-
-# %%
-def seconds_per_copy(n_copies):
-    copies = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(copies):
-        for _ in range(n_copies):
-            small.add_(1)
-    for _ in range(3):  # the last round counts: the first replay also uploads the graph
-        start.record(), copies.replay(), end.record()
-        end.synchronize()
-    return start.elapsed_time(end) / 1e3 / n_copies
-
-
-copies = pd.DataFrame({"size": [1, 3, 10, 30, 100, 300], "series": "per copy"})
-copies["duration_s"] = copies["size"].map(seconds_per_copy)
-each_of_100.compare(copies.set_index("size")["duration_s"][100])
-
-# %%
-plots.draw(
-    partial(plots.scaling, size_label="copies in the graph"),
-    copies,
-    title="One small addition, n times in one graph",
-    alt="The time per copy falls with the number of copies and becomes flat.",
-    source=gpulab.device.current(),
-)
-
-# %% [markdown]
-# Launch and floor are shared by all copies. What is left is the kernel, and the short pause from
-# one kernel of the graph to the next. *Recorded* on an H200, with the host ahead: 3.0 µs with one
-# copy, 1.07 with ten, 0.95 with a hundred.
-
-# %% [markdown]
-# ## 5 What a graph holds
-#
-# A graph holds kernels, their arguments and the addresses of their tensors. No Python, and nothing
-# that needs an answer. Six functions; how many of them can be captured?
-
-# %%
-attempts = {
-    "relu": lambda: torch.relu(x),
-    "synchronize": lambda: (torch.relu(x), torch.cuda.synchronize()),
-    "item": lambda: x.sum().item(),
-    "x[x > 0]": lambda: x[x > 0],
-    "cpu": lambda: torch.relu(x).cpu(),
-    "zeros_like": lambda: torch.zeros_like(x) + x,
-}
-captured_guess = exercises.predict("How many of the six can be captured?", ..., unit="times")
-captured_guess
-
-
-# %%
-def try_to_capture(work):
-    try:
-        gpulab.measure(work, method="graph", max_time_s=0.05)
-    except NotCapturableError as error:
-        return str(error).split(";")[0].removeprefix("the work cannot be captured into a ")
-    return "captured"
-
-
-outcomes = {name: try_to_capture(work) for name, work in attempts.items()}
-outcomes
-
-# %%
-captured_guess.compare(list(outcomes.values()).count("captured"))
-
-# %% [markdown]
-# - **Waits** raise: nothing has been computed during the capture, so there is nothing to wait for.
-#   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
-# - **Shapes that depend on values** raise: the host would have to wait for the number of elements.
-#   `torch.where` or `masked_fill` keep the shape.
-# - **Copies from and to ordinary memory** raise; pinned memory (lesson 08) is allowed.
-# - **New tensors** are allowed. They come from a pool that belongs to the graph, and lie in the
-#   same place at every replay. What may not change is where a tensor lies.
-#
-# (`measure` also tidies up after a capture that failed. If you capture by hand on a real GPU and
-# it fails, PyTorch may stay in a bad state: restart the kernel.)
-#
-# ### A number that changes
-#
-# Errors are the harmless case. What follows is captured without one. `factor` is 2 at the capture
-# and 10 at the replay. What does the replay multiply 1 by?
-
-# %%
-by = exercises.predict("By what does the replay multiply?", ..., choices=("2", "10"))
+by = exercises.predict("The replay multiplies by", ..., choices=("2", "10"))
 by
 
 # %%
@@ -620,74 +332,27 @@ scaling.replay()
 by.compare(f"{scaled[0].item():.0f}")
 
 # %% [markdown]
-# Python ran once, at the capture. Every number, `if`, loop count and `print` is what it was then.
-#
-# ### A new input
-#
-# The next batch comes in. Its values are 5, and the name `ones` is given to it. What does the
-# replay multiply by 2?
+# Python ran once, at the capture. Every number, `if`, loop count and `print` keeps the value that
+# it had then. Now the next batch arrives, a tensor of fives, and gets the same name.
 
 # %%
-reads = exercises.predict("Which values does the replay read?", ..., choices=("1", "5"))
+reads = exercises.predict("The replay reads", ..., choices=("1", "5"))
 reads
 
 # %%
-before = ones
+captured_input = ones
 ones = torch.full((4,), 5.0, device="cuda")
 scaling.replay()
 reads.compare(f"{scaled[0].item() / 2:.0f}")
 
-# %% [markdown]
-# The graph knows an address, not a name. So the input must stay where it is, and new values are
-# copied into it. For a batch of another *shape* you need another graph, or you pad it.
-
 # %%
-before.copy_(ones)
+captured_input.copy_(ones)  # new values, old address
 scaling.replay()
 scaled.tolist()
 
 # %% [markdown]
-# ### The result of the last replay
-#
-# You keep the result of one batch (10, 10, ...) and replay for the next, of 7. What do you have in
-# your hand?
-
-# %%
-kept_guess = exercises.predict("What does the kept result say?", ..., choices=("10", "14"))
-kept_guess
-
-# %%
-kept = scaled
-before.fill_(7)
-scaling.replay()
-kept_guess.compare(f"{kept[0].item():.0f}")
-
-# %% [markdown]
-# The result has its place as well, and each replay overwrites it. Take a `clone()` if you keep it.
-# The pool keeps this memory as long as the graph lives.
-#
-# ### The input is gone
-#
-# The pool holds what was made *inside*. The input was made outside. Now nobody holds it any more,
-# and other tensors, of 9, are made. What does the replay multiply by 2?
-
-# %%
-gone_guess = exercises.predict(
-    "Which values does the replay read?", ..., choices=("7", "9", "an error")
-)
-gone_guess
-
-# %%
-del before
-others = [torch.full((4,), 9.0, device="cuda") for _ in range(50)]
-scaling.replay()
-gone_guess.compare(f"{scaled[0].item() / 2:.0f}")
-
-# %% [markdown]
-# Memory that is free goes to the next who asks (lesson 08 has more of this), and the graph still
-# reads from there. Keep a name for every tensor that a graph reads, as long as you replay it.
-#
-# ### Exercise: put it into a graph
+# The graph knows an address, not a name. So keep the input tensor and copy new values into it. A
+# batch of another *shape* needs another graph, or padding.
 
 # %%
 exercises.ask("07.graph-it")
@@ -715,7 +380,308 @@ def graphed(function, x):
 exercises.check("07.graph-it", graphed)
 
 # %% [markdown]
-# ### Exercise: runs, raises or frozen?
+# **Both halves**
+#
+# ## 6 Your benchmark
+#
+# This is your `benchmark(fn)` from lesson 06. For kernels that are shorter than their launches it
+# still reads Python. Give the host a head start for all samples. (`torch.cuda._sleep(int(seconds *
+# 2e9))` sleeps for at least that many seconds on any GPU below 2 GHz.)
+
+
+# %%
+def once_s(fn):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    fn()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+once_s(lambda: ten_relus(x))
+
+
+# %%
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
+    sums = torch.zeros(len(rows), device="cuda")
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    for start, end in zip(starts, ends, strict=True):
+        torch.sum(rows, dim=1, out=sums)  # read twice the L2
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
+
+
+benchmark(lambda: ten_relus(x))
+
+# %%
+exercises.ask("07.benchmark")
+
+# %% tags=["exercise"]
+benchmark = ...
+
+
+### BEGIN SOLUTION
+def benchmark(fn, n_samples=11):
+    last_s = []
+    for _ in range(100):  # warm up until three calls in a row agree
+        last_s = [*last_s[-2:], once_s(fn)]
+        if last_s[2:] and max(last_s) < 1.05 * min(last_s):
+            break
+    l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    rows = torch.zeros(2 * l2_bytes // 65536, 16384, device="cuda")
+    sums = torch.zeros(len(rows), device="cuda")
+    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_samples)]
+    host_s = 0.0
+    for _ in range(2):  # the first round measures the host, the second one counts
+        torch.cuda._sleep(int(2 * host_s * 2e9))
+        begin = time.perf_counter()
+        for start, end in zip(starts, ends, strict=True):
+            torch.sum(rows, dim=1, out=sums)  # read twice the L2
+            start.record()
+            fn()
+            end.record()
+        host_s = time.perf_counter() - begin
+        torch.cuda.synchronize()
+    clock_mhz = torch.cuda.clock_rate()  # right after the last call
+    times_ms = [start.elapsed_time(end) for start, end in zip(starts, ends, strict=True)]
+    return median(times_ms) / 1e3, clock_mhz
+
+
+### END SOLUTION
+exercises.check("07.benchmark", benchmark)
+
+# %% [markdown]
+# ## What you take along
+#
+# - If kernels are shorter than their launches, the host sets the pace, and events read Python.
+# - A sleep is long enough if it outlasts the host's time for the whole batch. Ask the events.
+# - A wait inside the work uses up the sleep. No length helps.
+# - A graph launches many kernels at once. It contains addresses and numbers, not names and Python.
+# - What needs an answer fails in a capture. What only Python does is frozen silently.
+#
+# Until now one kernel followed another. In lesson 08 they run at the same time.
+
+# %%
+exercises.progress()
+
+# %% [markdown]
+# # Going further
+#
+# Five extras. Each stands alone.
+#
+# | extra | what you will learn | minutes |
+# |---|---|---|
+# | A Who sets the pace | when you need a head start, and another way to get one | 8 |
+# | B A full queue | how large a batch may be | 5 |
+# | C Copies and caches | to time one kernel inside a graph, hot and cold | 12 |
+# | D What can be captured | what fails in a capture, and who owns the tensors | 15 |
+# | E The whole ladder | every method, and when its error matters | 15 |
+#
+# ## A Who sets the pace
+#
+# Additions from 2^10 to 2^24 elements, 50 of each in a row. From which size on does one more
+# addition cost GPU time, and no longer Python time?
+
+# %%
+takes_over = exercises.predict(
+    "From which size on does the GPU set the pace?",
+    ...,
+    choices=("2^10", "2^16", "2^20", "2^22", "2^24"),
+)
+takes_over
+
+
+# %%
+def pace_s(tensor, n_calls=50):
+    tensor.add_(1)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(n_calls):
+        tensor.add_(1)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) / n_calls
+
+
+paces = pd.DataFrame({"exponent": [10, 12, 14, 16, 18, 20, 22, 24]})
+paces["time_us"] = [1e6 * pace_s(torch.zeros(2**n, device="cuda")) for n in paces["exponent"]]
+plots.line(paces, x="exponent", y="time_us", title="Time per addition, 2^exponent elements")
+
+# %%
+slower = paces["exponent"][paces["time_us"] > 1.15 * paces["time_us"][0]]
+takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
+
+# %% [markdown]
+# On the flat part you read the launch, whatever the size. A kernel that is longer than its launch
+# fills the queue by itself. Then you need neither sleep nor graph.
+#
+# An expensive kernel before the batch gives a head start, too. Is one large matmul enough for the
+# 40 samples of section 2?
+
+# %%
+first_guess = exercises.predict(
+    "After one matmul, in how many of 40 is the host ahead?", ..., unit="times", counts="count"
+)
+first_guess
+
+# %%
+_, after_matmul, _ = samples_after(lambda: a @ a, add)
+first_guess.compare(after_matmul)
+
+# %%
+exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_s"].median())
+
+# %% [markdown]
+# If one is not enough, put several before the batch.
+#
+# ## B A full queue
+#
+# About a thousand launches fit into the queue (lesson 01). Take 40 samples of 50 launches each,
+# after a sleep four times as long as the host needs for them. Is the host ahead in all 40?
+
+# %%
+all_ahead = exercises.predict("Is the host ahead in all?", ..., choices=("yes", "no"))
+all_ahead
+
+
+# %%
+def fifty():
+    for _ in range(50):
+        small.add_(1)
+
+
+_, _, host_s = samples_after(sleep(0), fifty)
+readings_s, ahead, _ = samples_after(sleep(4 * host_s), fifty)
+all_ahead.compare("yes" if ahead == len(readings_s) else "no")
+
+# %%
+exercises.claim("07.full-queue", here=ahead)
+
+# %% [markdown]
+# When the queue is full, the next launch blocks until there is room, that is, until the sleep is
+# over. From then on both run, and the GPU catches up. The remedy is a smaller batch, not a longer
+# sleep.
+#
+# ## C Copies and caches
+#
+# A replay is a launch, too, and events round it have their fixed offset. To time one small kernel
+# in a graph, put many copies of it inside and divide. What does each of a hundred copies read?
+
+# %%
+each_of_100 = exercises.predict("What is left for each of 100 copies?", ..., unit="µs")
+each_of_100
+
+
+# %%
+def seconds_per_copy(n_copies):
+    copies = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(copies):
+        for _ in range(n_copies):
+            small.add_(1)
+    for _ in range(3):  # the last round counts: the first replay also uploads the graph
+        start.record(), copies.replay(), end.record()
+        end.synchronize()
+    return start.elapsed_time(end) / 1e3 / n_copies
+
+
+copies = pd.DataFrame({"size": [1, 3, 10, 30, 100, 300]})
+copies["time_us"] = [1e6 * seconds_per_copy(n) for n in copies["size"]]
+each_of_100.compare(copies.set_index("size")["time_us"][100] / 1e6)
+
+# %%
+copies.round(2)
+
+# %% [markdown]
+# All copies share the launch and the offset. What remains is the kernel and the short pause to the
+# next one. *Recorded* on an H200, with the host ahead: 3.0 µs with one copy, 1.07 µs with ten,
+# 0.95 µs with a hundred.
+#
+# The copies run one after the other on the same tensors. For an addition of two tensors of 8 MB,
+# does the graph read more or less than calibrated events, which empty the cache before each
+# sample?
+
+# %%
+cold_guess = exercises.predict("The graph reads", ..., choices=("more", "less"))
+cold_guess
+
+# %%
+add_8_mb = partial(torch.add, *torch.ones(2, 2**21, device="cuda"))
+in_graph = gpulab.measure(add_8_mb, method="graph", label="graph")
+calibrated = gpulab.measure(add_8_mb, label="calibrated, cold")
+cold_guess.compare("less" if in_graph.median_s < calibrated.median_s else "more")
+
+# %%
+cold_graph = gpulab.measure(add_8_mb, method="graph", cache="cold", label="graph with a flush")
+plots.compare_methods([in_graph, cold_graph, calibrated], title="An addition, hot and cold")
+
+# %% [markdown]
+# The copy before leaves its tensors in the L2 cache (lesson 06), so a graph reads **hot** unless
+# the graph itself flushes. `cache="cold"` puts a flush in front of each copy *inside* the graph,
+# and events inside the graph leave the flush out. Report which one you mean.
+#
+# ## D What can be captured
+#
+# Does the capture compute? The next capture increases a counter ten times.
+
+# %%
+counted = exercises.predict(
+    "What is the counter after the capture?", ..., choices=("0", "1", "10")
+)
+counted
+
+# %%
+counter, counting = torch.zeros(1, device="cuda"), torch.cuda.CUDAGraph()
+with torch.cuda.graph(counting):
+    for _ in range(10):
+        counter.add_(1)
+counted.compare(f"{counter.item():.0f}")
+
+# %% [markdown]
+# A capture only records. Each replay then does all of it: two replays bring this counter to 20.
+#
+# During a capture nothing has an answer yet. Here are six functions. How many of them can be
+# captured?
+
+# %%
+attempts = {
+    "relu": lambda: torch.relu(x),
+    "synchronize": lambda: (torch.relu(x), torch.cuda.synchronize()),
+    "item": lambda: x.sum().item(),
+    "x[x > 0]": lambda: x[x > 0],
+    "cpu": lambda: torch.relu(x).cpu(),
+    "zeros_like": lambda: torch.zeros_like(x) + x,
+}
+captured_guess = exercises.predict("How many of the six?", ..., unit="times", counts="count")
+captured_guess
+
+# %%
+outcomes = {name: lab.try_to_capture(work) for name, work in attempts.items()}
+captured_guess.compare(sum(outcome == "captured" for outcome in outcomes.values()))
+
+# %%
+outcomes
+
+# %% [markdown]
+# - **Waits** fail: during the capture nothing is computed, so there is nothing to wait for.
+#   `item()`, `print(tensor)`, `if tensor:` and `event.synchronize()` are waits.
+# - **Shapes that depend on values** fail: the host would have to wait for the number of elements.
+#   `torch.where` and `masked_fill` keep the shape.
+# - **Copies from and to pageable memory** fail; pinned memory (lesson 08) works.
+# - **New tensors** work. Their memory belongs to the graph, and each replay uses the same
+#   addresses.
 
 # %%
 exercises.ask("07.capturable")
@@ -729,104 +695,130 @@ answer = dict(zip("abcdefgh", words.split(), strict=True))
 exercises.check("07.capturable", answer)
 
 # %% [markdown]
-# ## 6 Hot or cold
+# Now back to the graph of section 5, which multiplies by 2.
 #
-# The copies in a graph follow one another on the same tensors. Two tensors of 8 MB are added. Does
-# the graph read more or less than the calibrated events, which empty the cache before each sample?
+# You keep the result of one batch. Then you replay for the next batch, of sevens. What does the
+# kept result contain?
 
 # %%
-cold_guess = exercises.predict("What does the graph read?", ..., choices=("more", "less"))
-cold_guess
+kept_guess = exercises.predict("The kept result is now", ..., choices=("10", "14"))
+kept_guess
 
 # %%
-left, right = (torch.ones(2**21, device="cuda") for _ in range(2))
-sum_of_two = partial(torch.add, left, right)
-in_graph = gpulab.measure(sum_of_two, method="graph", label="graph")
-calibrated = gpulab.measure(sum_of_two, label="calibrated, cold")
-ratio = in_graph.median_s / calibrated.median_s
-cold_guess.compare("less" if ratio < 1 else "more")
+kept = scaled  # 5 * 2
+captured_input.fill_(7)
+scaling.replay()
+kept_guess.compare(f"{kept[0].item():.0f}")
 
 # %% [markdown]
-# The kernel before has left the tensors in the L2 cache (lesson 06): a graph reads **hot**, unless
-# the graph itself flushes. `cache="cold"` puts a flush in front of each copy *into* the graph, and
-# the events, which are part of the graph as well, leave it out.
-
-# %%
-cold_graph = gpulab.measure(sum_of_two, method="graph", cache="cold", label="graph with a flush")
-plots.draw(
-    plots.compare_methods,
-    [in_graph, cold_graph, calibrated],
-    title="An addition of 8 MB tensors, hot and cold",
-    alt="The graph with a flush agrees with the cold reading; the plain graph reads less.",
-    ax_size=(6.4, 2.8),
-)
-
-# %% [markdown]
-# Say which you mean. If your program replays the kernel on data that the kernel before has just
-# written, hot is the right answer.
-
-# %% [markdown]
-# ## 7 The whole ladder
+# The result has a fixed address, too, and each replay overwrites it. `clone()` what you keep.
 #
-# Every method that you have met, on one kernel: a relu on a million elements. The referee is the
-# driver's own record of each kernel. Which rung is furthest off? (`live.ladder` shows each rung as
-# soon as it is there, and `gpulab.ladder` all of them in the end.)
+# The memory of the graph contains what was made *inside*. The input was made outside. Now the
+# program drops it and creates other tensors, of nines. What does the replay read?
+
+# %%
+gone_guess = exercises.predict("The replay reads", ..., choices=("7", "9", "an error"))
+gone_guess
+
+# %%
+del captured_input
+others = [torch.full((4,), 9.0, device="cuda") for _ in range(50)]
+scaling.replay()
+gone_guess.compare(f"{scaled[0].item() / 2:.0f}")
+
+# %% [markdown]
+# The allocator gives free memory to the next tensor (more in lesson 08), and the graph still reads
+# there. Keep a name for every tensor that a graph reads, as long as you replay it.
+#
+# ## E The whole ladder
+#
+# Each method of lessons 01 to 07 is a rung, judged by the driver's own records of each kernel. The
+# first work is thirty small relus. Which rung is farthest off?
 
 # %%
 worst_guess = exercises.predict(
-    "Which rung is furthest off?",
+    "Which rung is farthest off?",
     ...,
     choices=("naive", "synchronized", "events", "+ sleep", "calibrated", "graph"),
 )
 worst_guess
 
 # %%
-million_x = torch.randn(2**20, device="cuda")
-climbed = live.ladder(partial(torch.relu, million_x), label="relu of 2^20 elements")
+thirty_relus = partial(lab.repeat, 30, torch.relu, x)
+climbed = live.ladder(thirty_relus, label="thirty small relus")
 climbed
 
 # %%
-named = ["naive", "synchronized", "events", "+ sleep", "calibrated", "graph"]
 errors = climbed.to_frame().set_index("rung")["error"]
-worst_guess.compare(errors[named].abs().idxmax())
+worst_guess.compare(errors[list(worst_guess.choices)].abs().idxmax())
 
 # %% [markdown]
-# Read the picture from the top. Each rung takes one thing out of the number:
+# Here *events* read Python, and *+ sleep* repairs that. Look at *+ cache flush*: it reads less
+# than *events*, although it makes the kernels slower. The flush keeps the GPU busy before the
+# first event, and meanwhile the host gets ahead: a head start by accident.
 #
-# | rung | what its number still holds or lacks | it matters |
-# |---|---|---|
-# | naive | only the launch, or the launch and a full queue | always, unless you ask for it |
-# | synchronized | launch and wake-up, some 10 µs | below a millisecond or so |
-# | events | the launch, where the GPU waits for it | if the kernel is shorter than its launch |
-# | + warm-up | the first calls are out of it | if there are few samples |
-# | + cache flush | the input comes from memory, not from L2 | if your program finds it cold |
-# | + sleep | the floor of the events, about 3 µs | below about 100 µs |
-# | calibrated | some 0.1 µs of doubt in the floor | below about a microsecond |
-# | graph | no launch, and a hot cache | if your program launches one by one |
-#
-# Now the same for the large product. How far is the stopwatch with two waits off here?
+# A rung can only repair a fault that the work has. So climb with two more works: a sum over 24 MiB
+# and a large matmul. Make two predictions first.
+
+# %%
+sum_guess = exercises.predict(
+    "For the sum, which rung changes the reading most?",
+    ...,
+    choices=("+ warm-up", "+ cache flush", "+ sleep"),
+)
+sum_guess
 
 # %%
 off = exercises.predict(
-    "How far is `synchronized` off, for the 2048 x 2048 product?", ..., unit="%"
+    "How far is `synchronized` off for the matmul?", ..., unit="%", counts="points"
 )
 off
 
 # %%
-product_climbed = gpulab.ladder(lambda: a @ a, label="product of 2048 x 2048", max_time_s=0.2)
-product_errors = product_climbed.to_frame().set_index("rung")["error"]
-off.compare(abs(100 * product_errors["synchronized"]))
+big, total = torch.randn(24 * 2**18, device="cuda"), torch.zeros((), device="cuda")
+works = {"sum": partial(torch.sum, big, 0, out=total), "matmul": partial(torch.mm, a, a)}
+ladders = {name: gpulab.ladder(work, label=name, max_time_s=0.1) for name, work in works.items()}
+sum_us = 1e6 * ladders["sum"].to_frame().set_index("rung")["median_s"]
+sum_guess.compare(lab.largest_step(sum_us, sum_guess.choices))
 
 # %%
-both = pd.DataFrame({"relu (%)": errors, "product (%)": product_errors}, index=errors.index)
-(100 * both).round(1)
+matmul_errors = ladders["matmul"].to_frame().set_index("rung")["error"]
+off.compare(100 * abs(matmul_errors["synchronized"]))
+
+# %%
+ladders["relus"] = climbed
+frames = {name: one.to_frame().set_index("rung") for name, one in ladders.items()}
+pd.DataFrame({f"{name}, µs": 1e6 * frame["median_s"] for name, frame in frames.items()}).round(1)
+
+# %%
+pd.DataFrame({f"{name}, error %": 100 * one["error"] for name, one in frames.items()}).round(1)
 
 # %% [markdown]
-# The errors are nearly the same microseconds as before. Beside a long kernel they are nothing, and
-# only the naive reading is still wrong. So the question is never which method is best. It is how
-# large the error is beside what you want to tell apart.
-#
-# ### Exercise: which rung?
+# *+ warm-up* changes nothing in these three: the rungs before it have called the work already. It
+# repairs a *first* call. Here are five samples of an operator that this lesson has not used yet,
+# without a warm-up:
+
+# %%
+fresh = gpulab.measure(lambda: torch.cumsum(x, 0), method="events", n_warmup=0, n_samples=5)
+pd.Series(fresh.samples_s) * 1e6  # µs
+
+# %% [markdown]
+# | rung | error that remains | matters |
+# |---|---|---|
+# | naive | it reads the launch only | always, unless you ask for the launch |
+# | synchronized | launch and wake-up | for short work |
+# | events | the launch, if the GPU waits for it | if the kernel is shorter than its launch |
+# | + warm-up | input from the cache | if your program finds it in memory |
+# | + cache flush | the launch, in part | if the work launches many kernels |
+# | + sleep | the fixed offset of the events | for short kernels |
+# | calibrated | uncertainty of that offset | for the shortest kernels |
+# | graph | a hot cache, shorter pauses | if your program launches one by one |
+
+# %% [markdown]
+# The sum is longer than its launch and finds its input in the cache, so the flush changes it and
+# the sleep does not. The matmul has none of these faults: its errors are similar in microseconds,
+# and small next to a long kernel. So do not ask which method is best. Ask how large its error is,
+# compared with the difference that you want to see.
 
 # %%
 exercises.ask("07.which-rung")
@@ -838,19 +830,6 @@ rungs = "naive synchronized events calibrated graph"
 answer = dict(zip("abcde", rungs.split(), strict=True))
 ### END SOLUTION
 exercises.check("07.which-rung", answer)
-
-# %% [markdown]
-# ## What you take along
-#
-# - If kernels are shorter than their launches, the host sets the pace, and events read Python.
-# - A sleep is long enough if it outlasts the host's time for the whole batch. Ask the events.
-# - A wait inside the work uses the sleep up. No length helps.
-# - A graph launches many kernels at once. It holds addresses and numbers, not names and Python.
-#   Keep its inputs, copy new values into them, clone what you keep.
-# - What needs an answer raises in a capture; what only Python does is frozen without a word.
-# - A method's error matters if it is large beside what you want to tell apart.
-#
-# Until now one kernel followed another. In lesson 08 they run at the same time.
 
 # %%
 exercises.progress()

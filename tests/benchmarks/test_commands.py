@@ -88,7 +88,7 @@ def results_of(name: str) -> dict[str, object]:
 
 def accuracy_part() -> str:
     """Return what the accuracy benchmark writes."""
-    image = "docs/images/accuracy-h200.png"
+    image = "images/accuracy-h200.png"
     return "\n".join(accuracy_report(results_of("accuracy-h200.json"), image))
 
 
@@ -98,7 +98,7 @@ def cold_cache_part(name: str) -> str:
 
 
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
-    ("README.md", "accuracy"): accuracy_part,
+    ("docs/accuracy.md", "accuracy"): accuracy_part,
     ("docs/measuring-anything.md", "anything"): lambda: as_markdown(
         results_of("accuracy-anything-h200.json")
     ),

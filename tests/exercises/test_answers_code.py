@@ -1,11 +1,13 @@
 """Functions that learners write are run on the virtual GPU, and each mistake has its name."""
 
 import time
+import timeit
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.benchmark import Timer
 
 import gpulab
 from gpulab import exercises
@@ -109,6 +111,15 @@ def pair_and_host(work: Work) -> float:
     return time.perf_counter() - start_s
 
 
+READY_MADE: list[tuple[Any, str]] = [
+    (lambda work: gpulab.measure(work, method="synchronized").median_s, "gpulab.measure"),
+    (lambda work: gpulab.measure(work, method="events").median_s, "gpulab.measure"),
+    (
+        lambda work: Timer("work()", globals={"work": work}).timeit(3).median,
+        "torch.utils.benchmark.Timer",
+    ),
+    (lambda work: timeit.timeit(work, torch.cuda.synchronize, number=1), "timeit"),
+]
 STOPWATCHES: list[tuple[Any, str]] = [
     (timed, ""),
     (lambda work: torch.tensor(timed(work)).double().numpy()[()], ""),
@@ -163,6 +174,15 @@ def test_event_timers_are_told_apart(function: object, code: str) -> None:
     """The right one passes on an idle and on a busy GPU; each wrong one is named."""
     verdict = exercises.check("03.event-time", function)
     assert (verdict.diagnosis_code, verdict.ok) == (code, code == "")
+
+
+@pytest.mark.parametrize(("function", "name"), READY_MADE)
+@pytest.mark.parametrize("exercise_id", ["02.time-it-right", "03.event-time"])
+def test_ready_made_timers_are_refused(exercise_id: str, function: object, name: str) -> None:
+    """A timer of somebody else is no timer that the learner has written, and it is named."""
+    verdict = exercises.check(exercise_id, function)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "ready-made-timer")
+    assert verdict.message.startswith(f"Your function lets {name} time the work. ")
 
 
 @pytest.mark.parametrize("exercise_id", ["02.time-it-right", "03.event-time"])

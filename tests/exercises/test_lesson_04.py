@@ -83,6 +83,8 @@ RIGHT: list[tuple[str, object]] = [
     ("04.steady-state", shifted(3)),
     ("04.one-number", 41.2e-6),
     ("04.one-number", "41.2 µs"),
+    ("04.one-number", "41 µs"),
+    ("04.one-number", 41e-6),
     ("04.one-number", np.float64(41.2e-6)),
     ("04.two-humps", HUMPS),
     ("04.two-humps", {run: list(words) for run, words in HUMPS.items()}),
@@ -94,9 +96,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"b": "allocation"},
         "kernel-or-memory",
         (
-            "b and d: both take a millisecond or less, but they come back for other reasons. "
-            "A new operation needs a kernel that was not loaded; a new tensor needs memory. "
-            "exp_ and sin_ work in place and ask for none. (Wrong so far: b.)"
+            "b and d: both take a millisecond or less, but they come back for different "
+            "reasons. A new operation needs a kernel that is not loaded yet. A new tensor needs "
+            "memory. exp_ and sin_ work in place, so they need none. (Wrong so far: b.)"
         ),
     ),
     (
@@ -104,9 +106,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"d": "kernel"},
         "kernel-or-memory",
         (
-            "b and d: both take a millisecond or less, but they come back for other reasons. "
-            "A new operation needs a kernel that was not loaded; a new tensor needs memory. "
-            "exp_ and sin_ work in place and ask for none. (Wrong so far: d.)"
+            "b and d: both take a millisecond or less, but they come back for different "
+            "reasons. A new operation needs a kernel that is not loaded yet. A new tensor needs "
+            "memory. exp_ and sin_ work in place, so they need none. (Wrong so far: d.)"
         ),
     ),
     (
@@ -114,8 +116,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"a": "library", "c": "context"},
         "context-or-library",
         (
-            "a and c: the context is paid by the first call of all, whatever it is, and never"
-            " again. c comes a second time, for another type of number. (Wrong so far: a, c.)"
+            "a and c: the very first call pays for the context, whatever it does, and no later "
+            "call pays again. The cost in c comes a second time, for another type of number. "
+            "(Wrong so far: a, c.)"
         ),
     ),
     (
@@ -123,8 +126,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"c": "context"},
         "context-or-library",
         (
-            "a and c: the context is paid by the first call of all, whatever it is, and never"
-            " again. c comes a second time, for another type of number. (Wrong so far: c.)"
+            "a and c: the very first call pays for the context, whatever it does, and no later "
+            "call pays again. The cost in c comes a second time, for another type of number. "
+            "(Wrong so far: c.)"
         ),
     ),
     (
@@ -132,9 +136,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"b": "library"},
         "library-or-kernel",
         (
-            "b and c: one plain kernel loads in less than a millisecond. A product needs a "
-            "library, with its handle and hundreds of kernels: that takes a hundred times as "
-            "long. (Wrong so far: b.)"
+            "b and c: one kernel loads in less than a millisecond. A matmul needs a library, "
+            "with its handle and hundreds of kernels. That takes a hundred times as long. "
+            "(Wrong so far: b.)"
         ),
     ),
     (
@@ -142,9 +146,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"c": "kernel"},
         "library-or-kernel",
         (
-            "b and c: one plain kernel loads in less than a millisecond. A product needs a "
-            "library, with its handle and hundreds of kernels: that takes a hundred times as "
-            "long. (Wrong so far: c.)"
+            "b and c: one kernel loads in less than a millisecond. A matmul needs a library, "
+            "with its handle and hundreds of kernels. That takes a hundred times as long. "
+            "(Wrong so far: c.)"
         ),
     ),
     (
@@ -152,9 +156,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"e": "kernel"},
         "search-or-load",
         (
-            "e: it is slow at each size that is new, and fast when a size comes back. A "
-            "kernel that was loaded serves every size: compare the last call of b. (Wrong so "
-            "far: e.)"
+            "e: each new size is slow, and a size that comes back is fast. A loaded kernel "
+            "works for every size: compare the last call of b. (Wrong so far: e.)"
         ),
     ),
     (
@@ -162,9 +165,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"e": "library"},
         "search-or-load",
         (
-            "e: it is slow at each size that is new, and fast when a size comes back. A "
-            "kernel that was loaded serves every size: compare the last call of b. (Wrong so "
-            "far: e.)"
+            "e: each new size is slow, and a size that comes back is fast. A loaded kernel "
+            "works for every size: compare the last call of b. (Wrong so far: e.)"
         ),
     ),
     (
@@ -172,8 +174,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"b": "search"},
         "kernel-not-search",
         (
-            "b: sin_ has the shape of exp_ and is slow; the last call has a new shape and is "
-            "fast. Not the shape is new in the slow calls, but the operation. (Wrong so far: "
+            "b: sin_ has the same shape as exp_ and is slow. The last call has a new shape and "
+            "is fast. So the slow calls have a new operation, not a new shape. (Wrong so far: "
             "b.)"
         ),
     ),
@@ -182,8 +184,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         COSTS | {"d": "search"},
         "wrong-cost",
         (
-            "Look at which of the four calls are slow, and at what is new in just these. "
-            "(Wrong so far: d.)"
+            "Which of the four calls are slow? What is new in these, and only in these? (Wrong "
+            "so far: d.)"
         ),
     ),
     (
@@ -197,8 +199,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         lambda _: 10,
         "guessed-count",
         (
-            "Your function leaves out 10 iterations of every loop, whatever is in it. For one"
-            " loop that is too many, for another too few: look at the samples."
+            "Your function leaves out 10 calls of every loop, whatever the samples are. That is "
+            "too many for one loop and too few for another."
         ),
     ),
     (
@@ -206,8 +208,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         len,
         "never",
         (
-            "In 'one slow call' your rule finds no steady state, but there is one. Real "
-            "samples scatter by some per mille: allow for it, and for a stray one."
+            "In 'one slow call' your rule finds no steady state, but there is one. Real samples "
+            "scatter a little, and single ones are outliers. Allow for both."
         ),
     ),
     (
@@ -215,9 +217,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         below_mean,
         "mean-as-level",
         (
-            "Your rule takes the first sample below the mean for the start. The slow first "
-            "calls pull the mean up, so nearly everything lies below it. Take the level from "
-            "the end of the loop, with the median."
+            "Your rule starts at the first sample below the mean. The slow first calls pull the "
+            "mean up, so almost every sample is below it. Take the level from the end of the "
+            "loop, as the median."
         ),
     ),
     (
@@ -225,9 +227,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         after_last_outlier,
         "outlier-as-warm-up",
         (
-            "In 'one late outlier' your rule waits until after the outlier. One slow call "
-            "among fast ones is no warm-up: allow a few of them, and let the median deal with"
-            " them."
+            "In 'one late outlier' your rule waits until after the outlier. One slow call among "
+            "fast ones is not warm-up. Allow a few of them: the median ignores them."
         ),
     ),
     (
@@ -244,9 +245,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         lambda samples_s: rule(samples_s, check=False),
         "still-moving",
         (
-            "In 'still moving' the times grow to the last iteration, but your rule names a "
-            "start. Compare two parts of the end with each other: if they differ, return "
-            "len(samples_s)."
+            "In 'still moving' the times grow until the last call, but your rule finds a start. "
+            "Compare two parts of the end. If they differ, return len(samples_s)."
         ),
     ),
     (
@@ -254,8 +254,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         lambda samples_s: rule(samples_s, tolerance=1e-5),
         "never",
         (
-            "In 'one slow call' your rule finds no steady state, but there is one. Real "
-            "samples scatter by some per mille: allow for it, and for a stray one."
+            "In 'one slow call' your rule finds no steady state, but there is one. Real samples "
+            "scatter a little, and single ones are outliers. Allow for both."
         ),
     ),
     (
@@ -263,8 +263,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         shifted(-1),
         "too-early",
         (
-            "In 'one slow call' your rule starts at 0, where an iteration still takes 704 "
-            "times the level of the end."
+            "In 'one slow call' your rule starts at 0. A call there still takes 704 times as "
+            "long as at the end."
         ),
     ),
     (
@@ -272,8 +272,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         shifted(12),
         "too-late",
         (
-            "In 'one slow call' your rule starts at 13; the loop is steady from 1 on. Being "
-            "late is safe, but it wastes good samples: is your tolerance too small?"
+            "In 'one slow call' your rule starts at 13, but the loop is steady from 1 on. That "
+            "is safe, and it wastes good samples. Is your tolerance too small?"
         ),
     ),
     (
@@ -282,8 +282,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         "not-an-index",
         (
             "For 'one slow call' your function returned 0.00014815300085388116. Return the "
-            "index of the first steady iteration, a whole number from 0 to 60: how many to "
-            "leave out, not how long they take."
+            "index of the first steady iteration, a whole number from 0 to 60. It is how many "
+            "calls to leave out, not how long they take."
         ),
     ),
     (
@@ -292,8 +292,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         "not-an-index",
         (
             "For 'one slow call' your function returned '1 s'. Return the index of the first "
-            "steady iteration, a whole number from 0 to 60: how many to leave out, not how "
-            "long they take."
+            "steady iteration, a whole number from 0 to 60. It is how many calls to leave out, "
+            "not how long they take."
         ),
     ),
     (
@@ -302,8 +302,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         "not-an-index",
         (
             "For 'one slow call' your function returned -1. Return the index of the first "
-            "steady iteration, a whole number from 0 to 60: how many to leave out, not how "
-            "long they take."
+            "steady iteration, a whole number from 0 to 60. It is how many calls to leave out, "
+            "not how long they take."
         ),
     ),
     (
@@ -330,9 +330,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         traces.samples()["duration_s"].mean(),
         "mean",
         (
-            "That is the mean. Two calls of thirteen made it seven times as long as the "
-            "others: no call took that long. It answers how long thirteen calls take "
-            "together."
+            "That is the mean. Two of the thirteen calls made it seven times as long as the "
+            "others, and no call took that long. The mean answers another question: how long "
+            "thirteen calls take together."
         ),
     ),
     (
@@ -341,16 +341,16 @@ WRONG: list[tuple[str, object, str, str]] = [
         "minimum",
         (
             "That is the minimum: the luckiest call. It gets smaller the more often you "
-            "measure, and in other work it may be one that found everything in the cache."
+            "measure. It may be a call that found everything in the cache."
         ),
     ),
     (
         "04.one-number",
         41.36e-6,
-        "strays-thrown-out",
+        "outliers-thrown-out",
         (
-            "That is the mean of what you left over. It comes near, but where to cut was your"
-            " choice (what of the 43.9 µs?). The median needs no cut."
+            "That is the mean without the two outliers. It is close, but you chose where to "
+            "cut: is 43.9 µs an outlier too? The median needs no cut."
         ),
     ),
     (
@@ -358,8 +358,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         136.3e-6,
         "largest-thrown-out",
         (
-            "That is the mean without the largest. One stray is still in it, and pulls it to "
-            "three times the others. How many would you throw out next time?"
+            "That is the mean without the largest sample. One outlier is still in it and makes "
+            "it three times too long. How many would you throw out next time?"
         ),
     ),
     (
@@ -367,7 +367,7 @@ WRONG: list[tuple[str, object, str, str]] = [
         40.8e-6,
         "not-sorted",
         (
-            "That is the sample in the middle of the list, which is in the order taken. Sort "
+            "That is the sample in the middle of the list. The list is in the order taken: sort "
             "it first."
         ),
     ),
@@ -376,7 +376,7 @@ WRONG: list[tuple[str, object, str, str]] = [
         41.2,
         "forgot-units",
         (
-            "The digits are right, the unit is not: a plain number is read as seconds. Write "
+            "The digits are right, but the unit is not: a plain number counts as seconds. Write "
             '12.5e-6 for 12.5 µs, or the text "12.5 µs".'
         ),
     ),
@@ -385,7 +385,7 @@ WRONG: list[tuple[str, object, str, str]] = [
         41.2e-3,
         "forgot-units",
         (
-            "The digits are right, the unit is not: a plain number is read as seconds. Write "
+            "The digits are right, but the unit is not: a plain number counts as seconds. Write "
             '12.5e-6 for 12.5 µs, or the text "12.5 µs".'
         ),
     ),
@@ -393,16 +393,16 @@ WRONG: list[tuple[str, object, str, str]] = [
         "04.one-number",
         "1 ms",
         "no-median",
-        "Sort the thirteen samples. The number asked for stands in the middle.",
+        "Sort the thirteen samples and take the one in the middle.",
     ),
     (
         "04.two-humps",
         HUMPS | {"a": ("outliers", "median")},
         "hump-as-outliers",
         (
-            "A third of the calls or more, all of about the same length, are no outliers: "
-            "outliers are few and lie anywhere. This is a second way in which the work runs. "
-            "(Wrong so far: a.)"
+            "Outliers are few, and they lie anywhere. Here a third of the calls or more take "
+            "about the same time: this is a second way in which the work runs. (Wrong so far: "
+            "a.)"
         ),
     ),
     (
@@ -410,9 +410,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"b": ("outliers", "two numbers")},
         "hump-as-outliers",
         (
-            "A third of the calls or more, all of about the same length, are no outliers: "
-            "outliers are few and lie anywhere. This is a second way in which the work runs. "
-            "(Wrong so far: b.)"
+            "Outliers are few, and they lie anywhere. Here a third of the calls or more take "
+            "about the same time: this is a second way in which the work runs. (Wrong so far: "
+            "b.)"
         ),
     ),
     (
@@ -420,9 +420,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"a": ("cache", "two numbers")},
         "histogram-only",
         (
-            "The two histograms look alike, since a histogram forgets the order. Look at the "
-            "samples in the order taken: does the time change once and stay, or go to and "
-            "fro? (Wrong so far: a.)"
+            "The two histograms look alike, because a histogram has no order. Look at the "
+            "samples in the order taken: does the time change once and stay, or does it go up "
+            "and down? (Wrong so far: a.)"
         ),
     ),
     (
@@ -430,9 +430,9 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"b": ("clock", "median")},
         "histogram-only",
         (
-            "The two histograms look alike, since a histogram forgets the order. Look at the "
-            "samples in the order taken: does the time change once and stay, or go to and "
-            "fro? (Wrong so far: b.)"
+            "The two histograms look alike, because a histogram has no order. Look at the "
+            "samples in the order taken: does the time change once and stay, or does it go up "
+            "and down? (Wrong so far: b.)"
         ),
     ),
     (
@@ -440,8 +440,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"a": ("clock", "median")},
         "median-of-two-humps",
         (
-            "The median lies in whichever hump holds more than half of the calls. A few calls"
-            " more or less, and it jumps to the other one. (Wrong so far: a.)"
+            "The median is in the hump that has more than half of the calls. With a few calls "
+            "more or less it jumps to the other one. (Wrong so far: a.)"
         ),
     ),
     (
@@ -449,8 +449,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"b": ("cache", "mean")},
         "mean-of-two-humps",
         (
-            "The mean lies between the humps, at a time that hardly any call took. It is "
-            "right for a sum, as long as the shares stay as they are. (Wrong so far: b.)"
+            "The mean is between the humps, at a time that hardly any call took. It is right "
+            "for a sum, as long as the shares do not change. (Wrong so far: b.)"
         ),
     ),
     (
@@ -458,8 +458,8 @@ WRONG: list[tuple[str, object, str, str]] = [
         HUMPS | {"b": ("cache", "fast hump")},
         "fast-hump-only",
         (
-            "The fast hump is what the work can do, not what it does: the slow calls will "
-            "come in your program, too. Name it only with its condition. (Wrong so far: b.)"
+            "The fast hump is what the work can do, not what it does: your program will have "
+            "slow calls too. Report it only with its condition. (Wrong so far: b.)"
         ),
     ),
     (
@@ -494,7 +494,7 @@ def test_rule_that_returns_nothing_is_no_answer(stub: Rule) -> None:
     """A function that is still empty is answered with how to write it."""
     verdict = exercises.check("04.steady-state", stub)
     assert verdict.ok is None
-    assert verdict.message == exercises.ask("04.steady-state").judge.how
+    assert verdict.message == exercises.ask("04.steady-state").how
 
 
 @pytest.mark.parametrize("answer", [3, "rule", [1, 5]])
@@ -505,7 +505,7 @@ def test_rule_must_be_a_function(answer: object) -> None:
 
 
 def test_rule_cannot_change_the_loops() -> None:
-    """Whoever sorts the list in place spoils it for nobody."""
+    """A rule that sorts its list in place gets a copy."""
 
     def sorts(samples_s: list[float]) -> int:
         samples_s.sort()

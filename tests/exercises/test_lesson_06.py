@@ -13,15 +13,21 @@ from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import lesson_06
 from gpulab.exercises._exercise import Exercise, Verdict
-from gpulab.exercises.lesson_06 import staircase
+from gpulab.exercises.lesson_06 import _exercises as lesson
+from gpulab.exercises.lesson_06 import (
+    in_words,
+    meeting_point,
+    per_megabyte,
+    plot_staircase,
+    staircase,
+)
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
 from gpulab.timing import flusher
 from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
 
-CHOOSE, WHICH, STAIRCASE, STATES = lesson_06.EXERCISES
+CHOOSE, STATES, BENCHMARK, WHICH, STAIRCASE = lesson.EXERCISES
 COLD = {"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"}
 STEPS = {"hot up to": "36", "cold from": "52", "l2 size": "60"}
 WHEN = {"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"}
@@ -39,20 +45,20 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
     (WHICH, COLD | {"e": "cold"}, "written-is-hot", "e: the copy writes the weights,"),
     (WHICH, COLD | {"c": "hot"}, "rotation-evicts", "c: between two uses of one matrix,"),
     (WHICH, {"a": "hot"}, "incomplete", "There is no answer yet for b, c, d, e."),
-    (STAIRCASE, STEPS | {"l2 size": 36}, "step-is-not-size", "l2 size: the step tells"),
-    (STAIRCASE, STEPS | {"l2 size": 52}, "step-is-not-size", "l2 size: the step tells"),
+    (STAIRCASE, STEPS | {"l2 size": 36}, "step-is-not-size", "l2 size: the step shows"),
+    (STAIRCASE, STEPS | {"l2 size": 52}, "step-is-not-size", "l2 size: the step shows"),
     (STAIRCASE, STEPS | {"cold from": 60}, "data-sheet", "You took the size of the L2"),
     (STAIRCASE, STEPS | {"hot up to": 60}, "data-sheet", "You took the size of the L2"),
-    (STAIRCASE, STEPS | {"hot up to": 40}, "already-missing", "hot up to: at 40 MiB 8 %"),
+    (STAIRCASE, STEPS | {"hot up to": 40}, "already-missing", "hot up to: at 40 MiB the sum"),
     (STAIRCASE, STEPS | {"cold from": 45}, "half-way", "cold from: 45 MiB is in the middle"),
-    (STAIRCASE, STEPS | {"hot up to": 30}, "wrong-size", "Divide hot_mb by cold_mb,"),
+    (STAIRCASE, STEPS | {"hot up to": 30}, "wrong-size", "Divide hot_mb by cold_mb row"),
     (STATES, WHEN | {"a": "hot"}, "always-hot", "a: hot is the state of a loop"),
     (STATES, WHEN | {"b": "cold"}, "always-cold", "b: nothing else runs between two steps"),
     (STATES, WHEN | {"c": "cold"}, "written-is-hot", "c: its input was written a moment ago"),
-    (STATES, WHEN | {"e": "cold"}, "clean-is-nobodys", "e: after a read flush nobody's"),
+    (STATES, WHEN | {"e": "cold"}, "clean-is-nobodys", "e: after a read flush no earlier"),
     (STATES, WHEN | {"d": "rotated"}, "neighbours", "d: by itself means without"),
-    (STATES, WHEN | {"d": "hot"}, "flattered", "d: hot, 30 MiB come from the cache"),
-    (STATES, WHEN | {"b": "rotated"}, "wrong-state", "Ask what ran just before,"),
+    (STATES, WHEN | {"d": "hot"}, "flattered", "d: when it is hot, the sum finds"),
+    (STATES, WHEN | {"b": "rotated"}, "wrong-state", "For each case ask: what ran just before,"),
 ]
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "cold-cache-h200.json"
 NAMES = {"sum": "sum", "linear layer": "linear, 1 row"}
@@ -77,14 +83,16 @@ def test_typical_mistakes_are_recognised(
     check_mistake(exercise, answer, code, begins)
 
 
-@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+@pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda item: item.exercise_id)
 def test_every_exercise_is_whole(exercise: Exercise) -> None:
     """Two hints or more, words for every key, and the placeholder is no answer."""
     check_whole(exercise)
 
 
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
-@pytest.mark.parametrize("exercise", lesson_06.EXERCISES, ids=lambda item: item.exercise_id)
+@pytest.mark.parametrize(
+    "exercise", [CHOOSE, STATES, WHICH, STAIRCASE], ids=lambda item: item.exercise_id
+)
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
     """What is no answer is shown back beside how to answer, and nothing is run."""
     check_strange(exercise, answer)
@@ -116,6 +124,16 @@ def reading_then_writing() -> Callable[[], object]:
     """Read, and spoil it."""
     write, read = writing(), reading()
     return lambda: (read(), write())
+
+
+def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
+    """Read parts of an L2 of 60 MiB, one after the other."""
+
+    def make() -> Callable[[], object]:
+        buffers = [torch.zeros(round(share * 960), 16384, device="cuda") for share in shares]
+        return lambda: [buffer.sum() for buffer in buffers]
+
+    return make
 
 
 def too_little() -> Callable[[], object]:
@@ -153,20 +171,23 @@ def failing() -> Callable[[], object]:
 
 TIME = r"[\d.]+ µs"
 NUMBERS = re.compile(
-    rf"Behind your flush the layer takes {TIME}; hot it takes {TIME}, behind a flush that writes "
-    rf"{TIME}\. "
+    rf"The layer takes {TIME} after your flush, {TIME} when it is hot, and {TIME} after a flush "
+    r"that writes\. "
 )
 
 
-@pytest.mark.parametrize("make", [reading, writing_then_reading, lambda: flusher("read")])
+@pytest.mark.parametrize(
+    "make",
+    [reading, writing_then_reading, lambda: flusher("read"), reading_shares(0.8, 0.8)],
+)
 def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -> None:
     """Whatever leaves the weights in memory and nothing to be written back is right."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": " C "})
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
     assert NUMBERS.sub("", verdict.message, count=1) == (
-        "Cold and clean: as many bytes come from memory as after writing, and nothing goes there "
-        "that is not the layer's own."
+        "It is cold and clean: as many bytes come from memory as after writing, and no other "
+        "kernel's bytes go there."
     )
     assert NUMBERS.match(verdict.message)
 
@@ -174,12 +195,14 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
 @pytest.mark.parametrize(
     ("make", "code", "begins"),
     [
-        (writing, "dirty", "It is cold, and it waits for something"),
-        (reading_then_writing, "dirty", "It is cold, and it waits for something"),
+        (writing, "dirty", "It is cold, but it also waits for your flush"),
+        (reading_then_writing, "dirty", "It is cold, but it also waits for your flush"),
         (too_little, "still-hot", "So its weights were still in the cache."),
         (allocator, "still-hot", "So its weights were still in the cache."),
         (nothing, "still-hot", "So its weights were still in the cache."),
-        (waiting, "waits", "Your flush keeps the host until the GPU is done (synchronize,"),
+        (reading_shares(0.2), "too-small", "Your flush touches only 0.2 times the L2."),
+        (reading_shares(1), "too-small", "Your flush touches only 1 times the L2."),
+        (waiting, "waits", "Your flush blocks the host until the GPU is done (synchronize,"),
         (failing, "raised", "Your function raised IndexError: list index"),
     ],
 )
@@ -199,20 +222,20 @@ def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
     fault = explain_flush(FlushTrial(hot_s=7e-6, clean_s=9e-6, dirty_s=11e-6, own_s=10.8e-6))
     assert fault is not None
     assert fault.message == (
-        "Behind your flush the layer takes 10.8 µs; hot it takes 7.00 µs, behind a flush that "
-        "writes 11.0 µs. It is cold, and it waits for something that is not its own: your flush "
-        "writes, and what it wrote has to go to memory while the layer runs. Read instead, as "
-        "the last thing you do."
+        "The layer takes 10.8 µs after your flush, 7.00 µs when it is hot, and 11.0 µs after a "
+        "flush that writes. It is cold, but it also waits for your flush: what the flush wrote "
+        "goes to memory while the layer runs. Read instead; at least the last step of your flush "
+        "must read."
     )
 
 
 @pytest.mark.parametrize(
     ("letter", "code", "begins"),
     [
-        ("a", "smaller-is-no-proof", "a: hot reads less still,"),
-        ("b", "cheap-is-no-proof", "b: true, and pleasant."),
+        ("a", "smaller-is-no-proof", "a: the hot layer takes even less,"),
+        ("b", "cheap-is-no-proof", "b: that is true, but"),
         ("d", "not-colder", "d: both are equally cold:"),
-        ("z", "not-a-choice", "'z' is no possible answer."),
+        ("z", "not-a-choice", "'z' is"),
     ],
 )
 def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) -> None:
@@ -220,7 +243,7 @@ def test_a_right_flush_needs_its_defence(letter: str, code: str, begins: str) ->
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": reading(), "because": letter})
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    praise = "The flush is cold and clean, its defence fails. "
+    praise = "Your flush is right; your reason is not. "
     assert verdict.message.startswith(praise + begins)
 
 
@@ -229,7 +252,7 @@ def test_half_an_answer_is_incomplete(answer: object) -> None:
     """Nothing is run before both parts are there."""
     verdict = judged(CHOOSE, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "incomplete")
-    assert verdict.message == "Both are needed: the flush, and the letter of its defence."
+    assert verdict.message == "Give both: the flush, and the letter of its reason."
 
 
 def test_both_parts_open_is_no_answer() -> None:
@@ -341,3 +364,48 @@ def test_staircase_without_its_columns() -> None:
     assert str(error.value) == (
         "the frame has no column size_mib, series; it must have size_mib, value, series"
     )
+
+
+# What the lesson says of its numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(0.9, "less"), (0.96, "as long"), (1.05, "as long"), (1.06, "longer")]
+)
+def test_ratios_become_words(value: float, word: str) -> None:
+    """Within 5 % of 1 nothing changes; a number of numpy is taken as well."""
+    assert in_words(value, ("less", "as long", "longer")) == word
+    assert in_words(np.float64(value), ("less", "as long", "longer")) == word
+    assert in_words(value, ("low", "middle", "high"), low=0, high=1.2) == "middle"
+
+
+def two_curves() -> pd.DataFrame:
+    """Return a hot and a cold curve that meet at 40 MiB."""
+    hot = {"size_mib": [30, 40, 60], "value": [1.0, 2.0, 2.0], "series": "hot"}
+    cold = {"size_mib": [30, 40, 60], "value": [2.0, 2.05, 2.0], "series": "cold"}
+    return pd.concat([pd.DataFrame(hot), pd.DataFrame(cold)])
+
+
+def test_curves_meet_where_they_come_within_5_percent() -> None:
+    """The smallest of the sizes counts, and NaN says that they never meet."""
+    curves = two_curves()
+    assert meeting_point(curves) == 40
+    assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))
+
+
+def test_a_staircase_in_one_call_says_its_ends() -> None:
+    """The alternative is computed from the data; the source is the GPU in use."""
+    with gpulab.virtual_gpu("H200"):
+        shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
+    assert "Additions (virtual NVIDIA H200)" in shown
+    assert "hot: 1 on the left, 2 on the right. cold: 2 on the left, 2 on the right." in shown
+
+
+def test_time_per_megabyte_is_by_the_size_given() -> None:
+    """One row a work: its size, the time for 10^6 of its bytes, and the state of the cache."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(2**20, device="cuda")
+        (row,) = per_megabyte({4.0: lambda: torch.relu(x)}, "hot")
+        reading = gpulab.measure(lambda: torch.relu(x), cache="hot", n_samples=21, progress=False)
+    assert (row["size_mib"], row["series"]) == (4.0, "hot")
+    assert row["value"] == pytest.approx(reading.median_s * 1e6 / (4 * 2**20 / 1e6), rel=0.05)

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 import torch
 
 import gpulab
 from gpulab.errors import NotCapturableError, UnknownNameError
+from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
 from gpulab.exercises.lesson_07 import _exercises as lesson
 from gpulab.exercises.lesson_07 import program
 from gpulab.timing import take_samples
 
-TABLES = [lesson.GAPS, lesson.CAPTURABLE, lesson.WHICH_RUNG]
+TABLES = [lesson.GAPS, lesson.WHICH_RUNG]
 REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
 
 
@@ -36,6 +38,84 @@ def test_tables(exercise: Exercise) -> None:
             assert verdict.diagnosis_code == diagnosis.code
             assert verdict.message == f"{diagnosis.message} (Wrong so far: {key}.)"
     assert all(right[key] != word for key, word in judge.wrong)
+
+
+LINES = dict(
+    zip(
+        "abcdefgh",
+        ["runs", "raises", "frozen", "raises", "runs", "frozen", "raises", "runs"],
+        strict=True,
+    )
+)
+
+
+def test_captured_lines() -> None:
+    """The right words pass, however they are written."""
+    judge = lesson.CAPTURABLE.judge
+    assert check(lesson.CAPTURABLE, LINES) == Verdict(ok=True, message=judge.why)  # type: ignore[attr-defined]  # it has one
+    assert check(lesson.CAPTURABLE, {key.upper(): word.title() for key, word in LINES.items()})
+
+
+@pytest.mark.parametrize("key", LINES)
+@pytest.mark.parametrize("word", ["runs", "raises", "frozen"])
+def test_wrong_lines_are_counted_and_not_named(key: str, word: str) -> None:
+    """The verdict gives a number and a principle; two lines of one kind get the same words."""
+    if word == LINES[key]:
+        return
+    codes = {"runs": "gpu-work", "raises": "needs-a-value", "frozen": "python-is-not-replayed"}
+    verdict = check(lesson.CAPTURABLE, LINES | {key: word})
+    assert (verdict.ok, verdict.diagnosis_code) == (False, codes[LINES[key]])
+    assert verdict.message.startswith("7 of 8 are right. ")
+    alike = next(other for other in LINES if other != key and LINES[other] == LINES[key])
+    assert check(lesson.CAPTURABLE, LINES | {alike: word}).message == verdict.message
+
+
+def test_several_wrong_lines_are_counted() -> None:
+    """The count is that of the right lines."""
+    verdict = check(lesson.CAPTURABLE, dict.fromkeys(LINES, "frozen"))
+    assert verdict.message.startswith("2 of 8 are right. ")
+
+
+@pytest.mark.parametrize("answer", [{"a": "runs"}, "frozen", {"a": "melts"}, ...])
+def test_what_is_no_table_of_lines_is_not_counted(answer: object) -> None:
+    """What is missing is named, and anything else gets the form."""
+    verdict = check(lesson.CAPTURABLE, answer)
+    assert verdict.ok is not True
+    assert "of 8" not in verdict.message
+
+
+# What the lesson shows
+
+
+def test_own_samples_are_drawn_by_their_names() -> None:
+    """The figure names each series, and is of the GPU in use."""
+    with gpulab.virtual_gpu("H200"):
+        shown = str(lesson_07.plot_samples({"0 ms": [1e-6, 2e-6], "2 ms": [1e-6, 1e-6]}))
+    assert "Samples in the order taken (virtual NVIDIA H200)" in shown
+    assert "Series: 0 ms, 2 ms." in shown
+
+
+def test_a_capture_is_tried() -> None:
+    """What can be captured is, and what cannot says why."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(8, device="cuda")
+        assert lesson_07.try_to_capture(lambda: torch.relu(x)) == "captured"
+        assert "capturing" in lesson_07.try_to_capture(lambda: x.sum().item())
+
+
+def test_the_largest_step_is_the_one_from_the_rung_below() -> None:
+    """A rung that reads as the one below it changes nothing, however large both are."""
+    medians = pd.Series({"events": 9.0, "+ warm-up": 9.0, "+ cache flush": 8.0, "+ sleep": 3.0})
+    rungs = ("+ warm-up", "+ cache flush", "+ sleep")
+    assert lesson_07.largest_step(medians, rungs) == "+ sleep"
+    assert lesson_07.largest_step(medians, rungs[:2]) == "+ cache flush"
+
+
+def test_repeat_calls_as_often_as_said() -> None:
+    """Each call gets the same arguments."""
+    calls: list[int] = []
+    lesson_07.repeat(3, calls.append, 7)
+    assert calls == [7, 7, 7]
 
 
 def test_choice() -> None:
@@ -94,8 +174,7 @@ def test_lines_raise_in_a_capture_as_said() -> None:
                 take_samples("graph", lambda line=line: line(x, []), n_samples=1)
             except NotCapturableError:
                 refused.add(key)
-    answers = right_of(lesson.CAPTURABLE)
-    assert refused == {key for key, word in answers.items() if word == "raises"}
+    assert refused == {key for key, word in LINES.items() if word == "raises"}
 
 
 def replayed(key: str) -> tuple[list[float], list[float], int]:

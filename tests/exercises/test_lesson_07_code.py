@@ -97,20 +97,20 @@ def test_no_sleep_is_no_mistake(answer: object) -> None:
 
 
 TOO_SHORT = (
-    "The host was ahead in 28 of 40 samples. Not only work() keeps the host: two records and the "
-    "loop do, too. Time a whole batch on the host, and give some more."
+    "The host was ahead in 28 of 40 samples. work() is not all: the host also needs time for two "
+    "records and the loop. Time a whole batch on the host, and add a margin."
 )
 ONE_SAMPLE = (
-    "The host was ahead in 2 of 40 samples. One sleep stands in front of all of them: it must "
-    "last for as long as the host needs for 40."
+    "The host was ahead in 2 of 40 samples. There is one sleep for all of them. It must last as "
+    "long as the host needs for 40 samples."
 )
 ONLY_LIGHT = (
-    "Long enough for a work of one launch, too short for one of 16: there the host was ahead in "
-    "25 of 40 samples. Measure with the work that you are given."
+    "Your sleep is long enough for a work of one launch, but too short for one of 16: there the "
+    "host was ahead in 25 of 40 samples. Measure the work that you are given."
 )
 TOO_LONG = (
     "Your sleep is 49 times as long as the host needs. The readings would be right, but you wait "
-    "for every cycle. Twice the host's time will do. (Cycles are seconds times cycles per "
+    "for every cycle. Twice the host's time is enough. (Cycles are seconds times cycles per "
     "second.)"
 )
 

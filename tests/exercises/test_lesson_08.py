@@ -269,7 +269,7 @@ PIPELINES: list[tuple[object, str, str]] = [
     ),
     (raising, "raised", "Your function raised KeyError: 'slot'"),
     (lazy, "steps-missing", "For 40 steps your function called fill 40 times and compute 0 times"),
-    ("pipeline", "not-a-choice", "'pipeline' is no possible answer."),
+    ("pipeline", "not-a-choice", "'pipeline' isn't a valid answer."),
 ]
 
 

@@ -10,17 +10,29 @@ from matplotlib.figure import Figure
 
 from gpulab.exercises import lesson_09
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.lesson_09 import crossings, crossings_of, n_needed, nearest, short
-from gpulab.exercises.lesson_09._break_even import CASES, NEVER
+from gpulab.exercises.lesson_09 import (
+    causes,
+    crossings,
+    crossings_of,
+    draw_crossings,
+    n_needed,
+    nearest,
+    operations_needed,
+    short,
+)
+from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
 from gpulab.scaling import Crossover, crossover
 from gpulab.sweeps import Point, Task
-from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
+from gpulab.workloads import workload
+from tests.support.judging import check_function, exercise_tests, judged
 
-WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = lesson_09.EXERCISES
+READ_OFF, WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = lesson_09.EXERCISES
+LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
 TIMES = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
 PLACES = {"n": 40_404, "n_fast_gpu": 40_201, "n_slow_launch": 87_542}
 
 RIGHT: list[tuple[Exercise, object]] = [
+    (READ_OFF, LINKS),
     (WHICH, TIMES),
     (MEETING, PLACES),
     (MEETING, {"n": 40_000, "n_fast_gpu": 40_000, "n_slow_launch": 87_000}),
@@ -28,23 +40,28 @@ RIGHT: list[tuple[Exercise, object]] = [
     (SAYS, "B"),
 ]
 WRONG: list[tuple[Exercise, object, str, str]] = [
+    (READ_OFF, LINKS | {"n_pcie5": 178}, "without-transfers", "That is the crossing without tr"),
+    (READ_OFF, LINKS | {"n_pcie3": 547}, "from-the-lines", "That is where the two fitted lines"),
+    (READ_OFF, LINKS | {"n_pcie3": 243}, "another-link", "That is the crossing over another"),
+    (READ_OFF, LINKS | {"n_nvlink": 1000}, "unexplained", "n_nvlink: the explorer shows an"),
+    (READ_OFF, {"n_pcie3": 678}, "incomplete", "There is no answer yet for n_pcie5, n_nvlink"),
     (WHICH, TIMES | {"a": "launch"}, "launch-is-no-work", "The launch returns before"),
     (WHICH, TIMES | {"b": "launch"}, "launch-is-no-work", "The launch returns before"),
     (WHICH, TIMES | {"c": "launch"}, "launch-is-no-work", "The launch returns before"),
     (WHICH, TIMES | {"d": "until done"}, "nothing-waits", "d: which line of the colleague"),
     (WHICH, TIMES | {"d": "kernel alone"}, "host-clock", "d: perf_counter is the host's"),
-    (WHICH, TIMES | {"a": "kernel alone"}, "the-user-waits-for-all", "a: the user waits"),
-    (WHICH, TIMES | {"b": "until done"}, "the-queue-hides-the-launch", "b: nobody waits"),
-    (WHICH, TIMES | {"c": "until done"}, "copies-are-part-of-it", "c: the data are not on"),
-    (WHICH, TIMES | {"c": "kernel alone"}, "copies-are-part-of-it", "c: the data are not"),
-    (WHICH, TIMES | {"a": "with copies"}, "no-copies-here", "Where are the data before,"),
-    (WHICH, TIMES | {"b": "with copies"}, "no-copies-here", "Where are the data before,"),
-    (WHICH, TIMES | {"d": "with copies"}, "which-part-is-waited-for", "Ask of each: who waits"),
+    (WHICH, TIMES | {"a": "kernel alone"}, "the-user-waits-for-all", "a: the user also"),
+    (WHICH, TIMES | {"b": "until done"}, "the-queue-hides-the-launch", "b: the program"),
+    (WHICH, TIMES | {"c": "until done"}, "copies-are-part-of-it", "c: the data aren't on"),
+    (WHICH, TIMES | {"c": "kernel alone"}, "copies-are-part-of-it", "c: the data aren't"),
+    (WHICH, TIMES | {"a": "with copies"}, "no-copies-here", "Where are the data before"),
+    (WHICH, TIMES | {"b": "with copies"}, "no-copies-here", "Where are the data before"),
+    (WHICH, TIMES | {"d": "with copies"}, "which-part-is-waited-for", "Ask for each: who waits"),
     (WHICH, {"a": "launch"}, "incomplete", "There is no answer yet for b, c, d."),
     (MEETING, PLACES | {"n": 484_848}, "bytes-are-not-elements", "That is the number of bytes"),
     (MEETING, PLACES | {"n": 121_212}, "three-tensors", "You count 4 bytes an element."),
     (MEETING, PLACES | {"n": 60_606}, "result-forgotten", "You count 8 bytes an element,"),
-    (MEETING, PLACES | {"n": 47_138}, "cpu-has-a-fixed-cost", "You take the GPU's fixed cost"),
+    (MEETING, PLACES | {"n": 47_138}, "cpu-has-a-fixed-cost", "You use the GPU's fixed cost"),
     (MEETING, PLACES | {"n": 53_872}, "fixed-costs-added", "You add the fixed costs."),
     (MEETING, PLACES | {"n_fast_gpu": 20_202}, "faster-gpu-halves", "n_fast_gpu: twice"),
     (MEETING, PLACES | {"n_slow_launch": 80_808}, "slow-launch-doubles", "n_slow_launch: not"),
@@ -60,31 +77,22 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
 STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, {"n": "many"}, {"a": ("b",)}]
 
 
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer is right, and it is told why."""
-    check_right(exercise, answer)
+test_right, test_mistake, test_whole, test_strange = exercise_tests(
+    lesson_09.EXERCISES, RIGHT, WRONG, STRANGE
+)
 
 
-@pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
-def test_typical_mistakes_are_recognised(
-    exercise: Exercise, answer: object, code: str, begins: str
-) -> None:
-    """Each has its own name, begins with what it is about, and ends as a sentence."""
-    check_mistake(exercise, answer, code, begins)
+def test_the_key_is_what_the_explorer_shows() -> None:
+    """By hand through its own choices, with what the explanation says of rates and sizes."""
+    from gpulab.explorers import crossover_explorer
+    from gpulab.scaling import LINKS as KNOWN
 
-
-@pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
-def test_every_exercise_is_whole(exercise: Exercise) -> None:
-    """Two hints or more, and the placeholder is no answer."""
-    check_whole(exercise)
-
-
-@pytest.mark.parametrize("answer", STRANGE, ids=repr)
-@pytest.mark.parametrize("exercise", lesson_09.EXERCISES, ids=lambda item: item.exercise_id)
-def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
-    """What is no answer is shown back beside how to answer."""
-    check_strange(exercise, answer)
+    explorer = crossover_explorer("matmul", transfers="both")
+    for key, link in (("n_pcie3", "PCIe 3"), ("n_pcie5", "PCIe 5"), ("n_nvlink", "NVLink")):
+        explorer.choose(link=link)
+        assert f"with transfers: n = {LINKS[key]} [" in str(explorer)
+    assert 28 < KNOWN["NVLink"].bytes_per_s / KNOWN["PCIe 3"].bytes_per_s < 30
+    assert LINKS["n_pcie3"] / LINKS["n_nvlink"] < 3
 
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:
@@ -138,50 +146,58 @@ def staying(formula: Callable[[float, float, float], object]) -> Callable[..., o
     )
 
 
-def test_a_right_function_passes() -> None:
-    """Whichever way it is written."""
-    for right in (n_needed, staying(lambda c, g, t: math.ceil(t / (c - g)))):
-        verdict = judged(HOW_MANY, right)
-        assert (verdict.ok, verdict.message) == (True, HOW_MANY.judge.why)  # type: ignore[attr-defined]  # as above
+def test_a_tie_is_no_gain() -> None:
+    """With two operations both sides take equally long, whatever the rounding."""
+    cpu_s, gpu_s, transfers_s = TIE
+    assert transfers_s + 2 * gpu_s == 2 * cpu_s == 1 / 64
+    assert n_needed(*TIE) == 3
 
 
 @pytest.mark.parametrize(
-    ("wrong", "code", "begins"),
+    ("function", "code", "part"),
     [
+        (n_needed, "", "Each operation on the GPU saves cpu_s - gpu_s"),
+        (staying(lambda c, g, t: int(t / (c - g)) + 1), "", "the first whole number above"),
+        (
+            staying(lambda c, g, t: math.ceil(t / (c - g))),
+            "a-tie-is-not-faster",
+            "1/128 s of transfers your function returned 2. With 2 operations both sides take",
+        ),
         (staying(lambda c, g, t: int(t / (c - g))), "rounded-down", "Your number is one too"),
         (staying(lambda c, _g, t: math.ceil(t / c)), "gpu-costs-nothing", "You divide the"),
         (
             staying(lambda c, g, t: 1 if g + t < c else None),
             "transfers-every-time",
-            "You have every operation pay",
+            "You pay for the transfers with every operation.",
         ),
         (staying(lambda c, g, t: n_needed(c, g, 2 * t)), "transfers-twice", "You count the"),
-        (staying(lambda c, g, t: t / (c - g)), "no-whole-number", "Your function returns 7.692."),
+        (staying(lambda c, g, t: t / (c - g)), "no-whole-number", "returns a fraction."),
         (
             staying(lambda *_case: 3),
             "unexplained",
-            "With 1,000 µs, 350 µs, 5,000 µs your function returns 3; it should be 8.",
+            "Your function returned 3. One operation takes 1,000 µs on the CPU and 350 µs on",
         ),
         (
-            lambda c, g, t: math.ceil(t / (c - g)),
+            staying(lambda c, g, t: n_needed(c, g, t) if t > 1e-3 else 99),
+            "unexplained",
+            "Your function returned 99. One operation takes 60 µs on the CPU",
+        ),
+        (
+            lambda c, g, t: int(t / (c - g)) + 1,
             "never-has-no-number",
-            "Where one operation takes 8 µs on the CPU and 12 µs on the GPU, your function ret",
+            "12 µs on the GPU your function returned -6.",
         ),
         (
             lambda c, g, t: n_needed(c, g, t) or 1 / 0,
-            "never-raised",
-            "Your function raised ZeroDivisionError where the GPU is the slower one.",
+            "never-has-no-number",
+            "12 µs on the GPU your function raised ZeroDivisionError.",
         ),
         (lambda _one, _two: 1, "raised", "Your function raised TypeError: "),
     ],
 )
-def test_slips_of_a_function_are_told_apart(
-    wrong: Callable[..., object], code: str, begins: str
-) -> None:
-    """Each by the four numbers that it gives together."""
-    verdict = judged(HOW_MANY, wrong)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert verdict.message.startswith(begins)
+def test_functions_are_told_apart(function: Callable[..., object], code: str, part: str) -> None:
+    """Each by the numbers that it gives together; then by the cases that have a trap."""
+    check_function(HOW_MANY, function, code, part)
 
 
 def test_a_function_without_a_body_is_no_answer() -> None:
@@ -260,12 +276,48 @@ def test_one_series_stands_on_its_row() -> None:
     assert {float(height) for line in ax.lines for height in line.get_ydata()} == {0.0}
 
 
-def test_many_crossings_have_no_mark() -> None:
-    """What crosses more than once is in the table and not in the figure."""
-    table = crossings_of([made("add", 10, 20)])
-    table.loc[0, ["kind", "size_kib"]] = ["several", math.nan]
+def crossing_often() -> Crossover:
+    """Make two curves that cross at three sizes, as the CPU's jumps."""
+    cpu, gpu = Task("add", 1, on="cpu"), Task("add", 1, method="synchronized", cache="hot")
+    sizes = (64, 256, 1024, 4096)
+    sides = ((cpu, (1, 10, 10, 100)), (gpu, (5, 5, 50, 50)))
+    points = [
+        point(task, size, time_us * 1e-6)
+        for task, times_us in sides
+        for size, time_us in zip(sizes, times_us, strict=True)
+    ]
+    return crossover("add", source=points)
+
+
+def test_what_crosses_three_times_has_three_marks() -> None:
+    """Joined by a dotted line, and the text of the figure names all of them."""
+    record = crossing_often()
+    table = crossings_of([record])
+    assert list(table["kind"]) == ["several"] * 3
     ax = crossings(table, Figure().add_subplot())
-    assert not any(len(line.get_xdata()) for line in ax.lines)
+    (joined,) = (line for line in ax.lines if line.get_linestyle() == ":")
+    assert list(joined.get_xdata()) == pytest.approx(list(table["size_kib"]))
+    text = draw_crossings([record]).caption
+    assert text.count("add without transfers: crosses more than once: at n = ") == 1
+
+
+def test_the_causes_of_a_crossing() -> None:
+    """Bytes at the crossing, arithmetic for each, and the CPU's rate there; earliest first."""
+    table = causes([made("exp", 10, 20), made("add", 10, 20)])
+    assert list(table.index) == ["exp", "add"]
+    assert table.loc["add", "crossing (KiB)"] == pytest.approx(1.5)
+    assert table.loc["add", "CPU (GB/s)"] == pytest.approx(12 * 128 / 20e-6 / 1e9)
+    work = workload("add")
+    assert table.loc["add", "FLOP/byte"] == work.flops(128) / work.bytes(128, "float32")
+
+
+def test_how_many_operations_are_needed_at_each_size() -> None:
+    """Transfers are what the GPU takes longer with them; without a gain there is no number."""
+    table = operations_needed(made("add", 10, 20, 70, transfers="both"))
+    assert list(table.index) == [64, 256, 1024]
+    assert table["transfers_s"].tolist() == pytest.approx([50e-6] * 3)
+    assert table["operations"].isna().tolist() == [True, False, False]
+    assert table["operations"].dropna().tolist() == [3, 1]
 
 
 @pytest.mark.parametrize(

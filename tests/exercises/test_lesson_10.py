@@ -1,7 +1,6 @@
 """The roofline's exercises: each key follows from the model, and each mistake has its name."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -9,21 +8,20 @@ from statistics import median
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import gpulab
 from gpulab import roofline
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import UnknownNameError
 from gpulab.exercises import lesson_10
 from gpulab.exercises._exercise import Exercise, Verdict
-from gpulab.exercises.answers._forms import Diagnosis
-from gpulab.exercises.answers._quantities import Quantities
-from gpulab.exercises.lesson_10 import slow_program, steps
+from gpulab.exercises.answers import CaseFunction
+from gpulab.exercises.lesson_10 import slow_program
 from gpulab.exercises.lesson_10._slow_programs import SlowProgram
+from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
-from tests.support.judging import check_mistake, check_right, check_strange, check_whole, judged
+from tests.support.judging import check_function, exercise_tests, judged
 
-LEAST, A100, ROOF, BOUND, GAPS = lesson_10.EXERCISES
+FARTHEST, LEAST, A100, ROOF, BOUND, GAPS = lesson_10.EXERCISES
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "recordings"
 SHEET = data_sheet(gpu("H200"))
 
@@ -34,27 +32,30 @@ ROOFS = {
     "c": "measured",
     "d": "data sheet",
     "e": "measured",
+    "f": "live clocks",
 }
-BOUNDS = {
-    "a": "compute",
-    "b": "memory",
-    "c": "launch",
-    "d": "memory",
-    "e": "memory",
-    "f": "launch",
-}
+FAR = {"all sizes": ("argmax", "the floor"), "large": ("topk", "uncounted work")}
 REASONS = {"a": "too small", "b": "moves more", "c": "slow kernel"}
 
 RIGHT: list[tuple[Exercise, object]] = [
     (A100, NOTES),
     (A100, {"ridge": 312e12 / 2e12, "compute_ms": 0.4405, "memory_ms": 0.0503}),
     (ROOF, ROOFS),
-    (BOUND, BOUNDS),
+    (FARTHEST, FAR),
     (GAPS, REASONS),
     (GAPS, {"A": "Too small", "b": "moves more", "c": "slow kernel"}),
 ]
 WRONG: list[tuple[Exercise, object, str, str]] = [
-    (A100, NOTES | {"memory_ms": 0.10}, "bytes-twice", "memory_ms: that is the figure"),
+    (FARTHEST, FAR | {"all sizes": ("argmax", "uncounted work")}, "smallest-of-all", "all sizes:"),
+    (FARTHEST, FAR | {"large": ("topk", "the floor")}, "long-enough", "large: the prediction"),
+    (FARTHEST, FAR | {"large": ("argmax", "the floor")}, "slider-not-moved", "large: move"),
+    (FARTHEST, FAR | {"all sizes": ("topk", "the floor")}, "slider-not-back", "all sizes: move"),
+    (FARTHEST, FAR | {"all sizes": ("adam", "the floor")}, "refined-model", "all sizes: that"),
+    (FARTHEST, FAR | {"all sizes": ("argmax", "a low clock")}, "not-the-clock", "A low clock"),
+    (FARTHEST, FAR | {"large": ("topk", "a low clock")}, "not-the-clock", "A low clock"),
+    (FARTHEST, FAR | {"large": ("sort", "a low clock")}, "read-the-line", "The line below the"),
+    (FARTHEST, {"large": ("topk", "uncounted work")}, "incomplete", "There is no answer yet for"),
+    (A100, NOTES | {"memory_ms": 0.10}, "bytes-twice", "memory_ms: that is the number"),
     (A100, NOTES | {"compute_ms": 0.22}, "multiply-add-is-two", "compute_ms: a mult"),
     (A100, NOTES | {"memory_ms": 0.025}, "elements-are-not-bytes", "memory_ms: you have"),
     (A100, NOTES | {"memory_ms": 0.0336}, "result-forgotten", "memory_ms: two matrices"),
@@ -66,55 +67,36 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
     (ROOF, ROOFS | {"c": "data sheet"}, "nobody-gets-there", "c: no copy reaches"),
     (ROOF, ROOFS | {"b": "data sheet"}, "boost-clock", "b: the data sheet's peaks"),
     (ROOF, ROOFS | {"a": "measured"}, "not-there-yet", "a: you have neither"),
-    (ROOF, ROOFS | {"e": "data sheet"}, "no-sheet", "e: a name that matches"),
+    (ROOF, ROOFS | {"e": "data sheet"}, "no-sheet", "e: for an unknown name"),
     (ROOF, ROOFS | {"e": "live clocks"}, "no-sheet", "e: clocks scale the figures"),
+    (ROOF, ROOFS | {"f": "data sheet"}, "stated-at-a-clock", "f: each peak of a data sheet"),
     (ROOF, ROOFS | {"a": "live clocks"}, "wrong-roof", "Ask for each:"),
-    (BOUND, BOUNDS | {"d": "compute"}, "products-compute", "d: it is a product,"),
-    (BOUND, BOUNDS | {"f": "compute"}, "small-product", "f: 33.6 MFLOP take 34 ns"),
-    (BOUND, BOUNDS | {"f": "memory"}, "small-product", "f: its 393 kB take 82 ns"),
-    (BOUND, BOUNDS | {"e": "compute"}, "exponentials", "e: exponentials are dear"),
-    (BOUND, BOUNDS | {"c": "memory"}, "few-bytes", "c: 12 kB take 2.5 ns"),
-    (BOUND, BOUNDS | {"d": "launch"}, "weights-count", "d: one row is little,"),
-    (BOUND, BOUNDS | {"a": "memory"}, "above-the-ridge", "a: I = d/3 is 2,731"),
-    (BOUND, BOUNDS | {"b": "launch"}, "wrong-bound", "Work out two times,"),
     (GAPS, REASONS | {"a": "moves more"}, "one-kernel", "a: it is one kernel,"),
     (GAPS, REASONS | {"a": "slow kernel"}, "same-kernel", "a: rounding changes nothing,"),
     (GAPS, REASONS | {"b": "too small"}, "stays-when-grown", "b: with 16 times as many"),
     (GAPS, REASONS | {"b": "slow kernel"}, "each-is-good", "b: each of its kernels"),
     (GAPS, REASONS | {"c": "too small"}, "stays-when-grown", "c: grown to a side of 8191"),
-    (GAPS, REASONS | {"c": "moves more"}, "one-more-column", "c: a product of side 2047"),
+    (GAPS, REASONS | {"c": "moves more"}, "one-more-column", "c: a matmul of side 2047"),
     (GAPS, {"a": "too small"}, "incomplete", "There is no answer yet for b, c."),
 ]
 STRANGE = ["z", 3.5j, [1], {"z": 1}, object(), {"a": ("b",)}, {"ridge": "much"}]
 
 
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer is right to two digits, and it is told why."""
-    check_right(exercise, answer)
+test_right, test_mistake, test_whole, test_strange = exercise_tests(
+    lesson_10.EXERCISES, RIGHT, WRONG, STRANGE
+)
 
 
-@pytest.mark.parametrize(("exercise", "answer", "code", "begins"), WRONG)
-def test_typical_mistakes_are_recognised(
-    exercise: Exercise, answer: object, code: str, begins: str
-) -> None:
-    """Each has its own name, begins with what it is about, and ends as a sentence."""
-    check_mistake(exercise, answer, code, begins)
+def test_the_key_is_what_the_explorer_shows() -> None:
+    """By its own choices; the prediction is below a nanosecond there, or above 10 µs."""
+    from gpulab.explorers import roofline_explorer
 
-
-@pytest.mark.parametrize("exercise", lesson_10.EXERCISES, ids=lambda item: item.exercise_id)
-def test_every_exercise_is_whole(exercise: Exercise) -> None:
-    """Two hints or more, words for every key, and the placeholder is no answer."""
-    check_whole(exercise)
-    if isinstance(exercise.judge, Quantities):
-        assert {key for key, _, _ in exercise.judge.wrong} <= set(exercise.judge.right)
-
-
-@pytest.mark.parametrize("answer", STRANGE, ids=range(len(STRANGE)))
-@pytest.mark.parametrize("exercise", lesson_10.EXERCISES, ids=lambda item: item.exercise_id)
-def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
-    """What is no answer is shown back beside how to answer."""
-    check_strange(exercise, answer)
+    explorer = roofline_explorer(model="plain")
+    assert "Farthest: argmax n = 1,024, predicted 0.855 ns" in str(explorer)
+    explorer.choose(span=64 << 20)
+    assert "Farthest: topk n = 4,096, predicted 14.1 µs" in str(explorer)
+    explorer.choose(span=None, model="refined")
+    assert "Farthest: adam" in str(explorer)
 
 
 def test_open_numbers_are_no_answer() -> None:
@@ -156,22 +138,11 @@ def raising(*_args: object) -> float:
 
 
 @pytest.mark.parametrize(
-    "right",
+    ("function", "code", "part"),
     [
-        lambda *given: max(both(*given)),
-        lambda *given: np.float64(max(both(*given))),
-        lambda *given: f"{max(both(*given)) * 1e6} us",
-    ],
-)
-def test_the_larger_of_both_times_passes(right: Least) -> None:
-    """Whatever kind of number the function returns, seconds are seconds."""
-    verdict = judged(LEAST, right)
-    assert (verdict.ok, verdict.message) == (True, LEAST.judge.why)  # type: ignore[attr-defined]  # it has one
-
-
-@pytest.mark.parametrize(
-    ("wrong", "code", "begins"),
-    [
+        (lambda *g: max(both(*g)), "", "Arithmetic and memory work side by side"),
+        (lambda *g: np.float64(max(both(*g))), "", "at least as long as the longer"),
+        (lambda *g: f"{max(both(*g)) * 1e6} us", "", "side by side"),
         (lambda *g: sum(both(*g)), "added", "You add the two times."),
         (lambda *g: min(both(*g)), "smaller", "You take the smaller time."),
         (
@@ -183,7 +154,7 @@ def test_the_larger_of_both_times_passes(right: Least) -> None:
         (
             lambda m, k, n, peak, band: max(2 * m * k * n / peak, (m * k + k * n) * 2 / band),
             "result-forgotten",
-            "You count what is read.",
+            "You count only what is read.",
         ),
         (
             lambda *g: max(both(*g)[0], both(*g)[1] / 2),
@@ -193,8 +164,14 @@ def test_the_larger_of_both_times_passes(right: Least) -> None:
         (lambda *g: both(*g)[0], "compute-alone", "That is the arithmetic alone."),
         (lambda *g: both(*g)[1], "memory-alone", "Those are the bytes alone."),
         (lambda *g: 1e3 * max(both(*g)), "milliseconds", "The number is 1,000 times"),
-        (lambda *_g: 1.0, "unexplained", "For m = k = n = 4096, 312 TFLOP/s and 2 TB/s"),
-        (lambda *_g: "soon", "unexplained", "For m = k = n = 4096, 312 TFLOP/s and 2 TB/s"),
+        (lambda *_g: 1.0, "unexplained", "returned 1.0. The matmul had m = 4096, k = 4096"),
+        (lambda *_g: "soon", "unexplained", "returned 'soon'. The matmul had m = 4096, k = 4096"),
+        (
+            # right for the large square, and the case shown is the first for which it is not
+            lambda *g: max(both(*g)) if g[0] > 1 else 1.0,
+            "unexplained",
+            "The matmul had m = 1, k = 4096, n = 8192, on a GPU of 312 TFLOP/s and 2.00 TB/s.",
+        ),
         (
             raising,
             "raised",
@@ -202,12 +179,9 @@ def test_the_larger_of_both_times_passes(right: Least) -> None:
         ),
     ],
 )
-def test_functions_with_slips_are_told_apart(wrong: Least, code: str, begins: str) -> None:
-    """A function is recognised by what it computes on three products."""
-    verdict = judged(LEAST, wrong)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert verdict.message.startswith(begins)
-    assert re.fullmatch(r"Not yet\. .{30,}[.)]", str(verdict), re.DOTALL)
+def test_functions_are_told_apart(function: Least, code: str, part: str) -> None:
+    """A function is recognised by what it computes for three matmuls together."""
+    check_function(LEAST, function, code, part)
 
 
 def test_a_function_without_a_body_is_no_answer() -> None:
@@ -253,28 +227,82 @@ def test_an_unknown_program_is_refused() -> None:
 # The keys and the text
 
 
+BOUNDS = ("compute", "memory", "launch", "memory", "memory", "launch")
+
+
 def test_the_bounds_are_those_of_the_model() -> None:
     """The refined model finds the limit of each kernel that the key names."""
     predict = roofline.predict
-    found = {
-        "a": predict("matmul", 8192, "float16", "H200"),
-        "b": predict("add", 2**28, "float32", "H200"),
-        "c": predict("add", 1000, "float32", "H200"),
-        "d": predict("linear", 1, "float16", "H200"),
-        "e": predict("softmax", 8192, "float32", "H200"),
-        "f": predict("matmul", 256, "float16", "H200"),
-    }
-    assert {letter: item.bound for letter, item in found.items()} == BOUNDS
+    found = (
+        predict("matmul", 8192, "float16", "H200"),
+        predict("add", 2**28, "float32", "H200"),
+        predict("add", 1000, "float32", "H200"),
+        predict("linear", 1, "float16", "H200"),
+        predict("softmax", 8192, "float32", "H200"),
+        predict("matmul", 256, "float16", "H200"),
+    )
+    assert tuple(item.bound for item in found) == BOUNDS
+    works = tuple((float(item.flops), float(item.size_bytes)) for item in found)
+    assert works == tuple(WORKS)
+    assert tuple(bound_of(*work) for work in works) == BOUNDS
+
+
+def longest(flops: float, size_bytes: float) -> str:
+    """Answer as one may: the longest of three times."""
+    times_s = {"compute": flops / 989.4e12, "memory": size_bytes / 4.8e12, "launch": 1e-6}
+    return max(times_s, key=lambda name: times_s[name])
+
+
+def shortest(size_bytes: float) -> str:
+    """Return the shorter one of the last two times."""
+    return "memory" if size_bytes / 4.8e12 < 1e-6 else "launch"
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "part"),
+    [
+        (longest, "", "Three limits, and the longest one is the bound"),
+        (lambda *w: longest(*w).upper(), "", "Three limits"),
+        (
+            lambda f, b: "compute" if f / 989.4e12 > b / 4.8e12 else "memory",
+            "floor-forgotten",
+            "leave out the third bound",
+        ),
+        (
+            lambda f, b: "memory" if f / 989.4e12 > b / 4.8e12 else "compute",
+            "ridge-reversed",
+            "Compute and memory are exchanged.",
+        ),
+        (
+            lambda f, b: "compute" if f / 989.4e12 < min(b / 4.8e12, 1e-6) else shortest(b),
+            "the-shortest-hides",
+            "the bound is what takes longest",
+        ),
+        (
+            lambda f, b: "launch" if min(f / 989.4e12, b / 4.8e12) < 1e-6 else longest(f, b),
+            "either-is-short",
+            "as soon as one of the two times is below the floor",
+        ),
+        (
+            lambda f, b: "memory" if b > 3e5 else longest(f, b),
+            "unexplained",
+            "returned 'memory'. The work was a matmul of half-precision matrices of side 8192",
+        ),
+        (lambda *_w: 3, "unexplained", "returned 3. The work was a matmul"),
+        (lambda _w: "compute", "raised", "Your function raised TypeError"),
+    ],
+)
+def test_a_function_for_the_bound(function: Least, code: str, part: str) -> None:
+    """It cannot be answered by trying: six works are judged together."""
+    check_function(BOUND, function, code, part)
 
 
 def test_figures_in_the_diagnoses_are_right() -> None:
     """What a learner is told of an H200 follows from its data sheet."""
     assert round(SHEET.ridge("float16")) == 206
-    assert round(SHEET.compute_s(2 * 256**3, "float16") * 1e9) == 34
-    assert round(SHEET.memory_s(3 * 256**2 * 2) * 1e9) == 82
     assert SHEET.memory_s(12_000) * 1e9 == pytest.approx(2.5)
-    assert round(SHEET.memory_s(4096**2 * 2) * 1e6) == 7
-    assert round(8192 / 3) == 2731
+    assert round(SHEET.memory_s(12 * 2**28) * 1e6) == 671
+    assert round(989 * 1980 / 1830) == 1070
 
 
 def test_the_recorded_figures_of_the_lesson() -> None:
@@ -308,39 +336,10 @@ def products_over_plain(calls: dict[str, list[object]]) -> tuple[list[float], li
     return odd, aligned
 
 
-def test_a_diagnosis_of_the_least_time_has_a_name_of_its_own() -> None:
-    """No two mistakes of the function share a name."""
-    from gpulab.exercises.lesson_10 import _least_time
-
-    found = [item for item in vars(_least_time).values() if isinstance(item, Diagnosis)]
-    assert len({item.code for item in found}) == len(found) == 9
-
-
-# The figure
-
-
-def test_steps_are_drawn_from_zero() -> None:
-    """One line a series in the order of sizes, both axes linear and from zero."""
-    frame = pd.DataFrame(
-        {
-            "size": [512, 256, 256],
-            "duration_s": [3e-6, 1e-6, 2e-6],
-            "series": ["measured", "measured", "plain"],
-        }
-    )
-    ax = steps(frame, Figure().subplots())
-    drawn = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in ax.lines}
-    assert drawn == {"measured": [[256, 1], [512, 3]], "plain": [[256, 2]]}
-    assert (ax.get_xlim()[0], ax.get_ylim()[0]) == (0, 0)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rows", "time per call (µs)")
-    assert (ax.get_xscale(), ax.get_gid()) == ("linear", "Line chart")
-    assert steps(frame, Figure().subplots(), size_label="batch").get_xlabel() == "batch"
-
-
-def test_steps_without_their_columns() -> None:
-    """A frame that cannot be drawn is refused with the columns that it lacks."""
-    with pytest.raises(InvalidOptionError) as error:
-        steps(pd.DataFrame({"size": [1]}), Figure().subplots())
-    assert str(error.value) == (
-        "the frame has no column duration_s, series; it must have size, duration_s, series"
-    )
+@pytest.mark.parametrize("judge", [LEAST.judge, BOUND.judge])
+def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -> None:
+    """No two share one, and no wrong formula is right for all cases."""
+    codes = [diagnosis.code for _, diagnosis in judge.mistakes]
+    assert len(set(codes)) == len(codes)
+    rights = [judge.right(*case) for case in judge.cases]
+    assert all([mistake(*case) for case in judge.cases] != rights for mistake, _ in judge.mistakes)

@@ -21,10 +21,10 @@ FIGURES = {
         "compute_capability",
         "copy_engines",
     ),
-    *("tdp_w", "idle_w"),
+    *("tdp_w", "idle_w", "peak_clock_mhz"),
 }
-# Their data sheets state peaks at a lower clock than the highest.
-BELOW_BOOST = {"B200", "GH200", "H100", "H100-PCIE", "H200"}
+# Its data sheet rounds the peak, and no document names the clock at which it holds.
+ROUNDED = {"B200"}
 HALF_RATE = {"A10G", "RTX3090", "RTX4090", "RTX5090"}  # when they sum in float32
 
 
@@ -61,7 +61,7 @@ def test_every_gpu_is_complete(name: str) -> None:
     assert min(*figures, spec.bandwidth_bytes_per_s, spec.link_bytes_per_s) > 0
     assert spec.link_bytes_per_s <= spec.peer_bytes_per_s < spec.bandwidth_bytes_per_s
     assert min(spec.boost_clock_mhz, spec.memory_clock_mhz, spec.tdp_w, spec.idle_w) > 0
-    assert set(spec.peak_flops_per_s) == TYPES
+    assert set(spec.peak_flops_per_s) == set(spec.peak_clock_mhz) == TYPES
     assert set(spec.references) == FIGURES | {f"peak_flops_per_s.{name}" for name in TYPES}
 
 
@@ -96,14 +96,14 @@ def test_figures_of_a_gpu_agree_with_each_other(name: str) -> None:
     assert spec.idle_w < spec.tdp_w / 4
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in BELOW_BOOST])
+@pytest.mark.parametrize("name", [name for name in names() if name not in ROUNDED])
 def test_the_peak_of_half_precision_is_that_of_the_tensor_cores(name: str) -> None:
     """Dense, summed in float32: a multiprocessor does so many operations a clock."""
     spec = gpu(name)
     per_clock = {(8, 0): 2048, (9, 0): 4096}.get(spec.compute_capability, 1024)
     if name in HALF_RATE:
         per_clock //= 2
-    peak = spec.n_sms * per_clock * spec.boost_clock_mhz * 1e6
+    peak = spec.n_sms * per_clock * spec.peak_clock_mhz["float16"] * 1e6
     assert spec.peak_flops_per_s["float16"] == pytest.approx(peak, rel=0.015)
 
 

@@ -53,6 +53,14 @@ def test_clocks_scale_arithmetic_and_memory_apart() -> None:
     spec = gpus.gpu("H200")
     roof = at_clocks(spec, spec.boost_clock_mhz / 2, spec.memory_clock_mhz / 4)
     assert roof.basis == "live clocks"
-    assert roof.peak("tf32") == spec.peak_flops_per_s["tf32"] / 2
+    assert roof.peak("float32") == spec.peak_flops_per_s["float32"] / 2
     assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s / 4
     assert roof.detail == "990 of 1980 MHz, memory 800 of 3201 MHz"
+
+
+def test_a_peak_is_scaled_from_the_clock_at_which_it_is_stated() -> None:
+    """An H200's tensor cores do 4,096 operations a clock each, so 1,070 TFLOP/s at 1,980 MHz."""
+    live = at_clocks(gpus.gpu("H200"), 1980, 3201)
+    assert live.peak("float16") == pytest.approx(132 * 4096 * 1980e6, rel=1e-3)
+    assert live.peak("tf32") == live.peak("float16") / 2
+    assert live.peak("float32") == gpus.gpu("H200").peak_flops_per_s["float32"]

@@ -128,7 +128,8 @@ def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
         ("# %%\n## BEGIN SOLUTION\n### END SOLUTION\n", NOT_IN_PAIRS),
         (
             "# %% [markdown]\n# # B\n",
-            "00_sample: 2 headings of level 1; begin with one '# Title', and have no other",
+            ("00_sample: 2 headings of level 1; begin with one '# Title', and have no other but "
+            "'# Going further' before the extras"),
         ),
         (
             "# %% [markdown]\n# ### Deep\n",
@@ -150,6 +151,12 @@ def test_title_comes_first(text: str, tmp_path: Path) -> None:
     """A notebook without a title on top is refused."""
     with pytest.raises(NotebookError, match="headings of level 1; begin with one '# Title'"):
         build.build(_write(tmp_path, text))
+
+
+def test_extras_have_a_heading_of_their_own(tmp_path: Path) -> None:
+    """After the core of a lesson a second heading of level 1 opens the extras."""
+    text = "# %% [markdown]\n# # A\n\n# %% [markdown]\n# # Going further\n# ## More\n"
+    assert b"Going further" in build.build(_write(tmp_path, text))
 
 
 def test_what_the_rules_leave_free(tmp_path: Path) -> None:

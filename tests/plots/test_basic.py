@@ -334,10 +334,10 @@ def test_pages_take_no_markup_from_data() -> None:
 
 @pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
-    """At 6.4 inches the picture is shown 640 wide and has 1,280 pixels."""
+    """At 9 inches the picture is shown 900 wide and has 1,800 pixels."""
     figure = plots.draw(plots.samples, EVENTS, title="A", alt="B")
     pixels = mpl.image.imread(io.BytesIO(figure.png))
-    assert (pixels.shape[1], figure.width_px) == (1280, 640)
+    assert (pixels.shape[1], figure.width_px) == (1800, 900)
 
 
 def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:

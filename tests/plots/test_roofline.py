@@ -1,5 +1,6 @@
 """The roofline's figures are read back from their artists."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ def test_each_roof_bends_at_its_ridge(ax: Axes) -> None:
     """Left of the ridge a roof rises with the bandwidth, right of it it is the peak."""
     figure(chart(SHEET, LIVE, MEASURED), ax)
     for roof in (SHEET, LIVE, MEASURED):
-        x, y = line(ax, roof.basis).get_data()
+        here = " on the virtual GPU" if roof is MEASURED else ""
+        x, y = line(ax, f"{roof.basis}{here}").get_data()
         assert x[1] == roof.ridge("tf32")
         assert y[0] == pytest.approx(x[0] * roof.bandwidth_bytes_per_s / 1e12, rel=1e-12)
         assert y[1] == y[2] == roof.peak("tf32") / 1e12
@@ -81,7 +83,7 @@ def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
 def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
     """The floor's slope belongs to the smallest point: its bytes in that time."""
     figure(chart(SHEET, MEASURED), ax)
-    x, y = line(ax, "L2, measured").get_data()
+    x, y = line(ax, "L2, measured on the virtual GPU").get_data()
     assert y[0] / x[0] == pytest.approx(8, rel=1e-12)
     x, y = line(ax, "floor of 2.00 µs for 12.0 KiB").get_data()
     assert y[0] / x[0] == pytest.approx(12 * 1024 / 2e-6 / 1e12, rel=1e-12)
@@ -96,12 +98,21 @@ def test_a_floor_shorter_than_the_bytes_take_is_left_out(ax: Axes) -> None:
 def test_points_say_by_their_shape_what_limits_them(ax: Axes) -> None:
     """A point lies at its intensity and what it reached; work without FLOPs has no place."""
     figure(chart(SHEET), ax)
-    x, y = line(ax, "reached, bound by memory").get_data()
+    x, y = line(ax, "virtual, bound by memory").get_data()
     assert list(x) == [1 / 12]
     assert list(y) == pytest.approx([2**26 / 2e-4 / 1e12], rel=1e-12)
-    assert list(line(ax, "reached, bound by launch").get_xdata()) == [1 / 12]
-    assert len(line(ax, "reached, bound by compute").get_xdata()) == 2
+    assert list(line(ax, "virtual, bound by launch").get_xdata()) == [1 / 12]
+    assert len(line(ax, "virtual, bound by compute").get_xdata()) == 2
     assert len(line(ax, "refined prediction").get_xdata()) == 4
+
+
+def test_what_hardware_reached_is_called_so(ax: Axes) -> None:
+    """Only times of the virtual GPU are called virtual, its roof as well."""
+    points = [replace(each, source="recorded") for each in POINTS]
+    figure(roofline.chart(points, roofline.Ceilings(H200, "recorded", (SHEET, MEASURED))), ax)
+    assert line(ax, "reached, bound by memory")
+    assert line(ax, "measured")
+    assert not [item for item in ax.get_lines() if "virtual" in str(item.get_label())]
 
 
 def test_names_stand_above_the_roofs(ax: Axes) -> None:

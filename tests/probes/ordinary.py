@@ -13,6 +13,26 @@ from torch import nn
 from tests.probes.table import Gives, Probe, normal, same
 
 
+def _profiled() -> list[object]:
+    x = torch.ones(1 << 20, device="cuda")
+    x.exp()
+    torch.cuda.synchronize()
+    with torch.profiler.profile() as found:
+        with torch.profiler.record_function("mine"):
+            x.exp()
+            x.exp()
+        x.sum().item()
+    exp = next(row for row in found.key_averages() if row.key == "aten::exp")
+    on_device = [event.name for event in found.events() if event.device_type.name == "CUDA"]
+    (mine,) = [event for event in found.events() if event.name == "mine" and event.cpu_children]
+    return [
+        *(exp.count, exp.cpu_time_total > 0, exp.device_time_total > 0),
+        [child.name for child in mine.cpu_children],
+        sum("exp" in name for name in on_device),
+        any(name.startswith("Memcpy DtoH") for name in on_device),
+    ]
+
+
 def _table(d: str) -> torch.Tensor:
     return torch.arange(12.0, device=d).reshape(3, 4)
 
@@ -282,6 +302,11 @@ FAMILIES: dict[str, list[Probe]] = {
         ),
         Gives("types converted by the host", _converted_by_the_host, [3.0] * 4),
         Gives("pinned memory that is used again", _pinned_again, [0, 1, True]),
+        Gives(
+            "a profile",
+            _profiled,
+            [2, True, True, ["aten::exp", "aten::exp"], 2, True],
+        ),
         Gives("plans of FFTs", _fft_plans, [4096, 10, 0]),
         Gives("making a kernel of one's own", _kernel_of_ones_own, "doubled"),
         Gives("torch.accelerator.Graph", _accelerator_graph, [3.0]),

@@ -45,12 +45,6 @@ def _operate_in_another_thread() -> object:
     return _in_another_thread(lambda: x + 1)()
 
 
-def _profiled() -> object:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as found:
-        torch.ones(2, device="cuda")
-    return found
-
-
 def _custom_operator() -> object:
     @torch.library.custom_op("gpulab_probe::doubled", mutates_args=(), device_types="cuda")
     def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -67,11 +61,6 @@ def _cudart() -> bool:
 
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    "torch.profiler": (_profiled, r"torch\.profiler\.profile"),
-    "torch.autograd.profiler": (
-        lambda: torch.autograd.profiler.profile(use_device="cuda"),
-        r"torch\.autograd\.profiler\.profile",
-    ),
     "emit_nvtx": (
         lambda: torch.autograd.profiler.emit_nvtx().__enter__(),
         r"torch\.autograd\.profiler\.emit_nvtx",

@@ -224,14 +224,18 @@ def test_a_gpu_in_use_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("virtual")
 def test_the_three_roofs_are_kept_apart() -> None:
-    """Measured ones lie below the data sheet's, and clocks at their highest give the same."""
+    """Measured ones lie below the data sheet's, those of the highest clocks at or above it."""
     found = roofline.measure_ceilings(max_time_s=0.01)
     assert (found.device_name, found.source) == (H200, "virtual")
     sheet, live, measured = found.data_sheet, found.live, found.measured
     assert sheet is not None
     assert live is not None
     assert measured is not None
-    assert dict(live.peak_flops_per_s) == dict(sheet.peak_flops_per_s)
+    tensor = 1980 / 1830  # of the clock at which the peaks of tensor cores are stated
+    higher = {name: live.peak(name) / peak for name, peak in sheet.peak_flops_per_s.items()}
+    assert higher == pytest.approx(
+        {"float16": tensor, "bfloat16": tensor, "tf32": tensor, "float32": 1, "float64": 1}
+    )
     for name, peak in sheet.peak_flops_per_s.items():
         assert 0.6 * peak < measured.peak(name) < peak
     assert 0.7 < measured.bandwidth_bytes_per_s / sheet.bandwidth_bytes_per_s < 1

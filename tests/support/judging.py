@@ -1,6 +1,10 @@
 """What every exercise must do, as checks for the files that test them lesson by lesson."""
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers._forms import Choice, Table
@@ -36,10 +40,11 @@ def check_whole(exercise: Exercise) -> None:
         assert exercise.choices is not None
         assert set(exercise.choices) == {judge.right, *judge.wrong}
     if isinstance(judge, Table):
-        (words,) = judge.allowed
-        assert set(judge.right.values()) <= set(words)
+        words = {word for allowed in judge.allowed for word in allowed}
+        rights = ((value,) if isinstance(value, str) else value for value in judge.right.values())
+        assert {word for value in rights for word in value} <= words
         assert {key for key, _ in judge.wrong} <= set(judge.right)
-        assert {word for _, word in judge.wrong} <= set(words)
+        assert {word for _, word in judge.wrong} <= words
 
 
 def check_strange(exercise: Exercise, answer: object) -> None:
@@ -47,3 +52,44 @@ def check_strange(exercise: Exercise, answer: object) -> None:
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
     assert verdict.message.endswith(exercise.judge.how)
+
+
+def exercise_tests(
+    exercises: Sequence[Exercise],
+    right: Sequence[tuple[Exercise, object]],
+    wrong: Sequence[tuple[Exercise, object, str, str]],
+    strange: Sequence[object],
+) -> tuple[Callable[..., Any], ...]:
+    """Return the four tests of a lesson: right, mistaken, strange and no answers at all."""
+
+    @pytest.mark.parametrize(("exercise", "answer"), right)
+    def test_right(exercise: Exercise, answer: object) -> None:
+        """A right answer passes, and it is told why."""
+        check_right(exercise, answer)
+
+    @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), wrong)
+    def test_mistake(exercise: Exercise, answer: object, code: str, begins: str) -> None:
+        """Each has its own name, begins with what it is about, and ends as a sentence."""
+        check_mistake(exercise, answer, code, begins)
+
+    @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
+    def test_whole(exercise: Exercise) -> None:
+        """Two hints or more, words for every key, and the placeholder is no answer."""
+        check_whole(exercise)
+
+    @pytest.mark.parametrize("answer", strange, ids=range(len(strange)))
+    @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
+    def test_strange(exercise: Exercise, answer: object) -> None:
+        """What is no answer is shown back beside how to answer."""
+        check_strange(exercise, answer)
+
+    return test_right, test_mistake, test_whole, test_strange
+
+
+def check_function(
+    exercise: Exercise, answer: Callable[..., object], code: str, part: str
+) -> None:
+    """Expect a function to be right (no code), or its slip to be named in these words."""
+    verdict = judged(exercise, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (not code, code)
+    assert part in verdict.message

@@ -153,6 +153,10 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
     "recordings.compare(b)": lambda: record("Recording"),
     "plots.call_times(record)": lambda: [1e-6, 2e-6],
     "plots.scaling(record)": lambda: _frame(size=[1], duration_s=[1e-6], series=["a"]),
+    "plots.line(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
+    "plots.scatter(record)": lambda: _frame(size=[1, 2], duration_s=[1e-6, 2e-6]),
+    "plots.line(log)": lambda: "xy",
+    "plots.scatter(log)": lambda: "xy",
     "plots.predicted_against_measured(record)": lambda: _frame(
         predicted_s=[1e-6], measured_s=[2e-6]
     ),

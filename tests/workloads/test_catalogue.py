@@ -133,7 +133,7 @@ def test_the_cpu_twin_agrees_with_float64(name: str) -> None:
 def test_the_virtual_gpu_agrees_with_float64() -> None:
     """Every operation on the virtual GPU gives what it gives in float64, up to rounding."""
     wrong = {}
-    with virtual_gpu("H200", max_value_elements=1 << 26, max_value_flops=10**9):
+    with virtual_gpu("H200", max_value_elements=1 << 26, value_budget_s=1):
         for name, (size, _, _) in BY_HAND.items():
             agreement = workload(name).check(size)
             if not agreement.agrees:
@@ -232,7 +232,7 @@ def test_a_step_of_the_optimizer_that_does_nothing_is_found() -> None:
 def test_tf32_is_allowed_where_torch_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding to TF32 is no fault on a GPU while torch's switch for it is on."""
     allowed = []
-    with virtual_gpu("H200", max_value_elements=1 << 26, max_value_flops=10**9):
+    with virtual_gpu("H200", max_value_elements=1 << 26, value_budget_s=1):
         for switch in (True, False):
             monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", switch)
             allowed.append(workload("conv3x3").check(1).allowed)

@@ -1,12 +1,16 @@
+from ._benchmark import RUNGS as RUNGS
+from ._benchmark import BenchmarkJudge as BenchmarkJudge
 from ._forms import Choice as Choice
 from ._forms import Diagnosis as Diagnosis
 from ._forms import Letters as Letters
 from ._forms import Table as Table
+from ._forms import agrees as agrees
 from ._forms import malformed as malformed
 from ._forms import no_function as no_function
 from ._forms import raised as raised
 from ._forms import read_number as read_number
 from ._forms import unanswered as unanswered
+from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
 from ._quantities import Quantities as Quantities
 from ._timer_functions import FunctionTrial as FunctionTrial

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isclose
 
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises._exercise import Verdict, is_open
@@ -199,9 +200,16 @@ def unanswered(how: str) -> Verdict:
 
 def malformed(answer: object, how: str) -> Verdict:
     """Make the verdict on an answer that is none of the possible ones."""
-    shown = repr(answer)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."  # noqa: PLR2004  # one line
-    return Diagnosis("not-a-choice", f"{shown} is no possible answer. {how}").verdict()
+    return Diagnosis("not-a-choice", f"{_shown(answer)} isn't a valid answer. {how}").verdict()
+
+
+def _shown(answer: object) -> str:
+    """Show an answer on one line; of one that cannot be shown, its type."""
+    try:
+        text = " ".join(repr(answer).split())
+    except Exception:  # noqa: BLE001  # what a learner gives may raise when it is shown
+        return f"An object of type {type(answer).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
 
 
 def raised(error: Exception) -> Diagnosis:
@@ -213,6 +221,19 @@ def raised(error: Exception) -> Diagnosis:
 def no_function(answer: object, how: str) -> Verdict:
     """Make the verdict on what cannot be called where a function is asked for."""
     return unanswered(how) if is_open(answer) else malformed(answer, how)
+
+
+def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
+    """Tell whether a number is right: near enough, or the value rounded to its digits.
+
+    A number with at least two digits is right if the value rounds to it: 41 for 41.2, and 0.33
+    for a third.
+    """
+    if isclose(given, value, rel_tol=rel_tol):
+        return True
+    digits, _, _exponent = f"{given:.15g}".replace(".", "").partition("e")
+    n_digits = max(len(digits.strip("-0")), 2)
+    return isclose(float(f"{value:.{n_digits - 1}e}"), given, rel_tol=1e-9)
 
 
 def read_number(answer: object) -> float | None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isclose
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers._forms import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.answers._forms import Diagnosis, agrees, malformed, read_number, unanswered
 
 _TOLERANCE = 0.03  # two digits are enough for a limit
 
@@ -70,4 +69,4 @@ class Quantities:
 
 
 def _same(given: float | None, value: float) -> bool:
-    return given is not None and isclose(given, value, rel_tol=_TOLERANCE)
+    return given is not None and agrees(given, value, rel_tol=_TOLERANCE)

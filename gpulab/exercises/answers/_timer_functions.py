@@ -1,5 +1,6 @@
 """The form of answers that are a function which times work: it is run, and its reading judged."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,15 @@ from gpulab.torch_private import spin
 # Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
 _WORK_CYCLES = 4_000_000
 _BACKLOG_CYCLES = 20_000_000
-# A reading may hold the launch and the wake-up; the work is long enough to make them small.
+# A reading may contain the launch and the wake-up; the work is long enough to make them small.
 _TOLERANCE = 0.25
+# Modules that time work for you, and what a learner calls there.
+_READY_MADE = {
+    "gpulab.timing": "gpulab.measure",
+    "torch.utils.benchmark": "torch.utils.benchmark.Timer",
+    "triton.testing": "triton.testing.do_bench",
+    "timeit": "timeit",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,8 @@ class FunctionTrial:
         How often it called the work it was given.
     n_elapsed
         How often it asked a pair of events for the time between them.
+    ready_made
+        The timer of somebody else that called the work for it; empty if there was none.
     work_s, backlog_s
         What the work, and what was queued in front of it, took by our own stopwatch.
     """
@@ -44,6 +54,7 @@ class FunctionTrial:
     error: Exception | None
     n_calls: int
     n_elapsed: int
+    ready_made: str
     work_s: float
     backlog_s: float
 
@@ -103,6 +114,12 @@ class TimerFunction:
             return self._raised(trial.error)
         if trial.n_calls == 0:
             return _NOT_CALLED
+        if trial.ready_made:
+            return Diagnosis(
+                "ready-made-timer",
+                f"Your function lets {trial.ready_made} time the work. Write the timer yourself: "
+                "read the clock or record the events in your own lines.",
+            )
         if trial.value is None:
             return _NOTHING_RETURNED
         if trial.ratio is None:
@@ -144,10 +161,10 @@ def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
 
 def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
     """Call a learner's function with some work, on an idle GPU or behind five times as much."""
-    calls: list[None] = []
+    calls: list[str] = []
 
     def work() -> None:
-        calls.append(None)
+        calls.append(_ready_made_timer())
         spin(_WORK_CYCLES)
 
     with device.active():
@@ -159,7 +176,20 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
         with _elapsed_calls() as elapsed:
             value, error = _call(function, work)
         torch.cuda.synchronize()
-    return FunctionTrial(value, error, len(calls), len(elapsed), work_s, backlog_s)
+    ready_made = next(filter(None, calls), "")
+    return FunctionTrial(value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s)
+
+
+def _ready_made_timer() -> str:
+    """Return the timer of somebody else that is between the learner's function and the work."""
+    found = ""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not _call.__code__:
+        module = frame.f_globals.get("__name__", "")
+        known = (said for name, said in _READY_MADE.items() if f"{module}.".startswith(f"{name}."))
+        found = next(known, found)  # the outermost: the learner called this one
+        frame = frame.f_back
+    return found
 
 
 def _call(

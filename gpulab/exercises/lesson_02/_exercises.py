@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gpulab.exercises.answers import FunctionTrial
 
 
-_IDLE_ENOUGH = 0.5  # a reading below half of the work cannot hold the work
+_IDLE_ENOUGH = 0.5  # a reading below half of the work cannot contain the work
 
 
 def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
@@ -26,53 +26,67 @@ def _explain_stopwatch(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosi
 
 _LAUNCH_ONLY = Diagnosis(
     "launch-only",
-    "You timed the launch, not the kernel: the second reading of the clock is taken while the "
-    "GPU still works. Wait between work() and that reading.",
+    "You timed the launch, not the kernel: you read the clock the second time while the GPU is "
+    "still working. Wait between work() and that reading.",
 )
 _WAITED_BEFORE = Diagnosis(
     "waited-before-work",
-    "Your interval holds a wait, but in front of the work: it reads what was queued before, and "
-    "of the work only the launch. Wait before the first reading, and again after work().",
+    "Your interval contains a wait, but the wait comes before the work. So you read the time of "
+    "the backlog, and only the launch of the work. Wait before the first reading, and again after "
+    "work().",
 )
 _BACKLOG = Diagnosis(
     "backlog-charged",
-    "On an idle GPU your reading is right. When work of others is still in the queue, it is "
-    "charged to you: wait for an idle GPU before you read the clock the first time.",
+    "Your reading is right on an idle GPU. When other work is still in the queue, it is charged "
+    "to you. Wait before you read the clock the first time.",
 )
 
 TIME_IT_RIGHT = Exercise(
     "02.time-it-right",
-    "Write timed(work): the seconds from an idle GPU to the end of the work, read on the host. "
-    "It must be right on an idle GPU and on one that still has other work in its queue.",
+    "Write timed(work). It returns the seconds from an idle GPU to the end of the work, read on "
+    "the host. It must also be right when other work is still in the queue.",
     TimerFunction(
         name="timed",
-        why="Wait, read, work, wait, read. The reading still holds the launch and the wake-up, "
-        "some 10 µs: nothing against milliseconds, too much for a kernel of a few microseconds.",
+        why="Wait, read, work, wait, read. The reading still contains the launch and the wake-up, "
+        "some microseconds. That does not matter for milliseconds of work, but it hides a short "
+        "kernel.",
         explain=_explain_stopwatch,
     ),
     hints=(
-        "Four things happen in it: two readings of time.perf_counter() and two waits.",
-        "torch.cuda.synchronize() before the first reading, and again before the second.",
+        "Besides the work, the function reads time.perf_counter() twice and waits twice.",
+        "Call torch.cuda.synchronize() before the first reading, and again before the second.",
     ),
 )
 
-_READS = ("work", "launch", "work and backlog")
-_FIXES = ("none", "wait before", "wait after")
+_READS = ("work", "launch", "work and backlog", "no work", "an error")
+_FIXES = ("none", "wait before", "wait after", "record on side")
 _LATE_WAIT = Diagnosis(
     "late-wait",
-    "a: there is a wait, but after the second reading. When t1 was read, the model was still in "
-    "the queue.",
+    "a: there is a wait, but after the second reading. At t1 the model was still in the queue.",
 )
 _IDLE_QUEUE = Diagnosis(
     "idle-queue",
-    "c: nothing is left in the queue at t0, because .item() has waited for it. A wait is needed "
-    "only where there may be something to wait for.",
+    "c: the queue is empty at t0, because .item() has waited for it. You need a wait only where "
+    "there may be something to wait for.",
+)
+_ASKED_TOO_EARLY = Diagnosis(
+    "asked-too-early",
+    "d: nothing waits in this listing, and elapsed_time does not wait either. The GPU has not "
+    "reached end yet, so there is no second time to subtract.",
+)
+_OTHER_STREAM = Diagnosis(
+    "other-stream",
+    "e: in the text the two events are around the model. In the queues they are not: both are in "
+    "the default stream, and the model is in side.",
 )
 
 SNIPPET_QUIZ = Exercise(
     "02.snippet-quiz",
-    "Three listings. What does t1 - t0 hold, and which fix does it need? model and warm_up only "
-    "launch kernels.\n\n"
+    "Five listings. What does the number of each contain, and which fix does the listing need? "
+    "model and warm_up only launch kernels. start and end are made by "
+    "torch.cuda.Event(enable_timing=True): the GPU writes down when it reaches each of them, and "
+    "elapsed_time subtracts the two times. side is a second stream. 'wait after' means: wait "
+    "between the work and the reading.\n\n"
     "    a   torch.cuda.synchronize()\n"
     "        t0 = time.perf_counter()\n"
     "        y = model(x)\n"
@@ -87,15 +101,29 @@ SNIPPET_QUIZ = Exercise(
     "        t0 = time.perf_counter()\n"
     "        y = model(x)\n"
     "        torch.cuda.synchronize()\n"
-    "        t1 = time.perf_counter()",
+    "        t1 = time.perf_counter()\n\n"
+    "    d   start.record()\n"
+    "        y = model(x)\n"
+    "        end.record()\n"
+    "        ms = start.elapsed_time(end)\n\n"
+    "    e   start.record()\n"
+    "        with torch.cuda.stream(side):\n"
+    "            y = model(x)\n"
+    "        end.record()\n"
+    "        torch.cuda.synchronize()\n"
+    "        ms = start.elapsed_time(end)",
     Table(
         right={
             "a": ("launch", "wait after"),
             "b": ("work and backlog", "wait before"),
             "c": ("work", "none"),
+            "d": ("an error", "wait after"),
+            "e": ("no work", "record on side"),
         },
-        why="A wait must stand between the work and the second reading, and the queue must be "
-        "empty at the first. How it became empty does not matter.",
+        why="The host's clock needs an empty queue at the first reading, and a wait between the "
+        "work and the second. It does not matter how the queue became empty. A pair of events "
+        "needs a wait before you ask for the time, and both events in the stream of the work: "
+        "lesson 03.",
         allowed=(_READS, _FIXES),
         wrong={
             ("a", "work"): _LATE_WAIT,
@@ -106,31 +134,41 @@ SNIPPET_QUIZ = Exercise(
                 "waits for them too.",
             ),
             ("c", "work and backlog"): _IDLE_QUEUE,
+            **dict.fromkeys((("d", word) for word in _READS[:4]), _ASKED_TOO_EARLY),
+            **dict.fromkeys((("e", word) for word in _READS[:3]), _OTHER_STREAM),
+            ("e", "an error"): Diagnosis(
+                "nothing-warns",
+                "e: nobody checks this. After the wait the GPU has reached both events, so you "
+                "get a number. Ask what is between them in their stream.",
+            ),
         },
         otherwise=(
-            Diagnosis("wrong-reading", "Ask: is the queue empty at t0, and is it at t1?"),
+            Diagnosis(
+                "wrong-reading",
+                "Ask of each listing: is the queue empty at the first reading, and at the second?",
+            ),
             Diagnosis(
                 "wrong-fix",
-                "What each reads is right, but a fix is not: a missing wait before charges the "
-                "backlog, a missing wait after (before t1 is read) leaves the work out.",
+                "You know what each number contains, but a fix is wrong. Without a wait before, "
+                "the backlog is charged to you. Without a wait after, the work is left out.",
             ),
         ),
     ),
     hints=(
-        "Mark in each listing where the queue is empty.",
-        "Two of the three are wrong, each for another reason.",
+        "Mark in each listing where the queue is empty, and in which stream each line works.",
+        "Four of the five are wrong, each for another reason.",
     ),
 )
 
 _GPU_SIDE = Diagnosis(
     "wait-is-gpu-side",
-    "wait_event and wait_stream put the wait into the stream: the GPU will hold that stream, "
-    "the host goes on at once.",
+    "wait_event and wait_stream put a wait into the stream. That stream stops there, and the host "
+    "goes on at once.",
 )
 _HOST_SIDE = Diagnosis(
     "synchronize-blocks-host",
-    "Whatever is called synchronize keeps the host until it is done: the device, one stream, or "
-    "one event. They differ in what they wait for, not in who waits.",
+    "Every call named synchronize blocks the host: for the device, for one stream, or for one "
+    "event. They differ in what they wait for, not in who waits.",
 )
 _HOST = ("torch.cuda.synchronize", "stream.synchronize", "event.synchronize")
 _GPU = ("stream.wait_event", "stream.wait_stream")
@@ -140,16 +178,17 @@ WHO_BLOCKS = Exercise(
     "Five ways to wait. Does the host wait, or only the GPU?",
     Table(
         right=dict.fromkeys(_HOST, "host") | dict.fromkeys(_GPU, "gpu"),
-        why="Synchronize keeps the host; wait_event and wait_stream keep a stream, and the host "
-        "goes on. To time on the host you need the first kind; to order streams, the second.",
+        why="Every call named synchronize blocks the host. wait_event and wait_stream make a "
+        "stream wait, and the host goes on. Use the first kind to time on the host, and the "
+        "second to order streams.",
         allowed=(("host", "gpu"),),
         wrong=dict.fromkeys(((name, "host") for name in _GPU), _GPU_SIDE)
         | dict.fromkeys(((name, "gpu") for name in _HOST), _HOST_SIDE),
         otherwise=(_HOST_SIDE,),
     ),
     hints=(
-        "Look at the host in the five timelines: where does it stand still before the last wait?",
-        "The name tells: synchronize, or wait.",
+        "Look at the host's lane in the five timelines. Where is it blocked before the last wait?",
+        "The names say it: synchronize, or wait.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The constant that a pair of events adds to a kernel: recorded readings, and the judge."""
+"""By how much a pair of events reads more than a kernel: recorded readings, and the judge."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.units import format_time
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# One NVIDIA H200, 2026-11-20: a kernel's own record (median, s) and a pair of events round it.
+# One NVIDIA H200, 2026-11-20: a kernel's own record (median, s) and a pair of events around it.
 _FLOOR_ROWS = (
     ("no kernel: an empty pair", 0.0, 1.280e-6),
     ("add, 2^10 elements", 1.184e-6, 4.256e-6),
     ("matmul, n = 128, float16", 2.448e-6, 5.440e-6),
     ("add, 2^20 elements", 4.929e-6, 7.936e-6),
+    ("sum, 2^20 elements", 7.056e-6, 11.184e-6),
+    ("matmul, n = 2048, float16", 24.960e-6, 28.192e-6),
     ("layer_norm, 8192 x 4096, float16", 50.272e-6, 53.408e-6),
     ("exp, 2^26 elements", 127.551e-6, 130.640e-6),
     ("add, 2^26 elements", 185.889e-6, 188.960e-6),
@@ -25,7 +28,7 @@ _FLOOR_ROWS = (
 
 
 def floor_readings() -> "pd.DataFrame":
-    """Return one row a kernel: its own time, and what a pair of events round it read."""
+    """Return one row for each kernel: its own time, and the reading of a pair around it."""
     import pandas as pd
 
     frame = pd.DataFrame(_FLOOR_ROWS, columns=["work", "kernel_s", "pair_s"])
@@ -34,11 +37,11 @@ def floor_readings() -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class EventFloor:
-    """Judges the constant by which a pair of events reads more than the kernel in it."""
+    """Judges by how much a pair of events typically reads more than the kernel in it."""
 
     how: str = (
-        'Answer in seconds, or as text with a unit, for example "12.5 µs". Pass your own frame '
-        "with kernel_s and pair_s as readings=, if you took one."
+        'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
+        "your own frame with kernel_s and pair_s, pass it as readings=."
     )
     tolerance: float = 0.2
 
@@ -49,9 +52,13 @@ class EventFloor:
         number_s = read_number(answer)
         if number_s is None:
             return malformed(answer, self.how)
-        empty_s, pairs_s, floor_s = _floor_of(readings)
+        empty_s, pairs_s, floors_s = _split(readings)
+        floor_s = median(floors_s)
         if self._near(number_s, floor_s):
-            return Verdict(ok=True, message=_SUBTRACT)
+            return Verdict(
+                ok=True,
+                message=_SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s))),
+            )
         found = self._recognise(number_s, floor_s, empty_s, pairs_s)
         return (found or (_SMALL if number_s < floor_s else _LARGE)).verdict()
 
@@ -70,8 +77,8 @@ class EventFloor:
         return _RATIO if number_s > 1 else None
 
 
-def _floor_of(readings: Any) -> tuple[list[float], list[float], float]:  # noqa: ANN401  # a frame, if it is one
-    """Split readings into empty pairs and pairs round a kernel, and find the constant."""
+def _split(readings: Any) -> tuple[list[float], list[float], list[float]]:  # noqa: ANN401  # a frame, if it is one
+    """Split readings into empty pairs, pairs around a kernel, and the floors of these."""
     rows: list[tuple[str, float, float]] = list(_FLOOR_ROWS)
     if readings is not None:
         columns = {"kernel_s", "pair_s"} - set(getattr(readings, "columns", ()))
@@ -82,33 +89,34 @@ def _floor_of(readings: Any) -> tuple[list[float], list[float], float]:  # noqa:
         rows = [("", *pair) for pair in readings[["kernel_s", "pair_s"]].to_numpy().tolist()]
     empty_s = [pair_s for _, kernel_s, pair_s in rows if kernel_s == 0]
     kernels = [(kernel_s, pair_s) for _, kernel_s, pair_s in rows if kernel_s > 0]
-    floor_s = median(pair_s - kernel_s for kernel_s, pair_s in kernels)
-    return empty_s, [pair_s for _, pair_s in kernels], floor_s
+    floors_s = [pair_s - kernel_s for kernel_s, pair_s in kernels]
+    return empty_s, [pair_s for _, pair_s in kernels], floors_s
 
 
 _SUBTRACT = (
-    "The difference is the same for every kernel, from 1 µs to 200 µs: a constant of the method, "
-    "not of the kernel. Taken off, it leaves the kernel's own time: calibrated events."
+    "The difference hardly depends on how long the kernel takes, so it belongs to the pair. It "
+    "is not quite the same for every kernel: in these rows it lies between {} and {}. So "
+    "gpulab.measure finds the floor of your own work and subtracts it: calibrated events."
 )
 _EMPTY = Diagnosis(
     "empty-pair",
-    "You took the empty pair. With a kernel between them the events have more to wait for: its "
-    "start and its end. Compare pairs that hold a kernel with that kernel's own time.",
+    "You took the empty pair. With a kernel between them, the events also wait for its start and "
+    "its end. Take the rows that have a kernel, and compare each pair with its kernel.",
 )
 _UNITS = Diagnosis(
     "forgot-units",
-    "The digits are right, the unit is not: a plain number is read as seconds. Write 3.1e-6 for "
-    '3.1 µs, or the text "3.1 µs".',
+    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
+    'for 12.5 µs, or the text "12.5 µs".',
 )
 _READING = Diagnosis(
     "reading-not-floor",
-    "That is one pair's whole reading: kernel and constant together. Take the kernel's own time "
-    "off.",
+    "That is the whole reading of one pair: the kernel and the floor together. Subtract the "
+    "kernel's own time.",
 )
 _RATIO = Diagnosis(
     "ratio",
-    "That looks like a ratio, or a very long time. Divided, the readings give another number for "
-    "every kernel; subtracted, they give one.",
+    "That looks like a ratio, or like a very long time. The ratio of the columns is different in "
+    "every row. Try the difference.",
 )
 _SMALL = Diagnosis("too-small", "Too small: subtract kernel_s from pair_s, row by row.")
 _LARGE = Diagnosis("too-large", "Too large: subtract kernel_s from pair_s, row by row.")

@@ -1,4 +1,4 @@
-"""How the GPU times itself, and the constant that a pair of events adds."""
+"""How the GPU times itself, and what a pair of events adds to a kernel."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpulab.exercises.answers import FunctionTrial
 
 
-_HALF = 0.5  # a reading below half of the work cannot hold the work
+_HALF = 0.5  # a reading below half of the work cannot contain the work
 
 
 def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis | None:
@@ -26,34 +26,34 @@ def _explain_events(idle: "FunctionTrial", busy: "FunctionTrial") -> Diagnosis |
 
 _HOST_CLOCK = Diagnosis(
     "host-clock",
-    "No pair of events was asked for its distance: your reading is the host's, with the launch "
-    "and the wake-up in it. Record an event before and one after the work, and let elapsed_time "
-    "tell.",
+    "Your function never called elapsed_time. So its reading is the host's, and contains the "
+    "launch and the wake-up. Record one event before the work and one after it, and ask "
+    "elapsed_time.",
 )
 _NOTHING_BETWEEN = Diagnosis(
     "nothing-between",
-    "The work does not lie between your two events. Record one before work() and one after it, "
-    "on the stream on which the work runs.",
+    "The work is not between your two events. Record one before work() and one after it, in the "
+    "stream in which the work runs.",
 )
 _NO_SYNCHRONIZE = Diagnosis(
     "no-synchronize",
-    "elapsed_time raised RuntimeError: both events must be completed. The host was there before "
-    "the GPU: wait for the second event (end.synchronize()) before you ask.",
+    "elapsed_time raised RuntimeError: both events must be completed. The host asked before the "
+    "GPU had reached the second event. Call end.synchronize() first.",
 )
 _NO_TIMING = Diagnosis(
     "no-timing",
-    "elapsed_time raised ValueError: an event takes the time only if it was made with "
-    "torch.cuda.Event(enable_timing=True). Without, it only orders streams.",
+    "elapsed_time raised ValueError: an event has a time only if you made it with "
+    "torch.cuda.Event(enable_timing=True). Otherwise it only orders streams.",
 )
 
 EVENT_TIME = Exercise(
     "03.event-time",
-    "Write event_seconds(work): the seconds that the work takes on the GPU, read from a pair of "
-    "events.",
+    "Write event_seconds(work). It returns the seconds that the work takes on the GPU, read from "
+    "a pair of events.",
     TimerFunction(
         name="event_seconds",
-        why="The GPU itself took the time, when its stream reached each marker. What was queued "
-        "before does not count, and neither does the wake-up of the host.",
+        why="The GPU wrote down the time when it reached each event. Earlier work in the queue "
+        "does not count, and neither does the wake-up of the host.",
         explain=_explain_events,
         errors=(
             ("must be completed", _NO_SYNCHRONIZE),
@@ -63,7 +63,7 @@ EVENT_TIME = Exercise(
     ),
     hints=(
         "start.record(), the work, end.record(): three entries in the same queue.",
-        "Wait for end before you ask, and mind the unit of elapsed_time.",
+        "Wait for end before you call elapsed_time. In which unit does it answer?",
     ),
 )
 
@@ -78,75 +78,76 @@ WRONG_STREAM = Exercise(
     "    start.elapsed_time(end)",
     Choice(
         right="b",
-        why="Both markers went into the default stream, which was idle, so they ran as soon as "
-        "they arrived. Where they stand in the text does not matter; the stream does.",
+        why="Both events are in the default stream. It was idle, so the GPU reached them as soon "
+        "as they arrived. Only the stream matters, not the place in the text.",
         wrong={
             "a": Diagnosis(
                 "brackets-the-text",
-                "The events stand round the kernel in the text, but not in its stream. A marker "
-                "is reached when everything before it in its own stream is done.",
+                "The events are around the kernel in the text, but not in its stream. The GPU "
+                "reaches an event when everything before it in the event's own stream is done.",
             ),
             "c": Diagnosis(
                 "raises",
-                "Nothing checks this: after the wait both events are completed, so a number "
-                "comes out. It is only not the kernel's.",
+                "Nothing checks this. After the wait the GPU has reached both events, so you get "
+                "a number. It is not the time of the kernel.",
             ),
             "d": Diagnosis(
                 "legacy-default",
-                "The old rule that the default stream waits for all others holds for blocking "
-                "streams. PyTorch's side streams are not: the default stream goes on beside them.",
+                "The default stream waits for other streams only if they are blocking streams. "
+                "PyTorch's side streams are not blocking, so the default stream goes on.",
             ),
         },
     ),
     hints=(
-        "Into which stream does start.record() put its marker?",
-        "What else is in that stream between the two markers?",
+        "Into which stream does start.record() put its event?",
+        "What else is in that stream between the two events?",
     ),
     choices={
         "a": "About 5 ms.",
-        "b": "Some microseconds: the time between two markers on an idle stream.",
-        "c": "Nothing: elapsed_time raises, since the events are on another stream.",
+        "b": "Some microseconds: the time between two events in an idle stream.",
+        "c": "Nothing: elapsed_time raises an error, because the events are in another stream.",
         "d": "About 5 ms, because the default stream waits for the side stream.",
     },
 )
 
 FLOOR = Exercise(
     "03.floor",
-    "Each row is one kernel: its own time by the driver's records (kernel_s), and what a pair of "
-    "events round it read (pair_s), recorded on an NVIDIA H200. Which constant does the pair add "
-    "to a kernel?",
+    "Each row is one kernel: its own time by the driver's records (kernel_s), and the reading of "
+    "a pair of events around it (pair_s). Recorded on an NVIDIA H200. By how much does a pair "
+    "typically read more than the kernel?",
     EventFloor(),
     hints=(
-        "Is it the ratio or the difference of the two columns that stays the same?",
-        "One row holds no kernel at all: leave it out.",
+        "What hardly changes from row to row: the ratio of the columns, or their difference?",
+        "One row has no kernel at all. Leave it out, and take the median of the others.",
     ),
     readings=floor_readings,
 )
 
 ONE_SYNC_AT_END = Exercise(
     "03.one-sync-at-end",
-    "The same kernel of 1.2 µs, timed by events in two loops on an H200. A synchronize in every "
-    "iteration: the pairs read 14.9 µs. All events kept in lists and one synchronize at the end: "
-    "4.3 µs. Why does the first loop read more?",
+    "Recorded on an H200: the same kernel of 1.2 µs, timed by events in two loops. With a "
+    "synchronize in each iteration the pairs read 14.9 µs. With all events in lists, a head start "
+    "and one synchronize at the end they read 4.3 µs. Why does the first loop read more?",
     Choice(
         right="b",
-        why="After a wait the queue is empty: the GPU reaches the first marker at once and then "
-        "waits for the host to launch the kernel. With a full queue the kernel is already there.",
+        why="After a wait the queue is empty. The GPU reaches the first event at once, and then "
+        "it waits until the host has launched the kernel. In a full queue the kernel is already "
+        "there.",
         wrong={
             "a": Diagnosis(
                 "sync-on-gpu",
-                "The wait comes after the second event and keeps the host, not the GPU: it is in "
-                "no pair. What does it leave behind for the next iteration?",
+                "The wait comes after the second event, and it blocks the host, not the GPU. So "
+                "it is in no pair. In which state is the queue when the next iteration starts?",
             ),
             "c": Diagnosis(
                 "clocks",
-                "Ten microseconds of rest do not change the clock, and the kernel itself takes "
-                "1.2 µs in both loops.",
+                "A pause of microseconds does not change the clock. The kernel itself takes the "
+                "same time in both loops.",
             ),
             "d": Diagnosis(
                 "elapsed-waits",
-                "elapsed_time only subtracts two times that the GPU has noted; it adds nothing "
-                "to them, and it does not wait: it raises if it is asked too early.",
+                "elapsed_time only subtracts two times that the GPU has written down. It does not "
+                "wait: it raises an error if you call it too early.",
             ),
         },
     ),

@@ -1,5 +1,7 @@
-from . import figures as figures
 from . import first_use as first_use
 from . import traces as traces
 from ._exercises import EXERCISES as EXERCISES
+from .figures import draw_first_uses as draw_first_uses
+from .figures import draw_histograms as draw_histograms
+from .figures import draw_iterations as draw_iterations
 from .first_use import in_a_new_process as in_a_new_process

@@ -1,4 +1,4 @@
-"""What a first call pays for, from which call on the times count, and how to make one of many."""
+"""What a first call pays for, from which call on times count, and one number out of many."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, Table
@@ -11,40 +11,40 @@ _COSTS = ("context", "library", "kernel", "allocation", "search")
 
 _KERNEL_OR_MEMORY = Diagnosis(
     "kernel-or-memory",
-    "b and d: both take a millisecond or less, but they come back for other reasons. A "
-    "new operation needs a kernel that was not loaded; a new tensor needs memory. exp_ and sin_ "
-    "work in place and ask for none.",
+    "b and d: both take a millisecond or less, but they come back for different reasons. A new "
+    "operation needs a kernel that is not loaded yet. A new tensor needs memory. exp_ and sin_ "
+    "work in place, so they need none.",
 )
 _CONTEXT_OR_LIBRARY = Diagnosis(
     "context-or-library",
-    "a and c: the context is paid by the first call of all, whatever it is, and never again. c "
-    "comes a second time, for another type of number.",
+    "a and c: the very first call pays for the context, whatever it does, and no later call pays "
+    "again. The cost in c comes a second time, for another type of number.",
 )
 _LIBRARY_OR_KERNEL = Diagnosis(
     "library-or-kernel",
-    "b and c: one plain kernel loads in less than a millisecond. A product needs a library, with "
-    "its handle and hundreds of kernels: that takes a hundred times as long.",
+    "b and c: one kernel loads in less than a millisecond. A matmul needs a library, with its "
+    "handle and hundreds of kernels. That takes a hundred times as long.",
 )
 _SEARCH = Diagnosis(
     "search-or-load",
-    "e: it is slow at each size that is new, and fast when a size comes back. A kernel that was "
-    "loaded serves every size: compare the last call of b.",
+    "e: each new size is slow, and a size that comes back is fast. A loaded kernel works for "
+    "every size: compare the last call of b.",
 )
 _NO_SEARCH = Diagnosis(
     "kernel-not-search",
-    "b: sin_ has the shape of exp_ and is slow; the last call has a new shape and is fast. Not "
-    "the shape is new in the slow calls, but the operation.",
+    "b: sin_ has the same shape as exp_ and is slow. The last call has a new shape and is fast. "
+    "So the slow calls have a new operation, not a new shape.",
 )
 
 NAME_THE_COST = Exercise(
     "04.name-the-cost",
-    "Five traces, one after another, of a virtual H200 that was new. In each call the "
-    "host stood as long as is written. Which first-use cost does each trace show?",
+    "Five traces, one after another, of a virtual H200 that was new. Each time is how long the "
+    "host was blocked in the call. Which first-use cost does each trace show?",
     Table(
         right={"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"},
         why="Ask what makes a cost come back. The context: nothing in this process. A library: "
-        "another family of its kernels. A kernel: an operation that is new. An allocation: memory "
-        "that the cache of PyTorch does not hold. A search: a shape that is new.",
+        "another family of its kernels. A kernel: a new operation. An allocation: memory that "
+        "PyTorch's cache does not have. A search: a new shape.",
         allowed=(_COSTS,),
         wrong={
             ("b", "allocation"): _KERNEL_OR_MEMORY,
@@ -60,18 +60,18 @@ NAME_THE_COST = Exercise(
         otherwise=(
             Diagnosis(
                 "wrong-cost",
-                "Look at which of the four calls are slow, and at what is new in just these.",
+                "Which of the four calls are slow? What is new in these, and only in these?",
             ),
         ),
     ),
     hints=(
         (
-            "In each trace, mark the slow calls. What is new in them: everything, the operation, "
+            "Mark the slow calls in each trace. What is new in them: everything, the operation, "
             "the type, the memory or the shape?"
         ),
         (
-            "By size: the context and a library take a tenth of a second or more, the other three "
-            "about a millisecond."
+            "The sizes help: the context and a library take about a tenth of a second or more, "
+            "the other three about a millisecond."
         ),
     ),
     readings=calls,
@@ -80,17 +80,17 @@ NAME_THE_COST = Exercise(
 
 STEADY_STATE = Exercise(
     "04.steady-state",
-    "Six loops were timed, each call by itself. Write first_steady(samples_s): the index of the "
-    "first iteration that may count, found from the samples. It is tried on all six.",
+    "Six loops were timed call by call. Write first_steady(samples_s). It returns the index of "
+    "the first iteration that may count, found from the samples. The check tries it on all six.",
     SteadyRule(),
     hints=(
         (
-            "What is the level? Take it from where the warm-up is over, if there is one: the last "
-            "half. The median, so that an outlier does not move it."
+            "What is the level? Take it from the second half, where the warm-up should be over. "
+            "Take the median, so that an outlier does not move it."
         ),
         (
-            "Steady from the first three in a row that lie within some per cent of that level. If "
-            "two parts of the last half do not agree with each other, it is not steady yet."
+            "Start at the first three in a row that are within a few percent of that level. If "
+            "the two parts of the second half differ, the loop is not steady yet."
         ),
     ),
 )
@@ -98,12 +98,12 @@ STEADY_STATE = Exercise(
 
 ONE_NUMBER = Exercise(
     "04.one-number",
-    "Thirteen calls of one work; in two of them the host was held up. How long does a call take? "
-    "Give the number that the two strays cannot move.",
+    "Thirteen calls of the same work. In two of them the host was disturbed. How long does a call "
+    "take? Give the number that the two outliers cannot move.",
     OneNumber(),
     hints=(
-        "The mean adds all samples, the strays too.",
-        "numpy.median, or sort them and take the seventh.",
+        "The mean adds up all samples, and the outliers too.",
+        "Use numpy.median, or sort the samples and take the seventh.",
     ),
     readings=samples,
 )
@@ -112,50 +112,50 @@ _CAUSES = ("clock", "cache", "outliers")
 _SAY = ("median", "mean", "fast hump", "two numbers")
 _NOT_OUTLIERS = Diagnosis(
     "hump-as-outliers",
-    "A third of the calls or more, all of about the same length, are no outliers: outliers "
-    "are few and lie anywhere. This is a second way in which the work runs.",
+    "Outliers are few, and they lie anywhere. Here a third of the calls or more take about the "
+    "same time: this is a second way in which the work runs.",
 )
 _ORDER = Diagnosis(
     "histogram-only",
-    "The two histograms look alike, since a histogram forgets the order. Look at the samples in "
-    "the order taken: does the time change once and stay, or go to and fro?",
+    "The two histograms look alike, because a histogram has no order. Look at the samples in the "
+    "order taken: does the time change once and stay, or does it go up and down?",
 )
 _BY_SAYING = {
     "median": Diagnosis(
         "median-of-two-humps",
-        "The median lies in whichever hump holds more than half of the calls. A few calls more or "
-        "less, and it jumps to the other one.",
+        "The median is in the hump that has more than half of the calls. With a few calls more or "
+        "less it jumps to the other one.",
     ),
     "mean": Diagnosis(
         "mean-of-two-humps",
-        "The mean lies between the humps, at a time that hardly any call took. It is right for a "
-        "sum, as long as the shares stay as they are.",
+        "The mean is between the humps, at a time that hardly any call took. It is right for a "
+        "sum, as long as the shares do not change.",
     ),
     "fast hump": Diagnosis(
         "fast-hump-only",
-        "The fast hump is what the work can do, not what it does: the slow calls will come in "
-        "your program, too. Name it only with its condition.",
+        "The fast hump is what the work can do, not what it does: your program will have slow "
+        "calls too. Report it only with its condition.",
     ),
 }
 
 TWO_HUMPS = Exercise(
     "04.two-humps",
-    "Runs a and b both have two humps, above. For each: what makes them (the clock fell; the data "
-    "were sometimes in the cache; outliers), and what do you report?",
+    "Runs a and b, above, both have two humps. What causes them in each run (the clock fell; the "
+    "data were sometimes in the cache; outliers), and what do you report?",
     Table(
         right={"a": ("clock", "two numbers"), "b": ("cache", "two numbers")},
-        why="A time that changes once and stays says that the state of the GPU changed: the "
-        "clock. One that goes to and fro says that something differs from call to call: the "
-        "cache. In both, name each hump with its condition, then fix the condition and measure "
-        "again: lessons 05 and 06.",
+        why="In run a the time changes once and stays, so the state of the GPU changed: the "
+        "clock. In run b it goes up and down, so something differs from call to call: the cache. "
+        "Report each hump with its condition. Then fix the condition and measure again: lessons "
+        "05 and 06.",
         allowed=(_CAUSES, _SAY),
         wrong={("a", "outliers"): _NOT_OUTLIERS, ("b", "outliers"): _NOT_OUTLIERS}
         | {(run, word): found for run in "ab" for word, found in _BY_SAYING.items()},
         otherwise=(_ORDER, _BY_SAYING["median"]),
     ),
     hints=(
-        "The histogram shows that there are two ways; the samples in order show when.",
-        "Which single number would tell somebody else how long the next call takes?",
+        "The histogram shows that there are two ways. The samples in order show when.",
+        "Is there one number that says how long the next call takes?",
     ),
 )
 

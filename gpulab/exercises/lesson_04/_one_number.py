@@ -1,17 +1,19 @@
-"""The judge of the one number that stands for samples with two strays among them."""
+"""The judge of the one number that stands for samples with two outliers among them."""
 
 from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
 from gpulab.exercises._exercise import Verdict, is_open
-from gpulab.exercises.answers import Diagnosis, malformed, read_number, unanswered
+from gpulab.exercises.answers import Diagnosis, agrees, malformed, read_number, unanswered
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
+
+_SAME = 1e-3  # relative; the mistakes differ by more
 
 
 @dataclass(frozen=True, slots=True)
 class OneNumber:
-    """Judges the number that stands for samples with two strays among them."""
+    """Judges the number that stands for samples with two outliers among them."""
 
     how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
 
@@ -22,68 +24,68 @@ class OneNumber:
         number_s = read_number(answer)
         if number_s is None:
             return malformed(answer, self.how)
-        if _same(number_s, median(SAMPLES_S)):
+        middle_s = median(SAMPLES_S)
+        if agrees(number_s, middle_s, _SAME):
             return Verdict(ok=True, message=_MEDIAN)
-        if any(_same(number_s * scale, median(SAMPLES_S)) for scale in (1e-6, 1e-3)):
+        if any(agrees(number_s * scale, middle_s, _SAME) for scale in (1e-6, 1e-3)):
             return _UNITS.verdict()
-        known = (diagnosis for diagnosis, value_s in _OTHERS if _same(number_s, value_s))
+        known = (
+            diagnosis
+            for diagnosis, value_s in _OTHERS
+            if isclose(number_s, value_s, rel_tol=_SAME)
+        )
         return next(known, _NO_MEDIAN).verdict()
 
 
-def _same(number_s: float, expected_s: float) -> bool:
-    return isclose(number_s, expected_s, rel_tol=1e-3)
-
-
 _MEDIAN = (
-    "Half of the calls took longer, half less, and how long the two strays took does not matter: "
-    "they could be a second each. The mean is 304 µs, a time that no call took."
+    "Half of the calls took longer, half took less. How long the two outliers took does not "
+    "matter: they could be a second each. The mean is seven times as long, and no call took it."
 )
 _UNITS = Diagnosis(
     "forgot-units",
-    "The digits are right, the unit is not: a plain number is read as seconds. Write 12.5e-6 for "
-    '12.5 µs, or the text "12.5 µs".',
+    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
+    'for 12.5 µs, or the text "12.5 µs".',
 )
-_NO_MEDIAN = Diagnosis(
-    "no-median", "Sort the thirteen samples. The number asked for stands in the middle."
-)
+_NO_MEDIAN = Diagnosis("no-median", "Sort the thirteen samples and take the one in the middle.")
 _OTHERS = (
     (
         Diagnosis(
             "mean",
-            "That is the mean. Two calls of thirteen made it seven times as long as the others: "
-            "no call took that long. It answers how long thirteen calls take together.",
+            "That is the mean. Two of the thirteen calls made it seven times as long as the "
+            "others, and no call took that long. The mean answers another question: how long "
+            "thirteen calls take together.",
         ),
         fmean(SAMPLES_S),
     ),
     (
         Diagnosis(
             "minimum",
-            "That is the minimum: the luckiest call. It gets smaller the more often you measure, "
-            "and in other work it may be one that found everything in the cache.",
+            "That is the minimum: the luckiest call. It gets smaller the more often you measure. "
+            "It may be a call that found everything in the cache.",
         ),
         min(SAMPLES_S),
     ),
     (
         Diagnosis(
-            "strays-thrown-out",
-            "That is the mean of what you left over. It comes near, but where to cut was your "
-            "choice (what of the 43.9 µs?). The median needs no cut.",
+            "outliers-thrown-out",
+            "That is the mean without the two outliers. It is close, but you chose where to cut: "
+            "is 43.9 µs an outlier too? The median needs no cut.",
         ),
         fmean(sorted(SAMPLES_S)[:-2]),
     ),
     (
         Diagnosis(
             "largest-thrown-out",
-            "That is the mean without the largest. One stray is still in it, and pulls it to "
-            "three times the others. How many would you throw out next time?",
+            "That is the mean without the largest sample. One outlier is still in it and makes it "
+            "three times too long. How many would you throw out next time?",
         ),
         fmean(sorted(SAMPLES_S)[:-1]),
     ),
     (
         Diagnosis(
             "not-sorted",
-            "That is the sample in the middle of the list, which is in the order taken. Sort it "
-            "first.",
+            "That is the sample in the middle of the list. The list is in the order taken: sort "
+            "it first.",
         ),
         SAMPLES_S[len(SAMPLES_S) // 2],
     ),

@@ -14,8 +14,8 @@ class SteadyRule:
     """Judges a function that finds the first steady iteration in the data."""
 
     how: str = (
-        "Answer with the function: write def first_steady(samples_s), where samples_s is a list "
-        "of seconds in the order taken, and return an index counted from 0; len(samples_s) if the "
+        "Answer with the function: write def first_steady(samples_s). samples_s is a list of "
+        "seconds in the order taken. Return an index counted from 0, or len(samples_s) if the "
         "loop is not steady yet."
     )
 
@@ -39,8 +39,8 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
             return Diagnosis(
                 "not-an-index",
                 f"For {trace.name!r} your function returned {value!r}. Return the index of the "
-                f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}: how "
-                "many to leave out, not how long they take.",
+                f"first steady iteration, a whole number from 0 to {len(trace.samples_s)}. It is "
+                "how many calls to leave out, not how long they take.",
             )
         indices.append(int(number))
     return indices
@@ -50,8 +50,8 @@ def _explain(found: Sequence[int]) -> Diagnosis | None:
     if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
         return Diagnosis(
             "guessed-count",
-            f"Your function leaves out {found[0]} iterations of every loop, whatever is in it. "
-            "For one loop that is too many, for another too few: look at the samples.",
+            f"Your function leaves out {found[0]} calls of every loop, whatever the samples are. "
+            "That is too many for one loop and too few for another.",
         )
     wrong = [
         (trace, index)
@@ -69,8 +69,8 @@ def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
     if index == n:
         return Diagnosis(
             "never",
-            f"In {trace.name!r} your rule finds no steady state, but there is one. "
-            "Real samples scatter by some per mille: allow for it, and for a stray one.",
+            f"In {trace.name!r} your rule finds no steady state, but there is one. Real samples "
+            "scatter a little, and single ones are outliers. Allow for both.",
         )
     if index > trace.last:
         return _OUTLIER if trace.trap == "late outlier" else _late(trace, index)
@@ -81,33 +81,33 @@ def _explain_one(trace: WarmUpTrace, index: int) -> Diagnosis:
         return _MEAN
     return Diagnosis(
         "too-early",
-        f"In {trace.name!r} your rule starts at {index}, where an iteration still takes "
-        f"{max(trace.samples_s[index : trace.first]) / level_s:.3g} times the level of the end.",
+        f"In {trace.name!r} your rule starts at {index}. A call there still takes "
+        f"{max(trace.samples_s[index : trace.first]) / level_s:.3g} times as long as at the end.",
     )
 
 
 def _late(trace: WarmUpTrace, index: int) -> Diagnosis:
     return Diagnosis(
         "too-late",
-        f"In {trace.name!r} your rule starts at {index}; the loop is steady from {trace.first} "
-        "on. Being late is safe, but it wastes good samples: is your tolerance too small?",
+        f"In {trace.name!r} your rule starts at {index}, but the loop is steady from {trace.first}"
+        " on. That is safe, and it wastes good samples. Is your tolerance too small?",
     )
 
 
 _FOUND = (
-    "Level and noise come from the end of the loop, the start from the first samples in a row "
-    "that lie there. gpulab.stats.steady_from does the same, and so does gpulab.measure before it "
-    "keeps a sample."
+    "Take the level and the noise from the end of the loop. Start at the first samples in a row "
+    "that are at this level. gpulab.stats.steady_from does the same, and gpulab.measure uses it "
+    "before it keeps a sample."
 )
 _MOVING = Diagnosis(
     "still-moving",
-    "In 'still moving' the times grow to the last iteration, but your rule names a start. Compare "
-    "two parts of the end with each other: if they differ, return len(samples_s).",
+    "In 'still moving' the times grow until the last call, but your rule finds a start. Compare "
+    "two parts of the end. If they differ, return len(samples_s).",
 )
 _OUTLIER = Diagnosis(
     "outlier-as-warm-up",
     "In 'one late outlier' your rule waits until after the outlier. One slow call among fast ones "
-    "is no warm-up: allow a few of them, and let the median deal with them.",
+    "is not warm-up. Allow a few of them: the median ignores them.",
 )
 _LUCKY = Diagnosis(
     "one-lucky-call",
@@ -116,7 +116,6 @@ _LUCKY = Diagnosis(
 )
 _MEAN = Diagnosis(
     "mean-as-level",
-    "Your rule takes the first sample below the mean for the start. The slow first calls pull the "
-    "mean up, so nearly everything lies below it. Take the level from the end of the loop, with "
-    "the median.",
+    "Your rule starts at the first sample below the mean. The slow first calls pull the mean up, "
+    "so almost every sample is below it. Take the level from the end of the loop, as the median.",
 )

@@ -1,16 +1,26 @@
-"""Figures of the lesson on warm-up: loops, their histograms, and first uses beside second."""
+"""Figures of the lesson on warm-up: loops, their histograms, and first uses beside second.
+
+The names that begin with ``draw_`` are one call of a cell: title and text alternative are computed
+from what is drawn.
+"""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.figures import COLOURS, finish, log_axis, looks, need, unit_of
+from gpulab import device, live
+from gpulab.exercises.lesson_04 import first_use
+from gpulab.figures import COLOURS, Figure, finish, log_axis, looks, need, unit_of
+from gpulab.plots import draw
+from gpulab.units import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from gpulab.live import Series
 
 
 _MANY = 60  # more markers than that run into each other
@@ -118,3 +128,87 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     log_axis(ax, "x")
     ax.grid(visible=True, axis="x", alpha=0.3)
     return finish(ax, "Dot plot", f"time per call ({unit})", "")
+
+
+def draw_iterations(
+    loops: "Mapping[str, Sequence[float]] | pd.DataFrame",
+    *,
+    source: object = None,
+    relative: bool = False,
+) -> Figure:
+    """Return the figure of :func:`iterations` for loops that were timed call by call.
+
+    Parameters
+    ----------
+    loops
+        Seconds of each call by the name of the loop, or a frame with the columns ``iteration``,
+        ``duration_s`` and ``series``.
+    source
+        Where the times come from; None: the GPU in use.
+    relative
+        Whether each loop is divided by its own shortest call.
+    """
+    record = _as_frame(loops)
+    return draw(
+        iterations,
+        record,
+        title="Each call in the order taken",
+        alt=" ".join(_say_loop(name, part["duration_s"]) for name, part in _parts(record)),
+        ax_size=(8, 4),
+        source=source or device.current(),
+        relative=relative,
+    )
+
+
+def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
+    """Return the figure of :func:`histograms` for the same frame as :func:`draw_iterations`."""
+    return draw(
+        histograms,
+        record,
+        title="How many calls took how long",
+        alt=" ".join(
+            f"{name}: {len(part)} calls from {_range(part['duration_s'])}."
+            for name, part in _parts(record)
+        ),
+        ax_size=(8, 3),
+        source=source or device.current(),
+    )
+
+
+def draw_first_uses() -> "Series":
+    """Time first and second uses where nobody has used the GPU, and draw them as they come."""
+    return live.series(
+        first_use.measured(),
+        first_uses,
+        n_expected=len(first_use.NAMES),
+        title="First use and second use",
+        alt="One row for each cost: the first use and the second, on a logarithmic axis.",
+        source=device.current(),
+    )
+
+
+def _as_frame(loops: "Mapping[str, Sequence[float]] | pd.DataFrame") -> "pd.DataFrame":
+    import pandas as pd
+
+    if isinstance(loops, pd.DataFrame):
+        need(loops, _COLUMNS)
+        return loops
+    rows = [(i, s, name) for name, times_s in loops.items() for i, s in enumerate(times_s)]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _parts(record: "pd.DataFrame") -> "list[tuple[str, pd.DataFrame]]":
+    need(record, _COLUMNS)
+    return [(str(name), part) for name, part in record.groupby("series", sort=False)]
+
+
+def _say_loop(name: str, times_s: "pd.Series[float]") -> str:
+    first_s, last_s = times_s.iloc[0], times_s.iloc[-1]
+    return (
+        f"{name}: {len(times_s)} calls from {_range(times_s)}; the first took "
+        f"{format_time(first_s)}, the last {format_time(last_s)}."
+    )
+
+
+def _range(times_s: "pd.Series[float]") -> str:
+    return f"{format_time(times_s.min())} to {format_time(times_s.max())}"

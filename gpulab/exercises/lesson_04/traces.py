@@ -1,4 +1,4 @@
-"""The numbers that the exercises on warm-up are about, each made by a rule that is known."""
+"""The numbers that the exercises on warm-up are about, each made by a known rule."""
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,7 +13,7 @@ Trap = Literal["", "late outlier", "lucky sample"]
 _N = 60
 _NOISE = 0.004  # of each reading, about what a quiet GPU shows
 
-# Calls on a virtual H200, and the seconds that the host stood in each, GPU idle before and after.
+# Calls on a virtual H200, and how long the host was blocked; the GPU was idle before and after.
 _CALLS = {
     "a": (
         ("torch.cuda.synchronize()", 334e-3),
@@ -46,7 +46,7 @@ _CALLS = {
         ("searched(56 x 56)", 58.1e-6),
     ),
 }
-# Thirteen calls of one work; in two of them the host was held up.
+# Thirteen calls of one work; in two of them the host was disturbed.
 _SAMPLES_US = (40.9, 41.2, 40.7, 41.4, 2310.0, 41.0, 40.8, 41.3, 41.1, 43.9, 41.5, 1180.0, 41.2)
 SAMPLES_S = tuple(sample_us * 1e-6 for sample_us in _SAMPLES_US)
 
@@ -89,14 +89,14 @@ def calls() -> "pd.DataFrame":
 
 
 def samples() -> "pd.DataFrame":
-    """Return the calls of which two are strays."""
+    """Return thirteen calls, two of them outliers."""
     import pandas as pd
 
     return pd.DataFrame({"call": range(1, len(SAMPLES_S) + 1), "duration_s": SAMPLES_S})
 
 
 def traces() -> tuple[WarmUpTrace, ...]:
-    """Return the loops of which the steady state is to be found."""
+    """Return the loops whose steady state the exercise asks for."""
     index = np.arange(_N)
     late = np.ones(_N)
     late[:2], late[31] = (8.0, 3.0), 20.0

@@ -1,9 +1,9 @@
-"""Clocks that move: tell it from noise, name the regime, discard by the clock, go by turns."""
+"""Clocks that move: clock or noise, burst or settled, discard by the clock, measure in turns."""
 
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_05._regime_filter import RegimeFilter
 
 if TYPE_CHECKING:
@@ -41,86 +41,85 @@ def _traces() -> "pd.DataFrame":
 
 _SLOW_IS_THROTTLED = Diagnosis(
     "slow-is-throttled",
-    "b scatters more than a does, but its clock is 1980 MHz at every reading, and the driver "
-    "names no reason. Slow samples alone are no sign of a lower clock; here something else was "
-    "in the way.",
+    "b scatters more than a, but its clock is 1980 MHz at every reading, and the driver names no "
+    "reason. Slow samples alone do not show a lower clock. Something else delayed these calls.",
 )
 _WARM_IS_THROTTLED = Diagnosis(
     "warm-is-throttled",
-    "a gets warm because it spends power, but 56 °C is far below where a GPU protects itself. "
-    "Read what the driver names in a from 0.09 s on.",
+    "a gets warm because it draws power, but at 56 °C no GPU protects itself. Read the reason "
+    "that the driver names in a from 0.09 s on.",
 )
 _MORE_SAMPLES = Diagnosis(
     "more-samples",
-    "More samples of a give a narrower interval, of a median that moves with the number of "
-    "samples: the more you take, the larger the share of the lower clock.",
+    "More samples of a give a narrower interval around a median that moves: the more samples you "
+    "take, the larger is the share at the lower clock.",
 )
 
 TWO_TRACES = Exercise(
     "05.two-traces",
-    "Two traces of one product, taken on a virtual H200: what each call took, and what the driver "
-    "said right after it. In both, some calls take 15 % longer than others. What makes them "
-    "longer in each, and what will you do about it?",
+    "Two traces of one matmul from a virtual H200: the time of each call, and what the driver "
+    "reported right after it. In both, some calls take 15 % longer than others. What slows them "
+    "down in each trace, and what do you do about it?",
     Table(
         right={"a": ("power cap", "name the regime"), "b": ("noise", "more samples")},
         why="In a the times follow the clock, and the driver says why it is low. In b the clock "
-        "stands still, so the times scatter for another reason: the stream of somebody else. Only "
-        "against scatter do more samples help.",
+        "is constant, so the times scatter for another reason: work in another stream. More "
+        "samples help against scatter only.",
         allowed=(("power cap", "heat", "noise"), ("more samples", "name the regime")),
         wrong={
             ("a", "noise"): Diagnosis(
                 "step-is-noise",
-                "a does not scatter: its times rise once and stay. Put sm_mhz beside duration_s, "
-                "row by row: do they move together?",
+                "a does not scatter: its times rise once and stay. Compare sm_mhz with duration_s "
+                "row by row. Do they move together?",
             ),
             ("a", "heat"): _WARM_IS_THROTTLED,
             ("b", "name the regime"): Diagnosis(
                 "regime-of-noise",
-                "b has one regime only: 1980 MHz from the first row to the last. What scatters "
-                "about one value is made more certain by something else.",
+                "b has one regime only: 1980 MHz from the first row to the last. The times "
+                "scatter around one value. What makes that value more certain?",
             ),
         },
         otherwise=(_SLOW_IS_THROTTLED, _MORE_SAMPLES),
     ),
     hints=(
-        "The times alone do not tell. Which other column changes in a, and which in b?",
-        "A lower clock has a reason that the driver names; it does so a little late.",
+        "The times alone do not show the cause. Which other column changes in a, and which in b?",
+        "The driver names the reason for a lower clock, a little late.",
     ),
     readings=_traces,
 )
 
 _HEAVY_IS_SETTLED = Diagnosis(
     "heavy-is-settled",
-    "The kernel is a heavy one, but the clock needs about 0.1 s of it to fall. How long does this "
-    "work last, and what was the GPU doing before?",
+    "The kernel is heavy, but the clock falls only after about 0.1 s of such work. How long does "
+    "this work last, and what did the GPU do before?",
 )
 _STARTS_RESTED = Diagnosis(
     "starts-rested",
-    "It starts at the highest clock, yes, and loses it after about 0.1 s. Which share of the work "
-    "runs in that time?",
+    "Yes, it starts at the highest clock, but the clock falls after about 0.1 s. What share of "
+    "the work runs before that?",
 )
 _MEAN_OF_BOTH = Diagnosis(
     "mean-of-both",
-    "No call takes the mean of the two: it is either at the one clock or at the other. How long "
-    "does the work go on, and did it rest before?",
+    "No call takes the mean of the two. A call runs at the one clock or at the other. How long "
+    "does the work run, and did the GPU rest before?",
 )
 
 BURST_OR_SETTLED = Exercise(
     "05.burst-or-settled",
-    "The product takes 1.43 ms in a burst and 1.67 ms settled (recorded on an H200, where the "
-    "clock falls within 0.1 s and is back as quickly). Which number answers which question?\n\n"
-    "    a   A user sends a request every few seconds. A request is one product.\n"
+    "The matmul takes 1.43 ms in a burst and 1.67 ms settled (recorded on an H200, where the "
+    "clock falls within 0.1 s and recovers as fast). Which number answers which question?\n\n"
+    "    a   A user sends a request every few seconds. A request is one matmul.\n"
     "        How long does it take?\n"
-    "    b   A training run does nothing but such products for an hour.\n"
-    "        How many does it get through?\n"
-    "    c   A job runs once a night, after hours of rest: 30 s of products.\n"
-    "        How long is it on the GPU?\n"
-    "    d   A program rests for a second, then computes 20 products (30 ms).\n"
+    "    b   A training run computes nothing but such matmuls for an hour.\n"
+    "        How many does it compute?\n"
+    "    c   A job runs once a night, after hours of rest: 30 s of matmuls.\n"
+    "        How long does it run on the GPU?\n"
+    "    d   A program rests for a second, then computes 20 matmuls (30 ms).\n"
     "        How long do they take?",
     Table(
         right={"a": "burst", "b": "settled", "c": "settled", "d": "burst"},
-        why="What counts is how long the work goes on without a rest: less than about 0.1 s is a "
-        "burst, more is settled. Both numbers are honest; say which one you report.",
+        why="What counts is how long the work runs without a rest. Below about 0.1 s it is a "
+        "burst; above, it is settled. Both numbers are honest. Say which one you report.",
         allowed=(("burst", "settled", "mean"),),
         wrong={
             ("c", "burst"): _STARTS_RESTED,
@@ -131,61 +130,62 @@ BURST_OR_SETTLED = Exercise(
         otherwise=(_MEAN_OF_BOTH,),
     ),
     hints=(
-        "For each: how many seconds does the GPU work without a pause?",
-        "Compare that with 0.1 s, the time in which the clock falls.",
+        "For each question: how many seconds does the GPU work without a pause?",
+        "Compare that time with 0.1 s, in which the clock falls.",
     ),
 )
 
 
 WHICH_TO_DISCARD = Exercise(
     "05.which-to-discard",
-    "Write keep(samples_s, readings): it gets samples and the Reading that was taken with each "
-    "(None if there was none), and returns the samples that were taken in the regime of most. It "
-    "will be tried on samples of which some were taken before the clock fell.",
+    "Write keep(samples_s, readings). It gets samples, and for each sample the Reading that was "
+    "taken with it (None if there was none). It returns the samples from the most common regime. "
+    "The check runs it on samples of which some were taken before the clock fell.",
     RegimeFilter(
-        "You kept every sample of the usual clock, slow ones too, and none of another. The number "
-        "of discarded samples belongs into your report."
+        "You kept every sample at the usual clock, slow ones too, and none at another clock. "
+        "Report how many samples you discarded."
     ),
     hints=(
-        "clocks.flag(readings) gives one True or False a sample.",
-        "zip(samples_s, flags) and keep where the flag is False.",
+        "clocks.flag(readings) returns one True or False for each sample.",
+        "Go through zip(samples_s, flags) and keep the samples whose flag is False.",
     ),
 )
 
 IN_TURNS = Exercise(
     "05.in-turns",
-    "B has 3 % less to compute than A. Timed one after the other, B seems to take longer; "
-    "gpulab.compare finds that it takes 3 % less, although the clock falls there too. Why?",
+    "B computes 3 % less than A. gpulab.compare finds 3 % less time, although the clock falls "
+    "while it measures. Why does the falling clock not spoil its ratio?",
     Choice(
         right="c",
-        why="A b b a a b b a: each sample of B has a neighbour of A at nearly the same clock, so "
-        "the clock cancels in the ratio. Both medians still depend on it; their ratio does not.",
+        why="The order is A B B A A B B A. Each sample of B has a neighbour of A at nearly the "
+        "same clock, so the clock cancels in the ratio. Both medians depend on the clock; their "
+        "ratio does not.",
         wrong={
             "a": Diagnosis(
                 "averages-out",
-                "A falling clock is no scatter: it hits whoever comes second, however many "
-                "samples you take. More samples only make you more certain of the wrong ratio.",
+                "A falling clock is not scatter. It slows down the second candidate, however many "
+                "samples you take. More samples make you more certain of the wrong ratio.",
             ),
             "b": Diagnosis(
                 "compare-locks",
-                "compare locks nothing: that needs rights, and you would be told. Look at the "
-                "interval of A alone: it is wide, because the clock moved while it was taken.",
+                "compare locks nothing. A lock needs special rights. Look at the samples of A "
+                "alone: they rise, because the clock moved while they were taken.",
             ),
             "d": Diagnosis(
                 "waits-for-settled",
-                "It warms up only until times are steady, which they are in a burst as well. The "
-                "wide interval of A shows that the clock moved while the samples were taken.",
+                "It warms up until times are steady, and in a burst they are steady, too. The "
+                "rising samples of A show that the clock moved while they were taken.",
             ),
         },
     ),
     hints=(
         "In which order does compare take the samples?",
-        "What have two samples in common that are taken right after each other?",
+        "What do two samples have in common that are taken right after each other?",
     ),
     choices={
         "a": "It takes more samples, so the falling clock averages out.",
-        "b": "It keeps the clock at one value while it measures.",
-        "c": "It takes the samples in turns, and divides each by its neighbour.",
+        "b": "It locks the clock while it measures.",
+        "c": "It takes the samples in turns, and divides neighbours by each other.",
         "d": "It warms up until the clock has settled, and only then measures.",
     },
 )
@@ -195,28 +195,28 @@ GPU_UTIL = Exercise(
     "nvidia-smi has shown a GPU-Util of 100 % for a minute. What do you know?",
     Choice(
         right="b",
-        why="It is the share of time in which any kernel ran, be it one thread on a GPU of a "
-        "hundred thousand. Power tells more: a GPU that draws little does little.",
+        why="GPU-Util is the share of time in which any kernel ran, even one with a single "
+        "thread. Power says more: a GPU that draws little power does little work.",
         wrong={
             "a": Diagnosis(
                 "all-multiprocessors",
-                "The kernel that you watched kept a single thread busy, and GPU-Util was at "
-                "100 %. It counts time, not parts of the chip.",
+                "The kernel that you watched used a single thread, and GPU-Util was 100 %. It "
+                "counts time, not parts of the chip.",
             ),
             "c": Diagnosis(
                 "as-fast-as-it-can",
-                "A kernel that waits for memory, or runs in one thread, counts as much as the "
-                "best one. 100 % says nothing about speed.",
+                "A kernel that waits for memory, or has one thread, counts as much as the best "
+                "kernel. 100 % says nothing about speed.",
             ),
             "d": Diagnosis(
                 "memory",
-                "How full the memory is stands in another column. GPU-Util is about kernels.",
+                "Another column shows how full the memory is. GPU-Util is about kernels.",
             ),
         },
     ),
     hints=(
         "What did GPU-Util read for the kernel with one thread?",
-        "Does it count time, or parts of the chip?",
+        "Does GPU-Util count time, or parts of the chip?",
     ),
     choices={
         "a": "All multiprocessors were busy.",
@@ -226,4 +226,15 @@ GPU_UTIL = Exercise(
     },
 )
 
-EXERCISES = (TWO_TRACES, BURST_OR_SETTLED, WHICH_TO_DISCARD, IN_TURNS, GPU_UTIL)
+BENCHMARK = Exercise(
+    "05.benchmark",
+    "Write benchmark(fn): as in lesson 04 it warms up and takes the median of events. Now it also "
+    "returns the clock at which the samples were taken: return seconds, clock_mhz.",
+    BenchmarkJudge("clock"),
+    hints=(
+        "torch.cuda.clock_rate() returns the clock of the multiprocessors in MHz.",
+        "Read the clock right after the last synchronize, and return median_s, clock_mhz.",
+    ),
+)
+
+EXERCISES = (BURST_OR_SETTLED, IN_TURNS, BENCHMARK, TWO_TRACES, WHICH_TO_DISCARD, GPU_UTIL)

@@ -1,12 +1,14 @@
-"""What lesson 05 draws: readings over time, and the clock of a model that was asked for one."""
+"""What lesson 05 draws: readings over time, and a model's clock under a lock."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpulab import virtual
-from gpulab.figures import finish, looks, need, unit_of
+from gpulab import device, virtual
+from gpulab.figures import Figure, finish, looks, need, unit_of
 from gpulab.gpus import gpu
 from gpulab.live import shade_reasons
+from gpulab.plots import draw
+from gpulab.units import format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +19,43 @@ _GPU = "H200"
 _STEP_S = 0.02
 _SIZE = 8192
 _MATMUL_NS = 1_430_000  # of an H200 at the highest clock, recorded
+
+
+def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
+    """Return a figure of one column of readings against time, one line a series.
+
+    The text alternative gives the first and the last value of each line.
+
+    Parameters
+    ----------
+    record
+        Columns ``time_s`` and ``column``; ``series`` names the lines when present.
+    column, label
+        What to draw, and what to write beside it.
+    title
+        Title of the figure.
+    """
+    need(record, ("time_s", column))
+    series = record["series"] if "series" in record else [label] * len(record)
+    ends = [
+        f"{name}: from {_written(part[column].iloc[0], column)} at the first reading to "
+        f"{_written(part[column].iloc[-1], column)} at the last."
+        for name, part in record.groupby(series, sort=False)
+    ]
+    own_source = None if "source" in record else device.current()
+    return draw(
+        over_time,
+        record,
+        title=title,
+        alt=" ".join(ends),
+        source=own_source,
+        column=column,
+        label=label,
+    )
+
+
+def _written(value: float, column: str) -> str:
+    return format_time(value) if column.endswith("_s") else f"{value:,.4g}"
 
 
 def over_time(

@@ -1,4 +1,4 @@
-"""The judge of a function that keeps the samples of one regime: it is tried on ten samples."""
+"""The judge of a function that keeps the samples of one regime: it runs on ten samples."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class RegimeFilter:
 
     why: str
     how: str = (
-        "Answer with the function: write def keep(samples_s, readings), where readings has one "
-        "Reading a sample (or None), and return a list of the samples that you keep."
+        "Answer with the function: write def keep(samples_s, readings), where readings has a "
+        "Reading (or None) for each sample, and return a list of the samples that you keep."
     )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
@@ -107,47 +107,47 @@ _NOTHING_RETURNED = Diagnosis(
 )
 _NOT_SAMPLES = Diagnosis(
     "not-samples",
-    "Your function must return a list of samples, in seconds, out of those that it got. What "
-    "clocks.flag gives are True and False: they say which samples to leave out.",
+    "Your function must return a list of samples in seconds, taken from those that it got. "
+    "clocks.flag returns True and False; True marks the samples to leave out.",
 )
 _NO_READING = Diagnosis(
     "no-reading",
-    "Where a reading is None your function fails, or leaves the sample out. Not to know the clock "
-    "is no reason to discard a sample; clocks.flag copes with it.",
+    "When a reading is None, your function fails or leaves the sample out. An unknown clock is no "
+    "reason to discard a sample. clocks.flag accepts None.",
 )
 _KEPT_ALL = Diagnosis(
     "kept-all",
-    "You kept samples that were taken at another clock than most. Of the ten that it was tried "
-    "on, the first two were taken at 1980 MHz and the ninth at 1185; the usual clock was 1440.",
+    "You kept samples at another clock than most. The check gave you ten samples: the first two "
+    "at 1980 MHz, the ninth at 1185 MHz, the others at about 1440 MHz.",
 )
 _LEFT_OUT = Diagnosis(
     "left-out",
-    "You kept no sample of another clock, but left out some at the usual one. Every sample that "
-    "was taken in the regime of most belongs to the answer.",
+    "You kept no sample at another clock, but you left out some at the usual clock. Every sample "
+    "from the most common regime belongs to the answer.",
 )
 _KEPT_BURST = Diagnosis(
     "kept-burst",
-    "You kept the samples of the highest clock: two of ten. The others were settled, and the "
-    "median would be one of a burst that hardly took place. Keep the regime of most samples, or "
-    "measure the burst on its own.",
+    "You kept the samples at the highest clock: two of ten. The others were settled. Keep the "
+    "most common regime, or measure the burst in a run of its own.",
 )
 _INVERTED = Diagnosis(
     "inverted",
-    "You kept what should go: clocks.flag says True of a sample that was taken in another regime.",
+    "You kept the samples that should go: clocks.flag returns True for a sample from another "
+    "regime.",
 )
 _BY_DURATION = Diagnosis(
     "by-duration",
-    "You discarded a sample because it is slow. It was taken at the usual clock: its slowness is "
-    "a property of the work, and belongs to the answer. Discard by the clock, never by the "
-    "duration, or you choose your result.",
+    "You discarded a sample because it is slow. It was taken at the usual clock, so its time is a "
+    "property of the work and belongs to the answer. Discard by the clock, never by the duration. "
+    "Otherwise you choose your result.",
 )
 _ONE_STEP = Diagnosis(
     "one-step",
-    "You discarded a sample at 1455 MHz, where most have 1440. That is one step of the clock, "
-    "1 %, and a settled clock always trembles by some. Allow for 3 %, as clocks.flag does.",
+    "You discarded a sample at 1455 MHz, and most have 1440 MHz. That is one step of the clock, "
+    "1 %. A settled clock always moves a little. Allow 3 %, as clocks.flag does.",
 )
 _DIP_KEPT = Diagnosis(
     "dip-kept",
-    "You left out the beginning, but the ninth sample was taken at 1185 MHz: a settled clock dips "
-    "now and then. Look at the clock of every sample.",
+    "You left out the beginning, but the ninth sample was taken at 1185 MHz: now and then a "
+    "settled clock dips. Look at the clock of every sample.",
 )

@@ -1,2 +1,5 @@
-from ._exercises import EXERCISES as EXERCISES
+from ._figures import in_words as in_words
+from ._figures import meeting_point as meeting_point
+from ._figures import per_megabyte as per_megabyte
+from ._figures import plot_staircase as plot_staircase
 from ._figures import staircase as staircase

@@ -1,9 +1,9 @@
-"""What is in the cache when a kernel is timed, who put it there, and which state to report."""
+"""What the cache contains when a kernel is timed, where that comes from, and what to report."""
 
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_06._flush_choice import FlushChoice
 
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ def _recorded(rows: tuple[tuple[object, ...], ...], columns: list[str]) -> "pd.D
 _NOT_ENOUGH_ROTATED = Diagnosis(
     "too-few-in-turns",
     "b: two matrices of 8 MiB are 16 MiB in all, and both stay. Between two uses of one matrix "
-    "at least as much as the L2 holds must pass through it.",
+    "at least as many bytes as the L2 has room for must pass through it.",
 )
 _SAME_MEMORY = Diagnosis(
     "names-not-memory",
-    "d: the list has sixteen entries, but all of them are one tensor. The cache goes by address, "
-    "not by name.",
+    "d: the list has sixteen entries, but all of them are one tensor. The cache knows addresses, "
+    "not names.",
 )
 
 WHICH_IS_COLD = Exercise(
     "06.which-is-cold",
-    "L2 of 60 MiB; each matrix has 8 MiB. Which loop finds its weights in the cache (hot), and "
-    "which in memory (cold)? Each is run many times before one call is timed.\n\n"
+    "The L2 has 60 MiB, each matrix 8 MiB. Which loop finds its weights in the cache (hot), and "
+    "which one in memory (cold)? Each loop runs many times before one call is timed.\n\n"
     "    a   for x in sixteen_rows:          # fresh inputs\n"
     "            linear(x, weight)\n\n"
     "    b   for w in two_matrices:          # rotated weights\n"
@@ -88,8 +88,8 @@ WHICH_IS_COLD = Exercise(
     "            linear(x, weight)",
     Table(
         right={"a": "hot", "b": "hot", "c": "cold", "d": "hot", "e": "hot"},
-        why="Only c lets 120 MiB of other data pass between two uses of one matrix. Elsewhere "
-        "the weights are the same memory, too few, or written just before.",
+        why="Only in c do 120 MiB of other data pass between two uses of one matrix. In the other "
+        "loops the weights are the same memory, too few, or just written.",
         allowed=(("hot", "cold"),),
         wrong={
             ("a", "cold"): Diagnosis(
@@ -101,47 +101,51 @@ WHICH_IS_COLD = Exercise(
             ("b", "cold"): _NOT_ENOUGH_ROTATED,
             ("e", "cold"): Diagnosis(
                 "written-is-hot",
-                "e: the copy writes the weights, and what is written lies in the cache as well as "
-                "what is read. The contents are fresh; the addresses are hot.",
+                "e: the copy writes the weights, and written data are in the cache as well as "
+                "read data. The contents are fresh; the addresses are hot.",
             ),
             ("c", "hot"): Diagnosis(
                 "rotation-evicts",
                 "c: between two uses of one matrix, fifteen others pass: 120 MiB, twice the L2. "
-                "Nothing of the first is left.",
+                "Nothing of the first one is left.",
             ),
         },
         otherwise=(
-            Diagnosis("wrong-state", "Ask of each: how many other bytes pass before it returns?"),
+            Diagnosis(
+                "wrong-state",
+                "For each loop, count the other bytes that pass between two uses of one matrix.",
+            ),
         ),
     ),
     hints=(
-        "What counts are the bytes that pass between two uses of the same memory.",
+        "Count the bytes that pass between two uses of the same memory.",
         "One of the five is cold.",
     ),
 )
 
 _STEP = Diagnosis(
     "step-is-not-size",
-    "l2 size: the step tells how much of a repeated working set stays, and that is less "
-    "than there is. Here a line may lie in both halves and take two places. Ask the driver.",
+    "l2 size: the step shows how much of a repeated working set stays, and that is less than the "
+    "whole cache. On this GPU a line can lie in both halves and take two places. Ask the driver.",
 )
 _DATA_SHEET = Diagnosis(
     "data-sheet",
     "You took the size of the L2 for the step. Look at the readings: at 60 MiB everything comes "
-    "from memory, and it did so before.",
+    "from memory, and at a smaller size, too.",
 )
 _SIZES = ("15", "28", "30", "36", "40", "45", "52", "60")
 
 STAIRCASE = Exercise(
     "06.staircase",
-    "A sum and a linear layer, repeated on working sets of several sizes (recorded by counters "
-    "on an NVIDIA H200): what they read from memory when repeated (hot_mb) and after a flush "
-    "(cold_mb). Up to which working set do both find at least 95 % in the cache? From which on "
-    "do they find less than 5 %? And how large is the L2? All in MiB.",
+    "Counters on an NVIDIA H200 recorded a sum and a linear layer on working sets of several "
+    "sizes: how much they read from memory when repeated (hot_mb) and after a flush (cold_mb). "
+    "Up to which working set do both find at least 95 % in the cache? From which one on do they "
+    "find less than 5 %? And how large is the L2? Answer in MiB.",
     Table(
         right={"hot up to": "36", "cold from": "52", "l2 size": "60"},
-        why="From 36 to 52 MiB the cache goes from full use to none, and it has 60. The staircase "
-        "tells what a repeated kernel can count on, not how large the cache is.",
+        why="Between 36 and 52 MiB the share found in the cache falls from all to nothing, and "
+        "the cache has 60 MiB. The staircase shows what a repeated kernel finds, not how large "
+        "the cache is.",
         allowed=(_SIZES,),
         wrong={
             **{("l2 size", size): _STEP for size in ("36", "40", "45", "52")},
@@ -149,44 +153,44 @@ STAIRCASE = Exercise(
             ("cold from", "60"): _DATA_SHEET,
             ("hot up to", "40"): Diagnosis(
                 "already-missing",
-                "hot up to: at 40 MiB 8 % of the sum, and 19 % of the layer, already come from "
-                "memory.",
+                "hot up to: at 40 MiB the sum already reads 8 % from memory, and the layer 19 %.",
             ),
             ("cold from", "45"): Diagnosis(
                 "half-way",
-                "cold from: 45 MiB is in the middle of the step. 20.5 of 47.2 MB are 43 % from "
-                "memory; the rest is still found.",
+                "cold from: 45 MiB is in the middle of the step. 20.5 of 47.2 MB, or 43 %, come "
+                "from memory; the rest is still in the cache.",
             ),
         },
         otherwise=(
-            Diagnosis(
-                "wrong-size", "Divide hot_mb by cold_mb, row by row, and look for the step."
-            ),
+            Diagnosis("wrong-size", "Divide hot_mb by cold_mb row by row, and look for the step."),
         ),
     ),
     hints=(
         "hot_mb / cold_mb is the share that comes from memory: at most 0.05, or at least 0.95.",
-        "The third number is not in the readings; section 1 asked the driver for it.",
+        (
+            "The third number is not in the readings. The lesson asked the driver for it at the "
+            "start."
+        ),
     ),
     readings=_staircase_readings,
 )
 
-_COLD_AS_HOT = "is the state of a loop that does nothing else, and this program does other things"
+_COLD_AS_HOT = "is the state of a loop that does nothing else, but this program does other things"
 
 HOT_OR_COLD = Exercise(
     "06.hot-or-cold",
     "In which state do you measure?\n\n"
-    "a: One layer of a language model. Producing a word goes through 80 such layers, 140 GB of "
-    "weights in all, and then begins again.\n\n"
+    "a: One layer of a language model. Each word takes 80 such layers, with 140 GB of weights in "
+    "all; then the next word starts.\n\n"
     "b: One step of a solver that updates the same 4 MiB ten thousand times.\n\n"
-    "c: An activation of 8 MiB that runs right behind the product which writes its input.\n\n"
-    "d: Which of two sums of 30 MiB is the better kernel by itself, whatever ran before.\n\n"
-    "e: What one softmax adds to a program of many such, each on other data, with what it "
-    "leaves for the next to write back.",
+    "c: An activation on 8 MiB that runs right after the matmul that writes its input.\n\n"
+    "d: Which of two sums over 30 MiB is the better kernel by itself, whatever ran before.\n\n"
+    "e: What one softmax adds to a program of many softmaxes on different data, including the "
+    "results that it leaves for the next one to write back.",
     Table(
         right={"a": "cold", "b": "hot", "c": "hot", "d": "cold", "e": "rotated"},
-        why="Measure in the state in which the program finds the cache, and write the state down "
-        "beside the number.",
+        why="Measure in the state in which your program finds the cache, and report that state "
+        "with the number.",
         allowed=(("hot", "cold", "rotated"),),
         wrong={
             ("a", "hot"): Diagnosis(
@@ -195,39 +199,40 @@ HOT_OR_COLD = Exercise(
             ),
             ("b", "cold"): Diagnosis(
                 "always-cold",
-                "b: nothing else runs between two steps, so each finds what the last one left. "
-                "Cold would charge it for a flush that the program never makes.",
+                "b: nothing else runs between two steps, so each step finds the data of the last "
+                "one. Cold would add the cost of a flush that the program never makes.",
             ),
             ("c", "cold"): Diagnosis(
                 "written-is-hot",
-                "c: its input was written a moment ago, and what is written lies in the cache.",
+                "c: its input was written a moment ago, and written data are in the cache.",
             ),
             ("e", "cold"): Diagnosis(
                 "clean-is-nobodys",
-                "e: after a read flush nobody's results wait to be written, and its own go to "
-                "memory when the clock has stopped. In such a program each pays for the one "
-                "before it.",
+                "e: after a read flush no earlier results wait to be written back, and its own "
+                "go to memory after the sample has ended. In such a program each softmax pays "
+                "for the one before it.",
             ),
             ("d", "rotated"): Diagnosis(
                 "neighbours",
-                "d: by itself means without what a neighbour left behind; a flush that reads "
-                "gives just that.",
+                "d: by itself means without the results of other kernels. A flush that reads "
+                "gives you that.",
             ),
             ("d", "hot"): Diagnosis(
                 "flattered",
-                "d: hot, 30 MiB come from the cache: the sum is judged by a memory that it never "
-                "reads.",
+                "d: when it is hot, the sum finds its 30 MiB in the cache. Then you compare the "
+                "two kernels without the memory traffic that they were written for.",
             ),
         },
         otherwise=(
             Diagnosis(
                 "wrong-state",
-                "Ask what ran just before, how many bytes it touched, and what it left unwritten.",
+                "For each case ask: what ran just before, how many bytes did it touch, and which "
+                "results still wait to be written back?",
             ),
         ),
     ),
     hints=(
-        "Rotation is cold too; it differs in who pays for what is still to be written.",
+        "Rotation is cold, too. There a kernel also pays for the results of the one before.",
         "Two are hot, two are cold, one is rotated.",
     ),
 )
@@ -235,25 +240,26 @@ HOT_OR_COLD = Exercise(
 
 CHOOSE_A_FLUSH = Exercise(
     "06.choose-a-flush",
-    "A linear layer on one row; its weights fill a quarter of the L2. How long does it take by "
-    "itself when it finds none of them in the cache? Write the flush that runs ahead of each "
-    "sample, and defend it before a colleague who says: everybody fills a buffer with zeros. "
-    "These were recorded on an NVIDIA H200 (weights of 30 MiB); which defence do they support?",
+    "The weights of a linear layer fill a quarter of the L2. How long does the layer take on one "
+    "row, by itself, when none of its weights are in the cache? Write the flush that runs before "
+    "each sample. Then choose the reason that the table below supports, recorded on an NVIDIA "
+    "H200 (weights of 30 MiB), against a colleague who says: everybody fills a buffer with zeros.",
     FlushChoice(
         Choice(
             right="c",
-            why="Cold and clean: as many bytes come from memory as after writing, and nothing "
-            "goes there that is not the layer's own.",
+            why="It is cold and clean: as many bytes come from memory as after writing, and no "
+            "other kernel's bytes go there.",
             wrong={
                 "a": Diagnosis(
                     "smaller-is-no-proof",
-                    "a: hot reads less still, and it would be wrong. A number is not right "
-                    "because it is small; what moved while the kernel ran must speak for it.",
+                    "a: the hot layer takes even less, and that is not the answer. A number is "
+                    "not right because it is small. Look at the bytes that moved while the "
+                    "kernel ran.",
                 ),
                 "b": Diagnosis(
                     "cheap-is-no-proof",
-                    "b: true, and pleasant. But to write only once the L2 is cheaper still, and "
-                    "it is as dirty. What a flush costs is not in the sample.",
+                    "b: that is true, but writing only one L2 is even cheaper, and as dirty. The "
+                    "time of the flush is not in the sample.",
                 ),
                 "d": Diagnosis(
                     "not-colder",
@@ -264,16 +270,30 @@ CHOOSE_A_FLUSH = Exercise(
         )
     ),
     hints=(
-        "torch.sum(rows, dim=1, out=sums) reads all of rows, allocates nothing and hardly writes.",
-        "Compare the last two columns of the second row and of the third.",
+        (
+            "torch.sum(rows, dim=1, out=sums) reads all rows, allocates nothing and writes very "
+            "little."
+        ),
+        "Compare the last two columns of the second and the third row.",
     ),
     choices={
-        "a": "Behind a flush that reads the layer takes less time, so that number is the better.",
+        "a": "After a flush that reads, the layer takes less time, so that number is better.",
         "b": "Reading 120 MiB takes less time than writing 256 MiB.",
-        "c": "After either all weights come from memory; after writing, 10 MB also go there.",
+        "c": "All weights come from memory after both; after writing, 10 MB also go to memory.",
         "d": "Writing leaves part of the weights in the cache; reading does not.",
     },
     readings=_flush_readings,
 )
 
-EXERCISES = (CHOOSE_A_FLUSH, WHICH_IS_COLD, STAIRCASE, HOT_OR_COLD)
+BENCHMARK = Exercise(
+    "06.benchmark",
+    "Write benchmark(fn): as in lesson 05 it returns seconds and the clock. Now each sample "
+    "finds a cold and clean cache, and the flush is not part of the sample.",
+    BenchmarkJudge("flush"),
+    hints=(
+        "Create the buffer once, before the loop: twice the L2.",
+        "The order of a sample is: flush, start.record(), fn(), end.record().",
+    ),
+)
+
+EXERCISES = (CHOOSE_A_FLUSH, HOT_OR_COLD, BENCHMARK, WHICH_IS_COLD, STAIRCASE)

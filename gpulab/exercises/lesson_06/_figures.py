@@ -1,8 +1,12 @@
-"""The staircase of a cache: a quantity against the size of what is worked on."""
+"""The staircase of a cache: a quantity against the size of the working set, and where it meets."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpulab.figures import finish, log_axis, looks, need
+from gpulab import device
+from gpulab.figures import Figure, finish, log_axis, looks, need
+from gpulab.plots import draw
+from gpulab.timing import measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -11,6 +15,96 @@ if TYPE_CHECKING:
 
 _MANY_TICKS = 12
 _HEADROOM = 1.15  # above the highest point, for the legend
+
+
+_N_SAMPLES = 21
+_MIB = 2**20
+_SAME = 1.05  # as near as two times have to be to count as equal
+
+
+def in_words(
+    value: float, words: Sequence[str], *, low: float = 1 / _SAME, high: float = _SAME
+) -> str:
+    """Return the word for a number below, within or above two limits.
+
+    Parameters
+    ----------
+    value
+        Such as a ratio of two times.
+    words
+        For below ``low``, for the range up to ``high``, and for above.
+    low, high
+        The limits; by default 5 % below and above 1.
+    """
+    return words[int(value >= low) + int(value > high)]
+
+
+def per_megabyte(
+    works: Mapping[float, Callable[[], object]], cache: str
+) -> Iterator[dict[str, object]]:
+    """Measure each work and yield its time per megabyte, as rows for :func:`staircase`.
+
+    Parameters
+    ----------
+    works
+        What to measure, by the size of its working set in MiB.
+    cache
+        ``"hot"`` or ``"cold"``; it names the series, too.
+    """
+    for size_mib, work in works.items():
+        reading = measure(work, cache=cache, n_samples=_N_SAMPLES, progress=False)
+        value = reading.median_s * 1e6 / (size_mib * _MIB / 1e6)
+        yield {"size_mib": size_mib, "value": value, "series": cache}
+
+
+def meeting_point(record: "pd.DataFrame") -> float:
+    """Return the smallest size in MiB at which cold takes at most 5 % longer than hot.
+
+    Parameters
+    ----------
+    record
+        Columns ``size_mib``, ``value`` and ``series``, which is ``"hot"`` or ``"cold"``.
+    """
+    table = record.pivot_table(index="size_mib", columns="series", values="value")
+    return float(table.index[table["cold"] < _SAME * table["hot"]].min())
+
+
+def plot_staircase(
+    record: "pd.DataFrame",
+    *,
+    title: str,
+    value_label: str,
+    size_label: str = "working set (MiB)",
+    l2_mib: float | None = None,
+) -> Figure:
+    """Return a figure of :func:`staircase`; its text alternative gives the ends of each line.
+
+    Parameters
+    ----------
+    record
+        Columns ``size_mib``, ``value`` and ``series``.
+    title
+        Title of the figure.
+    value_label, size_label, l2_mib
+        As in :func:`staircase`.
+    """
+    need(record, ("size_mib", "value", "series"))
+    ends = []
+    for name, part in record.groupby("series", sort=False):
+        ordered = part.sort_values("size_mib")["value"]
+        ends.append(
+            f"{name}: {ordered.iloc[0]:.3g} on the left, {ordered.iloc[-1]:.3g} on the right."
+        )
+    return draw(
+        staircase,
+        record,
+        title=title,
+        alt=" ".join(ends),
+        source=None if "source" in record else device.current(),
+        value_label=value_label,
+        size_label=size_label,
+        l2_mib=l2_mib,
+    )
 
 
 def staircase(

@@ -1,41 +1,42 @@
-"""What to do when the GPU is done before Python: a sleep in front, or a graph."""
+"""What to do when the GPU is faster than Python: a sleep before the samples, or a graph."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
+from gpulab.exercises.lesson_07._captured_lines import CapturedLines
 from gpulab.exercises.lesson_07._graph_replay import GraphReplay
 from gpulab.exercises.lesson_07._host_lead import HeadStart
 
 GAPS = Exercise(
     "07.gaps",
-    "Look at the timelines of three programs: gpulab.timeline(program(letter)). What sets the "
-    "pace of each? 'host': Python launches too slowly. 'gpu': the kernels themselves. 'wait': "
-    "the host waits for the GPU in every round, and each waits for the other.",
+    "Look at the timelines of the three programs. What sets the pace of each? 'host': Python "
+    "launches too slowly. 'gpu': the kernels themselves. 'wait': in every round the host waits "
+    "for the GPU, and then the GPU waits for the host.",
     Table(
         right={"a": "wait", "b": "gpu", "c": "host"},
         why="Only c would gain from fewer launches, and only its kernels need a head start to be "
-        "timed. In a every gap has a wait of the host in it: take that out first. In b the GPU "
-        "goes from kernel to kernel; what Python does meanwhile costs nothing.",
+        "timed. In a, the host waits during every gap: remove those waits first. In b, the GPU "
+        "goes from kernel to kernel, and Python's work costs nothing.",
         allowed=(("host", "gpu", "wait"),),
         wrong={
             ("b", "wait"): Diagnosis(
                 "wait-at-the-end",
-                "The long wait of b comes after the last launch: there the host has nothing left "
+                "The long wait of b comes after the last launch, when the host has nothing left "
                 "to do. Does it wait between two launches?",
             ),
             ("b", "host"): Diagnosis(
                 "early-is-not-late",
-                "The host of b has launched everything long before the GPU is there: it is "
-                "early, not late. Look at the pauses between the kernels.",
+                "The host of b launches everything long before the GPU needs it: it is early, not "
+                "late. Look at the pauses between the kernels.",
             ),
             ("a", "host"): Diagnosis(
                 "why-late",
                 "The launches of a do come late. But what does the host do before each of them? "
-                "Look for a call in which it stands still.",
+                "Look for a call that blocks it.",
             ),
             ("c", "gpu"): Diagnosis(
                 "many-bars",
-                "The GPU's lane of c has many bars, but most of it is empty. What do the bars "
-                "wait for?",
+                "The GPU's lane of c has many bars, but most of the lane is empty. What do the "
+                "kernels wait for?",
             ),
             ("c", "wait"): Diagnosis(
                 "wait-at-the-end",
@@ -43,63 +44,63 @@ GAPS = Exercise(
             ),
             ("a", "gpu"): Diagnosis(
                 "gaps-overlooked",
-                "The GPU of a stands still for most of the time. Which call of the host ends "
-                "just before it goes on?",
+                "The GPU of a is idle most of the time. Which call of the host ends just before "
+                "the GPU goes on?",
             ),
         },
         otherwise=(
-            Diagnosis("wrong-pace", "Read the longest gaps under the timeline: each has a cause."),
+            Diagnosis("wrong-pace", "Read the causes of the longest gaps under the timeline."),
         ),
     ),
     hints=(
         "Is the GPU's lane full or empty? Where it is empty, look up at the host.",
-        "print(gpulab.timeline(program('a'))) lists the longest gaps and the cause of each.",
+        "print(gpulab.timeline(lab.program('a'))) lists the longest gaps and the cause of each.",
     ),
 )
 
 LONG_ENOUGH = Exercise(
     "07.long-enough",
-    "40 samples of work() stand behind one sleep: each is an event, the work, an event. Write "
-    "head_start(work): the clock cycles to sleep, so that in every sample the host is ahead of "
-    "the GPU. The check lets the GPU sleep for as long as you say, for a work of one launch and "
-    "for one of sixteen.",
+    "40 samples of work() follow one sleep. Each sample is an event, the work, an event. Write "
+    "head_start(work), which returns the clock cycles to sleep, so that the host is ahead of the "
+    "GPU in every sample. The check lets the GPU sleep that long, before a work of one launch "
+    "and before a work of sixteen.",
     HeadStart(
         name="head_start",
-        why="In all 40 samples, of both works, the GPU reached the first event after the host "
-        "had enqueued the second. You measured the host, since it is the host that needs the "
-        "time; saturated events do the same, and drop a sample in which they were not ahead.",
+        why="In all 40 samples of both works, the GPU reached the first event after the host had "
+        "enqueued the second one. You measured the host, because the host needs the time. "
+        'method="saturated" does the same, and discards samples in which it was not ahead.',
     ),
     hints=(
-        "Run the 40 samples once without a sleep and take the host's time with perf_counter.",
-        "Seconds of the host times cycles per second, and some more for a slower host.",
+        "Run the 40 samples once without a sleep and measure the host's time with perf_counter.",
+        "Multiply the host's seconds by the cycles per second, and add a margin.",
     ),
 )
 
 SYNC_INSIDE = Exercise(
     "07.sync-inside",
-    "40 samples of loss.sum().item() stand behind a sleep of 10 ms, and the host needs 1 ms for "
-    "them. In how many samples is the host ahead, that is, has enqueued the second event when the "
-    "GPU reaches the first?",
+    "40 samples of loss.sum().item() follow a sleep of 10 ms, and the host needs 1 ms for them. "
+    "In how many samples is the host ahead, that is, has it enqueued the second event when the "
+    "GPU reaches the first one?",
     Choice(
         right="c",
-        why="item() in the first sample waits for the sleep, all of it. Then the queue is empty "
-        "and stays so: wake-up and launch are in every pair. No sleep is long enough; take the "
-        "wait out of the function, or time it for what it is, with the stopwatch.",
+        why="item() in the first sample waits until the sleep is over. Then the queue is empty "
+        "and stays empty: every pair reads wake-up and launch. No sleep is long enough. Take the "
+        "wait out of the function, or time it with the stopwatch.",
         wrong={
             "a": Diagnosis(
                 "sleep-absorbs",
-                "The host would have time enough, if it went on. Where does it stand while the "
+                "The host would have enough time if it went on. Which call blocks it while the "
                 "GPU sleeps?",
             ),
             "b": Diagnosis(
                 "first-half-ahead",
-                "The first sum is in the queue in time, but not the event behind it: item() does "
-                "not return before the sleep and the sum are over.",
+                "The first sum is in the queue in time, but the event after it is not: item() "
+                "returns only when the sleep and the sum are over.",
             ),
             "d": Diagnosis(
                 "deadlock",
-                "Nobody waits for ever: the sleep ends by itself, after its cycles. The host "
-                "goes on then. How much of its head start is left?",
+                "The sleep ends by itself after its cycles, and then the host goes on. How much "
+                "of its head start is left?",
             ),
         },
     ),
@@ -108,90 +109,94 @@ SYNC_INSIDE = Exercise(
         "What is in the queue when it returns?",
     ),
     choices={
-        "a": "In all 40: ten times as long as needed is enough.",
-        "b": "In the first only.",
+        "a": "In all 40: a sleep ten times as long as needed is enough.",
+        "b": "In the first one only.",
         "c": "In none.",
-        "d": "None is ever read: host and GPU wait for each other for ever.",
+        "d": "The program hangs: host and GPU wait for each other for ever.",
     },
 )
 
 GRAPH_IT = Exercise(
     "07.graph-it",
-    "Write graphed(function, x): capture function(x) into a CUDA graph, and return a function "
-    "replay(new) that gives for any new tensor of the same shape what function(new) would, "
-    "without launching its kernels one by one.",
+    "Write graphed(function, x). It captures function(x) into a CUDA graph and returns a function "
+    "replay(new). For any new tensor of the same shape, replay(new) returns what function(new) "
+    "would return, without launching the kernels one by one.",
     GraphReplay(
         name="graphed",
-        why="One launch for all kernels, and the values are those of each input. Mind that the "
-        "result lies where it lay at the capture: the next replay overwrites it. Who keeps it "
-        "takes a clone().",
+        why="One launch replaces all, and each result belongs to its input. The captured result "
+        "has a fixed address: the next replay overwrites it, so clone() what you keep.",
     ),
     hints=(
-        "Three steps later on: new values into the memory of x, replay, the captured result.",
-        "First graph = torch.cuda.CUDAGraph(), then with torch.cuda.graph(graph): call function.",
+        "replay has three steps: copy new values into x, replay, return the captured result.",
+        "Capture once: graph = torch.cuda.CUDAGraph(), then with torch.cuda.graph(graph): ...",
     ),
 )
 
-_SILENT = "No error comes, and that is the danger. Python runs once, at the capture; a replay"
 _WHAT_HAPPENS = ("runs", "raises", "frozen", "raises", "runs", "frozen", "raises", "runs")
+_PYTHON_ONCE = (
+    "Python runs once, at the capture. A replay repeats kernels with the arguments that they had "
+    "then; it does not look at Python's numbers, counters, lists or names again, and nothing "
+    "warns you. A value that must change belongs in a tensor on the GPU."
+)
+_NEEDS_A_VALUE = (
+    "During a capture no kernel has run, so no value exists on the GPU. A line fails if the host "
+    "needs such a value: to print it, to branch on it, to copy it into pageable memory, or to "
+    "know how many elements a result has."
+)
+_GPU_WORK = (
+    "Kernels and new tensors are work of the GPU. New tensors get memory that belongs to the "
+    "graph. The state of the random generator is passed to each replay."
+)
+_PRINCIPLES = {
+    "python-is-not-replayed": _PYTHON_ONCE,
+    "needs-a-value": _NEEDS_A_VALUE,
+    "gpu-work": _GPU_WORK,
+    "wrong-word": "For each line ask in this order: does the host need a value from the GPU "
+    "(raises)? Does only Python do something (frozen)? Or is it work of the GPU (runs)?",
+}
+
+
+def _principle(code: str) -> Diagnosis:
+    return Diagnosis(code, _PRINCIPLES[code])
+
 
 CAPTURABLE = Exercise(
     "07.capturable",
     "Each line stands in a function that is captured with x on the GPU, and then replayed many "
     "times. 'runs': every replay does what the line says. 'raises': the capture fails. 'frozen': "
-    "no error, but the replays do only what the line did at the capture.",
-    Table(
-        right=dict(zip("abcdefgh", _WHAT_HAPPENS, strict=True)),
-        why="What needs an answer from the GPU raises: item(), a mask that decides on a shape, a "
-        "copy to ordinary memory. What only Python does is frozen: numbers, prints, names. New "
-        "tensors are no trouble, as the graph has memory of its own, and random numbers are "
-        "drawn anew.",
-        allowed=(("runs", "raises", "frozen"),),
-        wrong={
-            ("f", "runs"): Diagnosis(
-                "frozen-number",
-                f"{_SILENT} multiplies by the number that scale was then. Keep it in a tensor on "
-                "the GPU if it must change.",
-            ),
-            ("c", "runs"): Diagnosis(
-                "python-is-not-replayed",
-                f"{_SILENT} knows nothing of counters, prints and lists.",
-            ),
-            ("b", "frozen"): Diagnosis(
-                "decision-needs-a-value",
-                "An if on a Python number would be frozen. This one needs a value from the GPU, "
-                "and during a capture nothing has computed it: item() waits, and that raises.",
-            ),
-            ("d", "runs"): Diagnosis(
-                "dynamic-shape",
-                "How long is the result? Only the GPU knows, after it has counted; the host must "
-                "wait for it to make the tensor. torch.where keeps the shape.",
-            ),
-            ("d", "frozen"): Diagnosis(
-                "dynamic-shape",
-                "The length is not even known at the capture: the host would have to wait for "
-                "the GPU to count. torch.where keeps the shape.",
-            ),
-            ("e", "raises"): Diagnosis(
-                "allocation",
-                "A new tensor in the capture takes memory of the graph's own pool, and every "
-                "replay uses the same. Only where it lies may not change.",
-            ),
-            ("h", "frozen"): Diagnosis(
-                "random-numbers",
-                "PyTorch hands the generator's state to each replay, so each draws new numbers.",
-            ),
-        },
-        otherwise=(
-            Diagnosis(
-                "wrong-word",
-                "Ask of each line: does the host need something from the GPU (raises)? Is it "
-                "Python alone (frozen)? Or is it work of the GPU (runs)?",
-            ),
+    "no error, but each replay repeats what the line did at the capture. Write down your reason "
+    "for each line; the check says how many are right, not which ones.",
+    CapturedLines(
+        Table(
+            right=dict(zip("abcdefgh", _WHAT_HAPPENS, strict=True)),
+            why="A line that needs a value from the GPU raises: item(), a mask that decides on a "
+            "shape, a copy to pageable memory. What only Python does is frozen: numbers, "
+            "counters, names. New tensors work, because the graph has memory of its own, and "
+            "random numbers are drawn anew.",
+            allowed=(("runs", "raises", "frozen"),),
+            wrong={
+                **{
+                    (key, word): _principle("needs-a-value")
+                    for key in "bdg"
+                    for word in ("runs", "frozen")
+                },
+                **{
+                    (key, word): _principle("python-is-not-replayed")
+                    for key in "cf"
+                    for word in ("runs", "raises")
+                },
+                **{
+                    (key, word): _principle("gpu-work")
+                    for key in "aeh"
+                    for word in ("raises", "frozen")
+                },
+            },
+            otherwise=(_principle("wrong-word"),),
         ),
+        _PRINCIPLES,
     ),
     hints=(
-        "Which lines could not go on without a value that the GPU has yet to compute?",
+        "Which lines could not go on without a value that the GPU has not computed yet?",
         "Of the others: which put a kernel into the queue, and which are Python alone?",
     ),
     choices={
@@ -210,66 +215,82 @@ _RUNGS = ("naive", "synchronized", "events", "calibrated", "graph")
 
 WHICH_RUNG = Exercise(
     "07.which-rung",
-    "Which is the lowest rung of the ladder that answers the question? 'naive', 'synchronized', "
-    "'events', 'calibrated' or 'graph'.",
+    "Which is the lowest rung of the ladder that answers each question: 'naive', 'synchronized', "
+    "'events', 'calibrated' or 'graph'?",
     Table(
         right=dict(zip("abcde", _RUNGS, strict=True)),
-        why="A rung is not better because it is higher. Its error matters if it is large beside "
-        "what you want to tell apart, and if it is no part of your question.",
+        why="A higher rung is not always better. The error of a rung matters if it is large "
+        "compared with the difference that you want to see, and if it is not part of your "
+        "question.",
         allowed=(_RUNGS,),
         wrong={
             ("a", "synchronized"): Diagnosis(
                 "asked-for-the-launch",
-                "Here the launch is the question, so a reading that holds nothing else is right.",
+                "Here you ask for the launch itself, so a reading of the launch alone is right.",
             ),
             ("b", "calibrated"): Diagnosis(
                 "higher-is-not-better",
-                "The user waits for launches and for Python, too; a calibrated reading leaves "
-                "them out. And 10 µs of wake-up beside 30 ms are nothing.",
+                "The user waits for launches and for Python, too. A calibrated reading leaves "
+                "them out. And the wake-up is tiny compared with 30 ms.",
             ),
             ("b", "events"): Diagnosis(
                 "what-the-user-waits-for",
-                "Who waits for a whole step waits on the host. Ask the host's clock.",
+                "The user waits for the whole step, on the host. Use the host's clock.",
             ),
             ("c", "calibrated"): Diagnosis(
                 "small-beside-the-work",
-                "The floor is 3 µs of 300: 1 %. It would not hurt to take it off, but it does not "
-                "matter here.",
+                "The fixed offset of events is about 3 µs of 300, or 1 %. You may subtract it, "
+                "but here it does not matter.",
             ),
             ("c", "synchronized"): Diagnosis(
                 "wake-up-not-small",
-                "Launch and wake-up are 10 to 20 µs: of 300 that is more than 2 %.",
+                "Launch and wake-up take 10 to 20 µs. That is more than 2 % of 300 µs.",
             ),
             ("d", "events"): Diagnosis(
                 "floor-as-large-as-the-kernel",
-                "Plain events read the launch, when the GPU is that quick; and even behind a "
-                "sleep 3 µs of floor on top of 2 µs of kernel.",
+                "For such a short kernel plain events read the launch. Even after a sleep they "
+                "add a fixed offset of about 3 µs to a kernel of 2 µs.",
             ),
             ("e", "calibrated"): Diagnosis(
                 "pauses-between-launches",
-                "Calibrated events read the pauses between launched kernels, about 1 µs each. In "
-                "a graph these are shorter, and that is what will run.",
+                "Calibrated events read the pauses between launched kernels, about 1 µs each. "
+                "A graph has shorter pauses, and the graph is what will run.",
             ),
         },
         otherwise=(
             Diagnosis(
                 "wrong-rung",
-                "Say first what is in the reading beside the kernel: the launch, the wake-up, "
-                "the floor. Is it large beside the work? Is it part of the question?",
+                "What does the reading contain in addition to the kernel: the launch, the "
+                "wake-up, the fixed offset? Is that large compared with the work? Is it part of "
+                "the question?",
             ),
         ),
     ),
     hints=(
         "How long is the work, and how large is the error of the rung in microseconds?",
-        "Two of the five ask for something that the host does.",
+        "Two of the five questions ask for something on the host.",
     ),
     choices={
         "a": "How long does Python need to launch this operator?",
-        "b": "How long does a user wait for a step of 30 ms?",
-        "c": "How long does this kernel of 0.3 ms take on warm data, within 2 %?",
-        "d": "How long is a kernel of 2 µs by itself, in a program that finds its data cold?",
+        "b": "How long does a user wait for a training step of about 30 ms?",
+        "c": "How long does this kernel of about 0.3 ms take on hot data, within 2 %?",
+        "d": "How long is a kernel of about 2 µs by itself, if its program finds the data cold?",
         "e": "How long will forty small kernels take when they are replayed together?",
     },
 )
 
-EXERCISES = (GAPS, LONG_ENOUGH, SYNC_INSIDE, GRAPH_IT, CAPTURABLE, WHICH_RUNG)
+BENCHMARK = Exercise(
+    "07.benchmark",
+    "Write benchmark(fn): as in lesson 06 it returns seconds and the clock, with a cold cache. "
+    "Now it also reads the GPU and not Python, even if fn launches thirty small kernels.",
+    BenchmarkJudge("sleep"),
+    hints=(
+        (
+            "Take all samples twice: the first time to measure the host, the second time after a "
+            "sleep."
+        ),
+        "One sleep comes before the whole loop, at least as long as the host needs for the loop.",
+    ),
+)
+
+EXERCISES = (GAPS, LONG_ENOUGH, SYNC_INSIDE, GRAPH_IT, BENCHMARK, CAPTURABLE, WHICH_RUNG)

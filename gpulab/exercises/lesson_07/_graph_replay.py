@@ -69,9 +69,9 @@ class GraphReplay:
     def how(self) -> str:
         """How to write the answer."""
         return (
-            f"Answer with the function: write def {self.name}(function, x), which captures "
-            "function(x) and returns another function: given a new tensor of the same shape, "
-            "that one returns what function would, by a replay."
+            f"Answer with the function: write def {self.name}(function, x). It captures "
+            "function(x) and returns another function, which takes a new tensor of the same shape "
+            "and returns the result by a replay."
         )
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
@@ -151,40 +151,40 @@ def _not_a_function(replay: object) -> Diagnosis:
 
 _NOTHING_RETURNED = Diagnosis(
     "nothing-returned",
-    "Your function called the function but returned nothing; end it with return.",
+    "Your function called function(x) but returned nothing; end it with return.",
 )
 _IN_CAPTURE = Diagnosis(
     "waits-in-capture",
-    "The capture failed: something in it waits for the GPU or copies to the host. Only "
-    "function(x) belongs into the with block; copies and readings come outside.",
+    "The capture failed: something in it waits for the GPU or copies to the host. Put only "
+    "function(x) into the with block, and copy and read outside it.",
 )
 _CAPTURES_AGAIN = Diagnosis(
     "captures-again",
-    "You capture a new graph at every call, which takes longer than launching the kernels. "
-    "Capture once, and replay in the function that you return.",
+    "You capture a new graph in every call. That takes longer than launching the kernels. Capture "
+    "once, and replay in the function that you return.",
 )
 _NO_GRAPH = Diagnosis(
     "no-graph",
     "The values may be right, but no graph is replayed: the function itself ran again, launch by "
-    "launch. Call it inside with torch.cuda.graph(...) once, and only replay later.",
+    "launch. Call it once inside with torch.cuda.graph(...), and later only replay.",
 )
 _NOT_COPIED = Diagnosis(
     "input-not-copied",
-    "Whatever comes in, the result is that of the input at the capture. The graph reads the "
-    "memory of x: copy the new values into it with x.copy_(new), before the replay. Giving the "
-    "name x to another tensor does not move the graph.",
+    "Every result belongs to the input of the capture. The graph reads the memory of x: copy the "
+    "new values there with x.copy_(new) before the replay. If you give the name x to another "
+    "tensor, the graph does not notice.",
 )
 _COPIED_TOO_LATE = Diagnosis(
     "copied-too-late",
-    "Each result is that of the input before. The copy into x must come before the replay.",
+    "Each result belongs to the previous input. Copy into x before the replay, not after it.",
 )
 _NOT_REPLAYED = Diagnosis(
     "not-replayed",
-    "The result never changes, and nothing has computed it: a capture only writes down what is "
-    "to be done. Call graph.replay() in the function that you return.",
+    "The result never changes, and nothing has computed it: a capture only records. Call "
+    "graph.replay() in the function that you return.",
 )
 _OTHER_VALUES = Diagnosis(
     "other-values",
-    "The results are neither those of the new inputs nor of the captured one. Does the graph "
-    "hold function(x) once and nothing else?",
+    "The results belong neither to the new inputs nor to the captured one. Does the graph contain "
+    "function(x) once and nothing else?",
 )

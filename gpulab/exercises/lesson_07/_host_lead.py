@@ -165,21 +165,21 @@ def _explain(light: HostLead, heavy: HostLead) -> Diagnosis | None:
     if light.n_ahead == N_SAMPLES:
         return Diagnosis(
             "only-light",
-            "Long enough for a work of one launch, too short for one of "
+            "Your sleep is long enough for a work of one launch, but too short for one of "
             f"{heavy.n_launches}: there the host was ahead in {heavy.n_ahead} of {N_SAMPLES} "
-            "samples. Measure with the work that you are given.",
+            "samples. Measure the work that you are given.",
         )
     if light.n_ahead <= _FEW:
         return Diagnosis(
             "one-sample",
-            f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. One sleep stands in "
-            f"front of all of them: it must last for as long as the host needs for {N_SAMPLES}.",
+            f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. There is one sleep "
+            f"for all of them. It must last as long as the host needs for {N_SAMPLES} samples.",
         )
     return Diagnosis(
         "too-short",
-        f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. Not only work() keeps "
-        "the host: two records and the loop do, too. Time a whole batch on the host, and give "
-        "some more.",
+        f"The host was ahead in {light.n_ahead} of {N_SAMPLES} samples. work() is not all: the "
+        "host also needs time for two records and the loop. Time a whole batch on the host, and "
+        "add a margin.",
     )
 
 
@@ -187,8 +187,8 @@ def _too_long(lead: HostLead) -> Diagnosis:
     return Diagnosis(
         "too-long",
         f"Your sleep is {lead.n_cycles / lead.n_needed:,.0f} times as long as the host needs. "
-        "The readings would be right, but you wait for every cycle. Twice the host's time will "
-        "do. (Cycles are seconds times cycles per second.)",
+        "The readings would be right, but you wait for every cycle. Twice the host's time is "
+        "enough. (Cycles are seconds times cycles per second.)",
     )
 
 
@@ -197,11 +197,11 @@ _NOTHING_RETURNED = Diagnosis(
 )
 _GUESS = Diagnosis(
     "guess",
-    "Your function never called work(), so the number is a guess. A work of many launches keeps "
-    "the host longer than one of a single launch: take the time with perf_counter.",
+    "Your function never called work(), so the number is a guess. The host needs longer for a "
+    "work of many launches than for one launch. Measure its time with perf_counter.",
 )
 _NO_CYCLES = Diagnosis(
     "forgot-cycles",
-    "That would be less than ten clock cycles. torch.cuda._sleep takes cycles: multiply seconds "
-    "by the cycles per second that you found above.",
+    "That is less than ten clock cycles. torch.cuda._sleep takes cycles: multiply the seconds by "
+    "the cycles per second that you measured above.",
 )

@@ -1,19 +1,16 @@
 """The break-even number of operations on the GPU, and the judge of a function that returns it."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
+from gpulab.exercises.answers import CaseFunction, Diagnosis
 
 
 def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
-    """Return from how many operations in a row on the GPU the transfers pay.
+    """Return how many operations in a row make the GPU faster, transfers included.
 
-    The data go there once, all operations run there, and the results come back once. Each
-    operation saves the difference of the two sides.
+    The data are copied to the GPU once, all operations run there, and the result is copied back
+    once. Each operation saves the difference of the two sides.
 
     Parameters
     ----------
@@ -25,7 +22,7 @@ def n_needed(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
     Returns
     -------
     int | None
-        The least number with which the GPU is faster; None if no number is enough.
+        The smallest number for which the GPU is faster; None if there is no such number.
 
     Examples
     --------
@@ -45,7 +42,6 @@ class Case(NamedTuple):
     transfers_s: float
 
 
-# None is an exact multiple, so that "pays" and "costs the same" give the same answer.
 CASES = (
     Case(1.0e-3, 0.35e-3, 5.0e-3),
     Case(4.6e-3, 0.05e-3, 20.3e-3),
@@ -53,110 +49,90 @@ CASES = (
     Case(2.0e-3, 0.1e-3, 0.5e-3),
 )
 NEVER = Case(8e-6, 12e-6, 30e-6)
+# Of powers of two, so that no rounding decides it: with two operations both sides take 1/64 s.
+TIE = Case(2**-7, 2**-8, 2**-7)
 
-_DOWN = Diagnosis(
-    "rounded-down",
-    "Your number is one too small: with so many operations the transfers are not earned yet. A "
-    "part of an operation cannot be run, so round up.",
+_MISTAKES = (
+    (
+        lambda cpu_s, gpu_s, transfers_s: math.floor(transfers_s / (cpu_s - gpu_s)),
+        Diagnosis(
+            "rounded-down",
+            "Your number is one too small: after that many operations you haven't saved enough "
+            "to pay for the transfers. You can't run a part of an operation, so round up.",
+        ),
+    ),
+    (
+        lambda cpu_s, _gpu_s, transfers_s: math.ceil(transfers_s / cpu_s),
+        Diagnosis(
+            "gpu-costs-nothing",
+            "You divide the transfers by the CPU's time, as if the GPU took no time at all. Each "
+            "operation saves the difference: cpu_s - gpu_s.",
+        ),
+    ),
+    (
+        lambda cpu_s, gpu_s, transfers_s: 1 if gpu_s + transfers_s < cpu_s else None,
+        Diagnosis(
+            "transfers-every-time",
+            "You pay for the transfers with every operation. Then the GPU wins at once or never. "
+            "But the data stay on the GPU: you copy them in once and back once, however many "
+            "operations run in between.",
+        ),
+    ),
+    (
+        lambda cpu_s, gpu_s, transfers_s: n_needed(cpu_s, gpu_s, 2 * transfers_s),
+        Diagnosis(
+            "transfers-twice",
+            "You count the transfers twice. transfers_s already includes both directions.",
+        ),
+    ),
+    (
+        lambda cpu_s, gpu_s, transfers_s: transfers_s / (cpu_s - gpu_s),
+        Diagnosis(
+            "no-whole-number",
+            "Your function returns a fraction. You can't run a part of an operation: return a "
+            "whole number.",
+        ),
+    ),
 )
-_GPU_FREE = Diagnosis(
-    "gpu-costs-nothing",
-    "You divide the transfers by the CPU's time, as if the GPU took none. What each operation "
-    "earns is the difference: cpu_s - gpu_s.",
-)
-_EVERY_TIME = Diagnosis(
-    "transfers-every-time",
-    "You have every operation pay for the transfers. Then it pays at once or never. The data stay "
-    "on the GPU: they go there once and come back once, whatever is run in between.",
-)
-_TWICE = Diagnosis(
-    "transfers-twice",
-    "You count the transfers twice; transfers_s is both ways together already.",
-)
-_FRACTION = Diagnosis(
-    "no-whole-number",
-    "Your function returns {value}. Asked is a number of operations: round up to a whole one.",
-)
-_NEVER_RAISED = Diagnosis(
-    "never-raised",
-    "Your function raised {value} where the GPU is the slower one. No number is enough there: "
-    "return None.",
-)
-_NEVER = Diagnosis(
-    "never-has-no-number",
-    "Where one operation takes 8 µs on the CPU and 12 µs on the GPU, your function returns "
-    "{value}. Each one loses there, so no number is enough: return None.",
-)
-_OTHER = Diagnosis(
-    "unexplained",
-    "With {case} your function returns {value}; it should be {right}. Write down what k "
-    "operations take on each side, and ask from which k on the GPU's side is less.",
-)
-
-_MISTAKES: tuple[tuple[Callable[[Case], float | None], Diagnosis], ...] = (
-    (lambda c: math.floor(c.transfers_s / (c.cpu_s - c.gpu_s)), _DOWN),
-    (lambda c: math.ceil(c.transfers_s / c.cpu_s), _GPU_FREE),
-    (lambda c: 1 if c.gpu_s + c.transfers_s < c.cpu_s else None, _EVERY_TIME),
-    (lambda c: n_needed(c.cpu_s, c.gpu_s, 2 * c.transfers_s), _TWICE),
+_SPECIAL = (
+    (
+        NEVER,
+        Diagnosis(
+            "never-has-no-number",
+            "For an operation that takes 8 µs on the CPU and 12 µs on the GPU your function "
+            "{did}. Each operation loses time there, so no number is enough: return None.",
+        ),
+    ),
+    (
+        TIE,
+        Diagnosis(
+            "a-tie-is-not-faster",
+            "For 1/128 s on the CPU, 1/256 s on the GPU and 1/128 s of transfers your function "
+            "{did}. With 2 operations both sides take 1/64 s: that is a tie, and the question "
+            "asks when the GPU is faster.",
+        ),
+    ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """A function that says from how many operations on the transfers pay.
-
-    Attributes
-    ----------
-    why
-        What to say when it is right.
-    """
-
-    why: str
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return (
-            "Answer with the function: def n_needed(cpu_s, gpu_s, transfers_s), all in seconds; "
-            "return a whole number, or None if no number is enough."
-        )
-
-    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Try the function on four cases and on one without an answer."""
-        returned, verdict = run_on_cases(answer, CASES, self.how)
-        if verdict is not None:
-            return verdict
-        found = _explain(returned)
-        if found is None and callable(answer):
-            found = _explain_never(answer)
-        return found.verdict() if found else Verdict(ok=True, message=self.why)
+def _otherwise(case: Case) -> str:
+    cpu, gpu, transfers = (f"{1e6 * time_s:,.0f} µs" for time_s in case)
+    return (
+        f"One operation takes {cpu} on the CPU and {gpu} on the GPU, the transfers take "
+        f"{transfers}: the answer is {n_needed(*case)}. Write down what k operations take on each "
+        "side, and ask for which k the GPU's side is smaller."
+    )
 
 
-def _explain(returned: list[object]) -> Diagnosis | None:
-    """Name what is wrong with the numbers, all four of them together."""
-    numbers = [read_number(value) for value in returned]
-    rights = [n_needed(*case) for case in CASES]
-    if numbers == rights:
-        return None
-    # All four cases together, as a single one may be met by several formulas.
-    for mistaken, diagnosis in _MISTAKES:
-        if numbers == [mistaken(case) for case in CASES]:
-            return diagnosis
-    for number in numbers:
-        if number is not None and number != round(number):
-            return _filled(_FRACTION, value=f"{number:.4g}")
-    wrong = next(index for index, number in enumerate(numbers) if number != rights[index])
-    case = ", ".join(f"{1e6 * time_s:,.0f} µs" for time_s in CASES[wrong])
-    return _filled(_OTHER, case=case, value=repr(returned[wrong]), right=rights[wrong])
-
-
-def _explain_never(answer: Callable[..., object]) -> Diagnosis | None:
-    try:
-        value = answer(*NEVER)
-    except Exception as error:  # noqa: BLE001  # as above
-        return _filled(_NEVER_RAISED, value=type(error).__name__)
-    return None if value is None else _filled(_NEVER, value=repr(value))
-
-
-def _filled(diagnosis: Diagnosis, **values: object) -> Diagnosis:
-    return Diagnosis(diagnosis.code, diagnosis.message.format(**values))
+BREAK_EVEN = CaseFunction(
+    signature="n_needed(cpu_s, gpu_s, transfers_s), all in seconds",
+    returns="a whole number, or None if no number is enough",
+    why="Each operation on the GPU saves cpu_s - gpu_s, and you pay for the transfers once. So "
+    "the answer is the first whole number above transfers_s / (cpu_s - gpu_s). If an operation "
+    "saves nothing, no number is enough.",
+    cases=CASES,
+    right=n_needed,
+    mistakes=_MISTAKES,
+    otherwise=_otherwise,
+    special=_SPECIAL,
+)

@@ -1,64 +1,77 @@
-"""Which time to compare, where two lines meet, why some transfers never pay, what n = 210 says."""
+"""Which time to compare, where curves and lines cross, and when the transfers pay."""
 
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, Quantities, Table
-from gpulab.exercises.lesson_09._break_even import BreakEven
+from gpulab.exercises.lesson_09._break_even import BREAK_EVEN
+from gpulab.exercises.lesson_09._read_off import ReadOff
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+READ_OFF = Exercise(
+    "09.read-off",
+    "A matmul of two n by n matrices, float32. The inputs come from the host, and the result goes "
+    "back to it: transfers “both”. Find with the explorer: what is the smallest n for which the "
+    "H200 is faster than the 16 cores beside it, over PCIe 3 (n_pcie3), over PCIe 5 (n_pcie5) and "
+    "over NVLink (n_nvlink)?",
+    ReadOff(),
+    hints=(
+        "Set “Transfers” to “both” first. The slider “Link” then offers the links.",
+        "By code: explorer.choose(transfers='both', link='PCIe 5'), then print(explorer).",
+    ),
+)
+
 _LAUNCH_IS_NO_WORK = Diagnosis(
     "launch-is-no-work",
-    "The launch returns before the work has begun, and takes as long for n = 64 as for 8,192. "
-    "Nobody gets a result in that time, so it says nothing of who is faster.",
+    "The launch returns before the work has begun, and takes as long for n = 64 as for n = 8,192. "
+    "Nobody has a result at that moment, so it can't decide who is faster.",
 )
 _WAITS_FOR_ALL = Diagnosis(
     "the-user-waits-for-all",
-    "a: the user waits for the launch and the wake-up as well. The kernel alone is what remains "
-    "where something else hides them.",
+    "a: the user also waits for the launch and the wake-up. The kernel alone counts only if "
+    "something else hides the rest.",
 )
 _QUEUE_HIDES = Diagnosis(
     "the-queue-hides-the-launch",
-    "b: nobody waits behind each single operation. While one runs, the next ones are launched, so "
-    "a further operation costs its kernel.",
+    "b: the program doesn't wait after each operation. While one runs, it launches the next ones, "
+    "so one more operation costs one more kernel.",
 )
 _COPIES_COUNT = Diagnosis(
     "copies-are-part-of-it",
-    "c: the data are not on the GPU when the request comes, and its answer must leave it. On the "
-    "CPU there is no such step, so it belongs to the comparison.",
+    "c: the data aren't on the GPU when the request arrives, and the answer must leave it. The "
+    "CPU doesn't need these copies, so they belong to the comparison.",
 )
 _NO_COPIES = Diagnosis(
     "no-copies-here",
-    "Where are the data before, and who needs the result? Only where they come from the host and "
-    "go back to it do the copies belong to the time.",
+    "Where are the data before the call, and who needs the result? The copies count only if the "
+    "data come from the host or go back to it.",
 )
 _NOT_ALONE = Diagnosis(
     "which-part-is-waited-for",
-    "Ask of each: who waits, and for what? Launch, kernel, wake-up and copies are all there; "
-    "which of them does something else hide?",
+    "Ask for each: who waits, and for what? Launch, kernel, wake-up and copies all happen. Which "
+    "of them does something else hide?",
 )
 
 WHICH_TIME = Exercise(
     "09.which-time",
-    "A GPU can be timed in four ways, all of them right readings of something. Which of them is "
-    "to be compared with the CPU's time in a, b and c, and which one did the colleague in d "
-    "compare?\n\n"
-    "    a   The data are on the GPU. A user turns a knob, one FFT is computed,\n"
-    "        and the program needs its result at once.\n"
+    "There are four ways to time the GPU, and each one measures something. Which one do you "
+    "compare with the CPU's time in a, b and c? And which one did the colleague in d compare?\n\n"
+    "    a   The data are on the GPU. A user turns a knob, the GPU computes\n"
+    "        one FFT, and the program needs the result at once.\n"
     "    b   A training step launches 1,000 operations and reads the loss\n"
-    "        at the end. What does one more of them cost?\n"
-    "    c   A request brings an array over the network, it is sorted,\n"
-    "        and the sorted array goes back over the network.\n"
-    '    d   "A product takes 12 µs on my GPU, for n = 128 as for n = 8,192:\n'
-    '        I put perf_counter before and behind a @ b."',
+    "        at the end. What does one more operation cost?\n"
+    "    c   An array arrives over the network, you sort it, and the sorted\n"
+    "        array goes back over the network.\n"
+    '    d   "A matmul takes 12 µs on my GPU, for n = 128 and for n = 8,192:\n'
+    '        I read perf_counter before and after a @ b."',
     Table(
         right={"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"},
-        why="What counts is what somebody waits for. In a that is the launch, the kernel and the "
-        "wake-up, in c the copies too; in b the queue hides all but the kernel. In d nobody "
-        "waited for anything.",
+        why="Compare what somebody waits for. In a that is launch, kernel and wake-up; in c the "
+        "copies too; in b the full queue hides everything except the kernel. In d nobody waited "
+        "for anything.",
         allowed=(("launch", "until done", "kernel alone", "with copies"),),
         wrong={
             ("a", "launch"): _LAUNCH_IS_NO_WORK,
@@ -66,13 +79,13 @@ WHICH_TIME = Exercise(
             ("c", "launch"): _LAUNCH_IS_NO_WORK,
             ("d", "until done"): Diagnosis(
                 "nothing-waits",
-                "d: which line of the colleague's waits for the GPU? Without a synchronize the "
-                "second reading of the clock comes when the launch has returned.",
+                "d: which line of the colleague's code waits for the GPU? Without a synchronize "
+                "the second reading of the clock comes as soon as the launch has returned.",
             ),
             ("d", "kernel alone"): Diagnosis(
                 "host-clock",
-                "d: perf_counter is the host's clock, and the kernel runs on the device. For "
-                "n = 8,192 it takes some 20 ms on an H200: what takes 12 µs?",
+                "d: perf_counter is the host's clock, and the kernel runs on the GPU. For "
+                "n = 8,192 the kernel takes about 20 ms on an H200. So what takes 12 µs?",
             ),
             ("a", "kernel alone"): _WAITS_FOR_ALL,
             ("b", "until done"): _QUEUE_HIDES,
@@ -84,7 +97,7 @@ WHICH_TIME = Exercise(
         otherwise=(_NOT_ALONE,),
     ),
     hints=(
-        "Follow the data: where are they before, where are they needed afterwards?",
+        "Follow the data: where are they before, and where do you need them afterwards?",
         "Each of the four words is used once.",
     ),
 )
@@ -107,30 +120,30 @@ def _meeting(
 
 _FORGOT_CPU = Diagnosis(
     "cpu-has-a-fixed-cost",
-    "You take the GPU's fixed cost alone. The CPU has one too, and only the difference of the "
-    "two is to be made up for.",
+    "You use the GPU's fixed cost alone. The CPU has one too: only the difference of the two must "
+    "be made up.",
 )
 _ADDED = Diagnosis(
     "fixed-costs-added",
     "You add the fixed costs. Set the two times equal: 2 + slope * x = 14 + slope * x. Which sign "
-    "do you get when both fixed costs are on one side?",
+    "do you get when you bring both fixed costs to one side?",
 )
 _IN_BYTES = Diagnosis(
     "bytes-are-not-elements",
-    "That is the number of bytes. An addition of n elements moves 12 n of them: two tensors are "
-    "read, a third is written, four bytes each.",
+    "That is the number of bytes. An addition of n elements moves 12 n bytes: it reads two "
+    "tensors and writes a third, four bytes an element.",
 )
 _ONE_TENSOR = Diagnosis(
     "three-tensors",
-    "You count 4 bytes an element. Two tensors are read and a third is written: 12.",
+    "You count 4 bytes an element. The addition reads two tensors and writes a third: 12.",
 )
 _NO_RESULT = Diagnosis(
-    "result-forgotten", "You count 8 bytes an element, what is read. The result is written: 12."
+    "result-forgotten", "You count 8 bytes an element, those that are read. With the result: 12."
 )
 _HALVED = Diagnosis(
     "faster-gpu-halves",
-    "n_fast_gpu: twice the rate does not halve n. At the crossing the GPU spends 0.1 of its 14 µs "
-    "on bytes; a faster memory makes the 0.1 smaller. What is the rest?",
+    "n_fast_gpu: twice the rate doesn't halve n. At the crossing the GPU spends only 0.1 of its "
+    "14 µs on bytes, and a faster memory shortens only that 0.1. What is the rest?",
 )
 _DOUBLED = Diagnosis(
     "slow-launch-doubles",
@@ -143,16 +156,17 @@ MEETING_POINT = Exercise(
     "An addition of n float32 elements. The lines through two measured curves are\n\n"
     "    CPU    2 µs fixed, then 40 GB/s\n"
     "    GPU   14 µs fixed, then  4 TB/s\n\n"
-    "From which n on is the GPU faster (n)? And from which n, if its memory were twice as fast "
-    "(n_fast_gpu), or if its fixed cost were twice as large (n_slow_launch)?",
+    "What is the smallest n for which the GPU is faster (n)? What would it be if the GPU's memory "
+    "were twice as fast (n_fast_gpu), or if its fixed cost were twice as large (n_slow_launch)?",
     Quantities(
         right={
             "n": _meeting(),
             "n_fast_gpu": _meeting(gpu_rate=2 * _GPU_RATE),
             "n_slow_launch": _meeting(gpu_fixed_s=2 * _GPU_FIXED_S),
         },
-        why="Fixed costs apart, divided by slopes apart. As the GPU's slope is a hundredth of the "
-        "CPU's, it hardly matters here: small work is decided by the launch, not by the GPU.",
+        why="Divide the difference of the fixed costs by the difference of the slopes. The GPU's "
+        "slope is a hundredth of the CPU's, so it hardly matters here: the launch decides small "
+        "work, not the speed of the GPU.",
         wrong=(
             ("n", _meeting() * _ADD_BYTES, _IN_BYTES),
             ("n", _meeting(item_bytes=4), _ONE_TENSOR),
@@ -164,8 +178,8 @@ MEETING_POINT = Exercise(
         ),
         otherwise=Diagnosis(
             "unexplained",
-            "write both times as fixed + 12 n / rate, in seconds and bytes per second, set them "
-            "equal, and solve for n. Mind that 1 µs is 1e-6 s and 1 GB/s is 1e9 bytes/s.",
+            "write both times as fixed + 12 n / rate, in seconds and bytes per second. Set them "
+            "equal and solve for n. Note that 1 µs is 1e-6 s and 1 GB/s is 1e9 bytes/s.",
         ),
     ),
     hints=(
@@ -194,14 +208,14 @@ def _add_readings() -> "pd.DataFrame":
 
 NEVER_PAYS = Exercise(
     "09.never-pays",
-    "A single addition: what the CPU takes, what the GPU takes with its data in place, and with "
-    "the copies there and back, from and to ordinary memory. The last column is never the "
-    "smallest. Would it be for still larger tensors, and why?",
+    "A single addition: the CPU's time, the GPU's time with its data in place, and the GPU's time "
+    "with the copies in and out, from and to ordinary (pageable) memory. The last column is never "
+    "the smallest. Would it be for still larger tensors, and why?",
     Choice(
         right="c",
-        why="Both grow with the bytes, so their ratio stays. The CPU reads and writes each byte "
-        "once, at the rate of its memory; the copies move the same bytes over something slower. "
-        "What happens between the copies, and how fast, does not matter any more.",
+        why="Both times grow with the bytes, so their ratio stays. The CPU reads and writes each "
+        "byte once, at the rate of its memory. The copies move the same bytes over a slower link. "
+        "What happens between the copies doesn't matter any more.",
         wrong={
             "a": Diagnosis(
                 "fixed-cost-fades",
@@ -211,23 +225,23 @@ NEVER_PAYS = Exercise(
             "b": Diagnosis(
                 "kernel-is-quick",
                 "Compare gpu_s with cpu_s at 2^26: the addition itself is more than 100 times "
-                "faster on the GPU. Where are the other 160 ms?",
+                "faster on the GPU. Where do the other 160 ms come from?",
             ),
             "d": Diagnosis(
                 "ratio-stays",
                 "From 2^24 to 2^26 all three columns grow about fourfold. A ratio that stays "
-                "does not reach 1, however long you wait.",
+                "the same never reaches 1.",
             ),
         },
     ),
     hints=(
-        "Divide 12 bytes for each element by each of the three times, at 2^26.",
+        "At 2^26, divide 12 bytes an element by each of the three times.",
         "Does gpu_with_copies_s / cpu_s change from 2^24 to 2^26?",
     ),
     choices={
         "a": "No: launching and waiting cost too much for a single operation.",
         "b": "No: an addition is too simple for a GPU to be faster.",
-        "c": "No: the copies are slower for each byte than the CPU's whole addition.",
+        "c": "No: per byte, the copies are slower than the CPU's whole addition.",
         "d": "Yes: the larger the tensors, the more the GPU's speed counts.",
     },
     readings=_add_readings,
@@ -235,58 +249,55 @@ NEVER_PAYS = Exercise(
 
 HOW_MANY = Exercise(
     "09.how-many",
-    "The data are on the host, and the result is needed there. In between, an operation is "
-    "applied again and again. Write n_needed(cpu_s, gpu_s, transfers_s): with how many operations "
-    "in a row is it faster to copy the data to the GPU, run them all there, and copy the result "
-    "back?",
-    BreakEven(
-        why="Each operation on the GPU earns cpu_s - gpu_s, and the transfers are paid once. So "
-        "the first whole number above transfers_s / (cpu_s - gpu_s); and where nothing is earned, "
-        "no number is enough.",
-    ),
+    "The data are on the host, and the result is needed there. In between, the program applies an "
+    "operation again and again. Write n_needed(cpu_s, gpu_s, transfers_s): for how many "
+    "operations in a row is the GPU faster, if you copy the data in once, run all operations "
+    "there, and copy the result back once?",
+    BREAK_EVEN,
     hints=(
-        "k operations: k * cpu_s on the one side, transfers_s + k * gpu_s on the other.",
+        "k operations: k * cpu_s on one side, transfers_s + k * gpu_s on the other.",
         "math.floor(transfers_s / (cpu_s - gpu_s)) + 1, if the difference is above zero.",
     ),
 )
 
 WHAT_IT_SAYS = Exercise(
     "09.what-it-says",
-    "Somebody has measured both curves of the product and writes: n = 210 [195, 230]. What "
-    "follows from that?",
+    "A colleague has measured both curves of a matmul at n = 128, 256 and 512, and writes: "
+    "n = 178 [175, 180]. What follows?",
     Choice(
         right="b",
-        why="The interval is where the two curves may cross, as far as these samples tell, on "
-        "this machine, with these threads, this type and this way of timing. Inside it nothing "
-        "is decided.",
+        why="The interval contains the noise of the points on both sides of the crossing, and "
+        "nothing else: not how the curves bend between two measured sizes, not another day, not "
+        "another number of threads, not another machine.",
         wrong={
             "a": Diagnosis(
                 "machine-belongs-to-it",
-                "Half of a crossover is the CPU. With other cores, or one thread in place of "
-                "sixteen, the same GPU crosses elsewhere: section 8 shows it.",
+                "Half of a crossover is the CPU. With other cores, or with one thread in place of "
+                "16, the same GPU crosses elsewhere. Try it with the slider “CPU threads”.",
             ),
             "c": Diagnosis(
                 "interval-of-the-place",
                 "The interval is about the place of the crossing, on the axis of sizes. It says "
-                "nothing of how single calls scatter.",
+                "nothing about how single calls scatter.",
             ),
             "d": Diagnosis(
                 "gain-is-another-question",
-                "At the end of the interval the GPU is just surely not slower. How much faster it "
-                "is at some size, the distance of the curves there tells.",
+                "At the end of the interval the GPU is just not slower any more. How much faster "
+                "it is at some size is the distance of the curves there.",
             ),
         },
     ),
     hints=(
-        "Which quantity does the interval belong to: a size, or a time?",
-        "What would change if you had measured with one thread?",
+        "Between 128 and 256 nothing was measured. What did the figure assume there?",
+        "Which quantity does the interval belong to: a size or a time?",
     ),
     choices={
-        "a": "On any machine with such a GPU, products of n = 230 and more belong on the GPU.",
-        "b": "On this machine these data do not tell which side is faster at n = 200.",
-        "c": "Of 100 products with n = 210, about 95 take the same time on both sides.",
-        "d": "At n = 230 the GPU is about 10 % faster, as 230 is 10 % more than 210.",
+        "a": "On any machine with such a GPU, a matmul of n = 180 or more belongs on the GPU.",
+        "b": "If the curves are straight between 128 and 256, they cross at about 178 on that "
+        "day; to be sure, measure sizes between them.",
+        "c": "Of 100 calls with n = 178, about 95 take equally long on both sides.",
+        "d": "At n = 180 the GPU is about 1 % faster, as 180 is 1 % more than 178.",
     },
 )
 
-EXERCISES = (WHICH_TIME, MEETING_POINT, NEVER_PAYS, HOW_MANY, WHAT_IT_SAYS)
+EXERCISES = (READ_OFF, WHICH_TIME, MEETING_POINT, NEVER_PAYS, HOW_MANY, WHAT_IT_SAYS)

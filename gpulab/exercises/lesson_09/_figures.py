@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpulab.figures import finish, log_axis, looks, need
-from gpulab.scaling import Crossing, Crossover
+from gpulab import plots
+from gpulab.figures import Figure, finish, log_axis, looks, need
+from gpulab.scaling import Crossing, Crossover, Curve
 from gpulab.workloads import workload
 
 if TYPE_CHECKING:
@@ -31,17 +32,18 @@ def crossings_of(records: Iterable[Crossover]) -> "pd.DataFrame":
     Returns
     -------
     pandas.DataFrame
-        Columns ``operation``, ``series``, ``kind``, ``text`` (the crossing in words), and in KiB
-        ``size_kib``, ``low_kib``, ``high_kib``. Without a crossing the three are the smallest or
-        the largest size that was compared.
+        Columns ``operation``, ``series``, ``kind``, ``text`` (the crossing in words), ``source``,
+        and in KiB ``size_kib``, ``low_kib``, ``high_kib``. Without a crossing the three are the
+        smallest or the largest size that was compared. Curves that cross more than once have a
+        row for each time, without an interval.
     """
     import pandas as pd
 
     rows = []
     for record in records:
-        rows.append(_row(record, "without transfers", record.bare_crossing))
+        rows += _rows(record, "without transfers", record.bare_crossing)
         if record.transfers != "none":
-            rows.append(_row(record, "with transfers", record.crossing))
+            rows += _rows(record, "with transfers", record.crossing)
     return pd.DataFrame(rows)
 
 
@@ -49,7 +51,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     """Draw where each operation crosses, one row an operation, with the 95 % intervals.
 
     A triangle at the edge of what was measured says that there is no crossing inside: it points
-    to where one might be. Operations that cross more than once have no mark.
+    to where one might be. Crossings of curves that cross more than once are joined by a line.
 
     Parameters
     ----------
@@ -65,22 +67,74 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         shown = part[part["size_kib"].notna()]
         # Series of one row step aside, or their intervals would lie on each other.
         aside = _APART * (index - (len(parts) - 1) / 2)
-        rows = [names.index(name) + aside for name in shown["operation"]]
+        shown = shown.assign(row=[names.index(name) + aside for name in shown["operation"]])
         size = shown["size_kib"]
         reach = [size - shown["low_kib"], shown["high_kib"] - size]
         ax.errorbar(
-            size, rows, xerr=reach, fmt="none", ecolor=look.colour, capsize=3, elinewidth=1.2
+            size,
+            shown["row"],
+            xerr=reach,
+            fmt="none",
+            ecolor=look.colour,
+            capsize=3,
+            elinewidth=1.2,
         )
         for kind, mark in {"once": look.marker, **_EDGES}.items():
-            chosen = (shown["kind"] == kind).to_numpy()
-            heights = [row for row, keep in zip(rows, chosen, strict=True) if keep]
+            chosen = shown[shown["kind"] == kind]
             label = str(part["series"].iloc[0]) if kind == "once" else None
-            ax.plot(size[chosen], heights, mark, color=look.colour, linestyle="none", label=label)
+            places = (chosen["size_kib"], chosen["row"])
+            ax.plot(*places, mark, color=look.colour, linestyle="none", label=label)
+        for _, often in shown[shown["kind"] == "several"].groupby("row"):
+            places = (often["size_kib"], often["row"])
+            ax.plot(*places, look.marker, color=look.colour, linestyle=":")
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(visible=True, axis="x", alpha=0.3)
     log_axis(ax, "x")
     return finish(ax, "Dot plot", "inputs and results at the crossing (KiB)", "operation")
+
+
+def draw_crossings(records: Sequence[Crossover]) -> Figure:
+    """Return the figure of the crossings of several operations; its text says where they are."""
+    frame = crossings_of(records)
+    texts = (
+        f"{operation} {series}: {text}."
+        for operation, series, text in frame[["operation", "series", "text"]]
+        .drop_duplicates()
+        .itertuples(index=False)
+    )
+    return plots.draw(
+        crossings,
+        frame,
+        title="Where the GPU gets ahead of the CPU",
+        alt=" ".join(texts),
+        source=records[0].origin,
+        ax_size=(6.8, 4.6),
+    )
+
+
+def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
+    """Return beside each crossing without transfers two things that might explain it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by operation, ascending by ``crossing (KiB)``: ``FLOP/byte``, and ``CPU (GB/s)``,
+        the rate at which the CPU works through inputs and results at the crossing, or at the
+        smallest size where there is none.
+    """
+    import pandas as pd
+
+    rows = []
+    for record in records:
+        crossing, work = record.bare_crossing, workload(record.workload)
+        size = crossing.size or float(crossing.first)
+        n = max(1, round(size))
+        n_bytes = _KIB * _kib(record, size)
+        row = {"operation": record.workload, "crossing (KiB)": n_bytes / _KIB}
+        row |= {"FLOP/byte": work.flops(n) / work.bytes(n, record.dtype)}
+        rows.append(row | {"CPU (GB/s)": n_bytes / _time_s(record.cpu, size) / 1e9})
+    return pd.DataFrame(rows).set_index("operation").sort_values("crossing (KiB)")
 
 
 def short(crossing: Crossing | None) -> str:
@@ -102,19 +156,26 @@ def nearest(choices: Sequence[str], crossing: Crossing) -> str:
     return min(choices, key=lambda text: abs(math.log(float(text.replace(",", "")) / size)))
 
 
-def _row(record: Crossover, series: str, crossing: Crossing) -> dict[str, object]:
+def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, object]]:
     ends = {"always": crossing.first, "never": crossing.last}
     size = ends.get(crossing.kind, crossing.size)
     low = size if crossing.low is None else max(crossing.low, crossing.first)
     high = size if crossing.high is None else min(crossing.high, crossing.last)
-    sizes = {"size_kib": size, "low_kib": low, "high_kib": high}
-    return {
-        "operation": record.workload,
-        "series": series,
-        "kind": crossing.kind,
-        "text": short(crossing),
-        **{name: _kib(record, value) for name, value in sizes.items()},
-    }
+    several = crossing.kind == "several"
+    places = [(at, at, at) for at in crossing.sizes] if several else [(size, low, high)]
+    return [
+        {
+            "operation": record.workload,
+            "series": series,
+            "kind": crossing.kind,
+            "text": short(crossing),
+            "size_kib": _kib(record, at),
+            "low_kib": _kib(record, begin),
+            "high_kib": _kib(record, end),
+            "source": record.gpu.source,
+        }
+        for at, begin, end in places
+    ]
 
 
 def _kib(record: Crossover, size: float | None) -> float:
@@ -124,3 +185,11 @@ def _kib(record: Crossover, size: float | None) -> float:
     below = max(1, math.floor(size))
     one, two = (workload(record.workload).bytes(n, record.dtype) for n in (below, below + 1))
     return (one + (size - below) * (two - one)) / _KIB
+
+
+def _time_s(curve: Curve, size: float) -> float:
+    """Return the seconds of a curve between its sizes, straight in both logarithms."""
+    import numpy as np
+
+    at = np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s))
+    return math.exp(float(at))

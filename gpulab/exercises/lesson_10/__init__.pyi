@@ -1,3 +1,2 @@
 from ._exercises import EXERCISES as EXERCISES
-from ._figures import steps as steps
 from ._slow_programs import slow_program as slow_program

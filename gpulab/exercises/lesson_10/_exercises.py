@@ -1,45 +1,109 @@
-"""The roofline: least times, the exercise of the A100, limits by kind, and gaps of three times."""
+"""The roofline: what is farthest from it, least times, which roof, which bound, and three gaps."""
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Diagnosis, Quantities, Table
-from gpulab.exercises.lesson_10._least_time import LeastTime
+from gpulab.exercises.lesson_10._least_time import LEAST_TIME_JUDGE
+from gpulab.exercises.lesson_10._which_bound import WHICH_BOUND_JUDGE
+
+_OPERATIONS = ("adam", "argmax", "conv3x3", "matmul", "softmax", "sort", "topk")
+_WHYS = ("the floor", "uncounted work", "a low clock")
+_CLOCK = Diagnosis(
+    "not-the-clock",
+    "A low clock makes all operations slower by some tens of percent. Here one operation takes "
+    "many times as long, and its neighbours don't.",
+)
+
+FARTHEST = Exercise(
+    "10.farthest",
+    "Use the explorer with the model “plain”, float32, cache “cold”, on the recorded H200. Which "
+    "operation is farthest above its prediction among all sizes, and which one among the large "
+    "ones, which move about 64 MiB? And why: is it the floor (no kernel is shorter than about a "
+    "microsecond), uncounted work (it does more than the FLOPs and bytes that the roofline "
+    "counts), or a low clock?",
+    Table(
+        right={
+            "all sizes": ("argmax", "the floor"),
+            "large": ("topk", "uncounted work"),
+        },
+        why="At small sizes the prediction goes to zero and the time doesn't: the smallest "
+        "prediction wins, whatever the operation. At 64 MiB all kernels are long enough, and what "
+        "is left are operations that compare, count or go over their data several times, which "
+        "the roofline doesn't count.",
+        allowed=(_OPERATIONS, _WHYS),
+        wrong={
+            ("all sizes", "uncounted work"): Diagnosis(
+                "smallest-of-all",
+                "all sizes: look at the size of the farthest point. Its bytes take less than a "
+                "nanosecond at the full bandwidth. Can any kernel be that short?",
+            ),
+            ("large", "the floor"): Diagnosis(
+                "long-enough",
+                "large: the prediction itself is more than 10 µs there, and the floor about one.",
+            ),
+            ("large", "argmax"): Diagnosis(
+                "slider-not-moved",
+                "large: move the slider “Bytes moved” to 64.0 MiB, and read the line that begins "
+                "with “Farthest”.",
+            ),
+            ("all sizes", "topk"): Diagnosis(
+                "slider-not-back",
+                "all sizes: move the slider “Bytes moved” back to “all sizes”.",
+            ),
+            ("all sizes", "adam"): Diagnosis(
+                "refined-model",
+                "all sizes: that is the farthest from the refined model. Set “Model” to “plain”.",
+            ),
+            ("all sizes", "a low clock"): _CLOCK,
+            ("large", "a low clock"): _CLOCK,
+        },
+        otherwise=(
+            Diagnosis(
+                "read-the-line",
+                "The line below the picture that begins with “Farthest” names it.",
+            ),
+            Diagnosis("wrong-why", "Compare the predicted time with a microsecond."),
+        ),
+    ),
+    hints=(
+        "Below the picture a line begins with “Farthest”.",
+        'By code: explorer.choose(model="plain", span=64 << 20), then print(explorer).',
+    ),
+)
 
 LEAST_TIME = Exercise(
     "10.least-time",
-    "Write least_time(m, k, n, peak, bandwidth): the least seconds for the half-precision product "
-    "of an (m, k) matrix and a (k, n) one, if each matrix crosses to or from memory once. peak is "
+    "Write least_time(m, k, n, peak, bandwidth): the least seconds of the half-precision matmul "
+    "of an (m, k) matrix and a (k, n) one, if each matrix moves to or from memory once. peak is "
     "in FLOP/s, bandwidth in bytes/s.",
-    LeastTime(
-        "Arithmetic and memory work side by side, so the larger of the two times is the least "
-        "that the whole can take."
-    ),
+    LEAST_TIME_JUDGE,
     hints=(
-        "How many multiplications and additions has one element of the result?",
-        "Two times: FLOPs / peak, and bytes / bandwidth. Which of them hides behind the other?",
+        "How many multiplications and additions does one element of the result take?",
+        "Two times: FLOPs / peak, and bytes / bandwidth. Which of them hides the other?",
     ),
 )
 
 _TWICE = Diagnosis(
     "bytes-twice",
-    "memory_ms: that is the figure of the notes, and it is the wrong one. Their 6 d² are bytes "
+    "memory_ms: that is the number of the notes, and it is the wrong one. Their 6 d² are bytes "
     "already: 2 bytes for each of 3 d² elements. The factor 2 in the last line counts them a "
     "second time.",
 )
 
 A100 = Exercise(
     "10.a100",
-    "Notes on an NVIDIA A100 say: 312 TFLOP/s in half precision, 2 TB/s. For the product of two "
+    "Notes on an NVIDIA A100 say: 312 TFLOP/s in half precision, 2 TB/s. For the matmul of two "
     "square half-precision matrices of side d = 4096:\n\n"
     "    ridge    = 312e12 / 2e12          = 156 FLOP/byte\n"
     "    FLOPs    = 2 d³                   = 137.4e9\n"
     "    compute  = FLOPs / 312e12         = 0.44 ms\n"
     "    bytes    = 2 (d² + d² + d²)       = 6 d²\n"
     "    memory   = 2 bytes / 2e12         = 0.10 ms\n\n"
-    "One of the lines is wrong, and with it one of the figures. Give all three as they should be.",
+    "One line is wrong, and with it one of the results. Give all three results as they should "
+    "be.",
     Quantities(
         right={"ridge": 156, "compute_ms": 0.4405, "memory_ms": 0.0503},
-        why="The bytes were counted twice: as 2 bytes an element, and again in the last line. The "
-        "product stays bound by compute, now by 8.8 times; near the ridge such a slip would "
+        why="The notes count the bytes twice: as 2 bytes an element, and again in the last line. "
+        "The matmul is still bound by compute, now by 8.8 times. Near the ridge such a slip would "
         "change the answer.",
         wrong=(
             ("memory_ms", 0.1007, _TWICE),
@@ -57,7 +121,7 @@ A100 = Exercise(
                 0.0252,
                 Diagnosis(
                     "elements-are-not-bytes",
-                    "memory_ms: you have taken out both factors of 2. One belongs there: an "
+                    "memory_ms: you have removed both factors of 2. One belongs there: an "
                     "element of half precision has 2 bytes.",
                 ),
             ),
@@ -74,8 +138,8 @@ A100 = Exercise(
                 78,
                 Diagnosis(
                     "ridge-is-not-it",
-                    "ridge: that line is right. It is a quotient of two figures of the data "
-                    "sheet and knows nothing of matrices.",
+                    "ridge: that line is right. It divides two figures of the data sheet and "
+                    "doesn't depend on the matrices.",
                 ),
             ),
             (
@@ -89,22 +153,24 @@ A100 = Exercise(
         otherwise=Diagnosis("unexplained", "work it out again from the line that you trust."),
     ),
     hints=(
-        "Three lines are pure division. Check the units of the one that is left.",
-        "In 6 d² are three matrices and two bytes an element. What is the 2 in the last line for?",
+        "Three lines are plain division. Check the units of the last one.",
+        "6 d² contains three matrices and two bytes an element. Why the 2 in the last line?",
     ),
 )
 
 WHICH_ROOF = Exercise(
     "10.which-roof",
-    "Three roofs: the data sheet, the data sheet at the clocks of this moment, and what was "
-    "measured. Which one answers which question?\n\n"
-    "    a   You choose between two GPUs, and have neither.\n"
-    "    b   Under load the clock stands at 1440 of 1980 MHz.\n"
+    "Three roofs: the data sheet, the data sheet's figures at the clocks of this moment, and what "
+    "was measured. Which one answers which question?\n\n"
+    "    a   You choose between two GPUs, and you have neither.\n"
+    "    b   Under load the clock is at 1440 of 1980 MHz.\n"
     "        Which FLOP/s can no kernel exceed now?\n"
     "    c   Your own copy kernel reaches 3.9 TB/s.\n"
     "        Is there an easy gain left on this machine?\n"
-    "    d   A reading gives 6 TB/s from memory. Is it possible at all?\n"
-    "    e   The GPU is so new that no table knows its name.",
+    "    d   A reading gives 6 TB/s from memory. Is that possible?\n"
+    "    e   The GPU is so new that no table knows its name.\n"
+    "    f   An H200 reads 1,010 TFLOP/s in half precision, at 1980 MHz;\n"
+    "        the data sheet says 989, at 1830 MHz. Is that possible?",
     Table(
         right={
             "a": "data sheet",
@@ -112,31 +178,38 @@ WHICH_ROOF = Exercise(
             "c": "measured",
             "d": "data sheet",
             "e": "measured",
+            "f": "live clocks",
         },
-        why="The data sheet bounds what can be, the clocks what can be now, and a measured roof "
-        "says what good kernels reach. Name the roof with the share: 90 % of which one?",
+        why="The data sheet bounds what is possible at the clocks that it states, the live clocks "
+        "bound what is possible now, and a measured roof says what good kernels reach. Always "
+        "name the roof: 90 % of which one?",
         allowed=(("data sheet", "live clocks", "measured"),),
         wrong={
             ("d", "measured"): Diagnosis(
                 "measured-is-no-limit",
                 "d: a measured roof is what one good kernel reached. Another one may be better, "
-                "so going above it proves nothing; going above the data sheet does.",
+                "so a higher reading proves nothing. Memory faster than the data sheet does.",
             ),
             ("c", "data sheet"): Diagnosis(
                 "nobody-gets-there",
-                "c: no copy reaches the data sheet's bandwidth, so the distance to it is not "
-                "what you can win.",
+                "c: no copy reaches the data sheet's bandwidth, so you can't win the whole "
+                "distance to it.",
             ),
             ("b", "data sheet"): Diagnosis(
                 "boost-clock",
-                "b: the data sheet's peaks are those of the boost clock. At 1440 MHz there are "
-                "fewer cycles in a second.",
+                "b: the data sheet's peaks hold at higher clocks. At 1440 MHz there are fewer "
+                "cycles in a second.",
+            ),
+            ("f", "data sheet"): Diagnosis(
+                "stated-at-a-clock",
+                "f: each peak of a data sheet holds at a stated clock. At a higher one there are "
+                "more cycles in a second: 989 * 1980 / 1830 is 1,070.",
             ),
             ("a", "measured"): Diagnosis(
-                "not-there-yet", "a: you have neither of them, so there is nothing to measure on."
+                "not-there-yet", "a: you have neither GPU, so you can't measure anything."
             ),
             ("e", "data sheet"): Diagnosis(
-                "no-sheet", "e: a name that matches nothing has no figures to look up."
+                "no-sheet", "e: for an unknown name there are no figures to look up."
             ),
             ("e", "live clocks"): Diagnosis(
                 "no-sheet", "e: clocks scale the figures of a data sheet, and there is none."
@@ -145,114 +218,56 @@ WHICH_ROOF = Exercise(
         otherwise=(
             Diagnosis(
                 "wrong-roof",
-                "Ask for each: is it about what is possible, possible now, or reached by others?",
+                "Ask for each: what is possible, what is possible now, or what do others reach?",
             ),
         ),
     ),
     hints=(
-        "A limit that may never be exceeded, or a mark that others have reached?",
-        "Two are for the data sheet, two for what was measured, one for the clocks.",
+        "Is it a limit that nothing exceeds, or a mark that others have reached?",
+        "Each of the three roofs answers two of the questions.",
     ),
 )
 
 WHICH_BOUND = Exercise(
     "10.which-bound",
-    "An H200: 989 TFLOP/s in half precision, 4.8 TB/s, and the shortest kernel takes about a "
-    "microsecond. The data come from memory. What limits each of these kernels?\n\n"
-    "    a   product of two half-precision matrices of side 8192\n"
-    "    b   sum of two vectors of 2**28 elements\n"
-    "    c   sum of two vectors of 1,000 elements\n"
-    "    d   linear layer, 4096 wide, half precision, on one row\n"
-    "    e   softmax of 8192 rows of 4096\n"
-    "    f   product of two half-precision matrices of side 256",
-    Table(
-        right={
-            "a": "compute",
-            "b": "memory",
-            "c": "launch",
-            "d": "memory",
-            "e": "memory",
-            "f": "launch",
-        },
-        why="Three limits, three questions: is it above the ridge of 206 FLOP/byte? If not, do "
-        "its bytes take longer than a kernel takes to come and go?",
-        allowed=(("compute", "memory", "launch"),),
-        wrong={
-            ("d", "compute"): Diagnosis(
-                "products-compute",
-                "d: it is a product, but each weight is read for one multiplication and one "
-                "addition: 1 FLOP/byte, far below the ridge.",
-            ),
-            ("f", "compute"): Diagnosis(
-                "small-product",
-                "f: 33.6 MFLOP take 34 ns at the peak, and its bytes 82 ns. Something else takes "
-                "more than both.",
-            ),
-            ("f", "memory"): Diagnosis(
-                "small-product",
-                "f: its 393 kB take 82 ns at 4.8 TB/s. That is less than a kernel takes to come "
-                "and go.",
-            ),
-            ("e", "compute"): Diagnosis(
-                "exponentials",
-                "e: exponentials are dear for a CPU. Here 4 FLOP stand against 8 bytes: 0.5 "
-                "FLOP/byte, and the units have time to spare.",
-            ),
-            ("c", "memory"): Diagnosis(
-                "few-bytes",
-                "c: 12 kB take 2.5 ns at 4.8 TB/s. No kernel is over so soon.",
-            ),
-            ("d", "launch"): Diagnosis(
-                "weights-count",
-                "d: one row is little, but its weights have 33.6 MB, which take 7 µs.",
-            ),
-            ("a", "memory"): Diagnosis(
-                "above-the-ridge",
-                "a: I = d/3 is 2,731 FLOP/byte there, 13 times the ridge.",
-            ),
-        },
-        otherwise=(
-            Diagnosis(
-                "wrong-bound",
-                "Work out two times, FLOPs over the peak and bytes over the bandwidth, and hold "
-                "the larger one against a microsecond.",
-            ),
-        ),
-    ),
+    "An H200: 989.4 TFLOP/s in half precision, 4.8 TB/s, and the shortest kernel takes about a "
+    "microsecond. Write bound(flops, size_bytes), which returns what limits a kernel whose data "
+    'come from memory: "compute", "memory" or "launch".',
+    WHICH_BOUND_JUDGE,
     hints=(
-        "The ridge is 989 / 4.8 = 206 FLOP/byte. Which of them lies above it?",
-        "Of those below: how long do the bytes take? If less than a microsecond: the third.",
+        "Three times: flops / 989.4e12, size_bytes / 4.8e12, and 1e-6. Which one is the bound?",
+        "max() of a dict of three times, with key=times.get, returns the name of the longest.",
     ),
 )
 
 THREE_GAPS = Exercise(
     "10.three-gaps",
-    "Three programs, a, b and c. Each takes three times as long as the plain roofline says, or "
-    "more, and each for another reason. Find the reasons by experiment: slow_program(letter) is "
-    "the program, slow_program(letter, grown=True) has 16 times as many elements, and "
-    "slow_program(letter, rounded=True) has sides that are multiples of 64.",
+    "Three programs, a, b and c. Each takes at least three times as long as the plain roofline "
+    "says, and each for another reason. Find the reasons by experiment: lab.slow_program(letter) "
+    "is the program, lab.slow_program(letter, grown=True) has 16 times as many elements, and "
+    "lab.slow_program(letter, rounded=True) has sides that are multiples of 64.",
     Table(
         right={"a": "too small", "b": "moves more", "c": "slow kernel"},
-        why="A gap that closes when the work grows is the third bound. One that stays, with "
-        "several kernels in the record, is bytes that were not counted. One that closes when the "
-        "sides are rounded is a slower kernel than you counted on. Three causes, three cures: "
-        "batch it, fuse it, pad it.",
+        why="If the gap closes when the work grows, it was the third bound. If it stays, with "
+        "several kernels in the timeline, you didn't count all bytes. If it closes when you round "
+        "the sides, the library used a slower kernel. Three causes, three cures: batch it, fuse "
+        "it, pad it.",
         allowed=(("too small", "moves more", "slow kernel"),),
         wrong={
             ("a", "moves more"): Diagnosis(
                 "one-kernel",
                 "a: it is one kernel, which reads two vectors and writes one, just as counted. "
-                "What becomes of its ratio when it grows?",
+                "What happens to its ratio when it grows?",
             ),
             ("a", "slow kernel"): Diagnosis(
                 "same-kernel",
                 "a: rounding changes nothing, its size is a power of two. The same kernel comes "
-                "close to the roofline when there is more for it to do.",
+                "close to the roofline when it has more to do.",
             ),
             ("b", "too small"): Diagnosis(
                 "stays-when-grown",
-                "b: with 16 times as many elements its ratio is still above three, so size is "
-                "not what it lacks. How many kernels are there?",
+                "b: with 16 times as many elements its ratio is still above three, so it is not "
+                "too small. How many kernels are there?",
             ),
             ("b", "slow kernel"): Diagnosis(
                 "each-is-good",
@@ -265,8 +280,8 @@ THREE_GAPS = Exercise(
             ),
             ("c", "moves more"): Diagnosis(
                 "one-more-column",
-                "c: a product of side 2047 moves hardly fewer bytes than one of side 2048, which "
-                "is much quicker. What differs is where its rows begin.",
+                "c: a matmul of side 2047 moves hardly fewer bytes than one of side 2048, which "
+                "is much faster. The difference is where its rows begin.",
             ),
         },
         otherwise=(
@@ -274,9 +289,9 @@ THREE_GAPS = Exercise(
         ),
     ),
     hints=(
-        "Make a table: the ratio as given, grown, rounded; and the number of kernels.",
-        "One gap closes when grown, one when rounded, one with neither.",
+        "Make a table: the ratio as given, grown and rounded, and the number of kernels.",
+        "One gap closes when you grow the program, one when you round it, one with neither.",
     ),
 )
 
-EXERCISES = (LEAST_TIME, A100, WHICH_ROOF, WHICH_BOUND, THREE_GAPS)
+EXERCISES = (FARTHEST, LEAST_TIME, A100, WHICH_ROOF, WHICH_BOUND, THREE_GAPS)

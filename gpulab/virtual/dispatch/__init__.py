@@ -1,9 +1,10 @@
 """Run an operator of PyTorch on the virtual GPU: plan it, launch it, compute its values late."""
 
 from gpulab.virtual.dispatch._copies import is_pinned, pin, require_values
-from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch
+from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
+from gpulab.virtual.dispatch._value_limits import missing_by_size
 
 __all__ = [
     "META",
@@ -12,6 +13,8 @@ __all__ = [
     "dispatch",
     "fill",
     "is_pinned",
+    "missing_by_size",
+    "observing",
     "pin",
     "require_values",
     "storage_of",

@@ -10,12 +10,13 @@ import torch
 from gpulab.errors import NoValuesError
 from gpulab.happens_before import MemoryAccess
 from gpulab.tensor_accesses import forget_when_freed, host_access
-from gpulab.virtual.dispatch._deferred_values import Payload, reference, without_dispatch
+from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
+from gpulab.virtual.dispatch._references import reference
+from gpulab.virtual.dispatch._value_limits import explained, missing_by_size
 from gpulab.virtual.simulator import (
     FixedDuration,
     Kind,
-    Machine,
     SimulatedGpu,
     StreamTask,
     active,
@@ -73,17 +74,12 @@ def _note_use(tensor: torch.Tensor, gpu: SimulatedGpu) -> None:
         block.streams[gpu.stream] = None
 
 
-def known_by_size(machine: Machine, layout: TensorLayout) -> bool:
-    """Tell whether a new tensor of this layout is small enough to carry values."""
-    return layout.span_bytes <= machine.limits.max_elements * layout.dtype.itemsize
-
-
 def to_device(
     source: torch.Tensor, gpu: SimulatedGpu, layout: TensorLayout, *, non_blocking: bool = False
 ) -> VirtualTensor:
     """Copy a host tensor of the same type to new memory of ``gpu``, where it gets this layout."""
     machine = active()
-    storage = Storage(machine, gpu, layout.span_bytes, known=known_by_size(machine, layout))
+    storage = Storage(machine, gpu, layout.span_bytes, missing_by_size(machine, layout))
     target = wrap(layout, storage)
     copy_in(target, source.detach(), pinned=is_pinned(source), non_blocking=non_blocking)
     return target
@@ -111,8 +107,8 @@ def copy_in(
     held = source if pinned else source.detach().clone()
 
     def move(_seed: int) -> None:
-        if on_device.values.known:
-            on_device.view().copy_(held)
+        if on_device.values.missing is None:
+            on_device.to_write().copy_(held)
 
     is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
@@ -135,7 +131,7 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     may_look = active().limits.max_elements > 0
 
     def move(_seed: int) -> None:
-        if on_device.values.known:
+        if on_device.values.missing is None:
             target.detach().copy_(on_device.view())
         elif may_look:
             target.detach().fill_(math.nan)
@@ -156,12 +152,12 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     """
     machine = active()
     written, read = reference(target), reference(source)
-    target.storage_block.values.known = source.has_values
+    target.storage_block.set_missing(source.storage_block.values.missing)
     here, there = source.storage_block.gpu.stream, target.storage_block.gpu.stream
 
     def move(_seed: int) -> None:
-        if written.values.known:
-            written.view().copy_(read.view())
+        if written.values.missing is None:
+            written.to_write().copy_(read.view())
 
     task = _copy_task(Kind.COPY_PEER, source, pinned=True, move=move)
     machine.host.spend(_PEER_LAUNCH_NS)
@@ -179,7 +175,9 @@ def read_item(source: VirtualTensor) -> Any:
     on_device = reference(source)
     accesses = [device_access(source, is_write=False)] if _is_watched() else []
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
-    return on_device.view().item() if on_device.values.known else _stand_in(source)
+    if on_device.values.missing is not None:
+        return _stand_in(source)
+    return on_device.view().item()
 
 
 def require_values(tensor: VirtualTensor) -> None:
@@ -190,15 +188,9 @@ def require_values(tensor: VirtualTensor) -> None:
     NoValuesError
         Naming the limits and how to raise them.
     """
-    if tensor.has_values:
-        return
-    limits = active().limits
-    raise NoValuesError(
-        f"this {tensor.dtype} tensor of shape {tuple(tensor.shape)} has no values: the virtual "
-        f"GPU computes them up to {limits.max_elements} elements and {limits.max_flops} FLOPs an "
-        "operation; choose smaller sizes, or raise max_value_elements= and max_value_flops= of "
-        "gpulab.virtual_gpu(...)"
-    )
+    missing = tensor.storage_block.values.missing
+    if missing is not None:
+        raise NoValuesError(explained(tensor, missing, active().limits))
 
 
 def _stand_in(tensor: VirtualTensor) -> float:

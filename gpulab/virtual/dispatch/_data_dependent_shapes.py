@@ -10,11 +10,8 @@ from typing import Any
 import torch
 
 from gpulab.virtual.dispatch._copies import require_values
-from gpulab.virtual.dispatch._deferred_values import (
-    conjugating_lazily,
-    has_complex,
-    reference,
-)
+from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
+from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
 
@@ -68,6 +65,6 @@ def _elements(value: Any) -> Any:
 
 def _known_result(gpu: SimulatedGpu, value: torch.Tensor) -> VirtualTensor:
     key = layout_of(value)
-    result = wrap(key, Storage(active(), gpu, key.span_bytes, known=True))
-    result.elements().copy_(value)
+    result = wrap(key, Storage(active(), gpu, key.span_bytes))
+    reference(result).to_write().copy_(value)
     return result

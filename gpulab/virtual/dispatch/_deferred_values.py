@@ -5,16 +5,17 @@ So a program that reads too early reads the old values, as it does on hardware.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from gpulab.torch_private import disable_dispatch, exclude_key_from_here, lazy_keys
 from gpulab.virtual._generators import generator_in, without_generator
-from gpulab.virtual.dispatch._operators import Operator
+from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import ExecutionPlan, NewResult
-from gpulab.virtual.simulator import ValueLimits
-from gpulab.virtual.tensors import TensorLayout, Values, VirtualTensor
+from gpulab.virtual.dispatch._references import Reference, reference
+from gpulab.virtual.dispatch._repetitions import Repetition, repetition_of
+from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
@@ -26,49 +27,28 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
     "batch_norm_backward",
 }
 
+# To know of a repeated call takes as long as to compute a small one.
+_WORTH_A_LOOK_S = 20e-6
+
 Payload = Callable[[int], None]
-
-
-class Reference(NamedTuple):  # made for each tensor of each launch, and quicker than a dataclass
-    """Where a tensor's values are, without keeping the tensor and its memory alive."""
-
-    values: Values
-    layout: TensorLayout
-    offset: int
-
-    def view(self) -> torch.Tensor:
-        """Return the values as a CPU tensor over the same bytes."""
-        return self.values.view(self.layout, self.offset)
-
-
-def reference(tensor: VirtualTensor) -> Reference:
-    """Return where ``tensor``'s values are."""
-    return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)
-
-
-def can_compute_values(
-    plan: ExecutionPlan, inputs: list[VirtualTensor], limits: ValueLimits
-) -> bool:
-    """Tell whether the values of a call will be computed: all inputs known, and cheap enough."""
-    for i in plan.reads:
-        if not inputs[i].storage_block.values.known:
-            return False
-    return plan.work is None or plan.work.flops <= limits.max_flops
 
 
 class DeferredValues:
     """The values of a call, computed when its kernel ends, from the seed of the launch."""
 
-    __slots__ = ("_args", "_is_complex", "_kwargs", "_operator", "_targets")
+    __slots__ = (
+        *("_args", "_changed", "_is_complex", "_kwargs", "_may_repeat"),
+        *("_operator", "_repetition", "_targets"),
+    )
 
     def __init__(
         self,
-        operator: Operator,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        call: DispatchedCall,
         results: list[Any],
+        changed: list[VirtualTensor],
         plan: ExecutionPlan,
     ) -> None:
+        operator, args, kwargs = call.operator, call.args, call.kwargs
         if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
             args, kwargs = without_generator(operator.func, args, kwargs)  # it gave the seed
         self._operator = operator
@@ -79,12 +59,31 @@ class DeferredValues:
         if "device" in self._kwargs:
             self._kwargs["device"] = _CPU
         self._targets = [
-            reference(item) if type(by) is NewResult and item.storage_block.values.known else None
+            reference(item) if type(by) is NewResult and item.has_values else None
             for item, by in zip(results, plan.results, strict=True)
         ]
+        self._changed = [reference(item) for item in changed]
+        self._may_repeat = plan.host_s >= _WORTH_A_LOOK_S and not operator.is_random
+        self._repetition: Repetition | None = None
 
     def __call__(self, seed: int) -> None:
-        """Compute them, and put them where they belong."""
+        """Compute them, and put them where they belong, unless they are there already."""
+        if not self._may_repeat:
+            self._run(seed)
+            return
+        if self._repetition is None:  # kept for the next launch of a graph
+            written = [*self._changed, *(item for item in self._targets if item is not None)]
+            self._repetition = repetition_of(self._operator, self._args, self._kwargs, written)
+        if self._repetition is None:
+            self._may_repeat = False
+            self._run(seed)
+        elif not self._repetition.is_there():
+            self._run(seed)
+            self._repetition.keep()
+
+    def _run(self, seed: int) -> None:
+        for item in self._changed:
+            item.to_write()
         guard = disable_dispatch()  # these operations are no one's work
         try:
             with conjugating_lazily() if self._is_complex else nullcontext():
@@ -106,7 +105,7 @@ class DeferredValues:
         for target, value in zip(self._targets, outs, strict=False):
             # Some results are empty on the CPU and not on the GPU, or the other way round.
             if target is not None and value is not None and value.numel():
-                target.view().copy_(value)
+                target.to_write().copy_(value)
 
     def _call(self) -> Any:
         """Call it; some operators of half precision in float32."""

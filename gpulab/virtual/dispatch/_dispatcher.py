@@ -1,7 +1,7 @@
 """Receive every operator of PyTorch: launch it on the virtual GPU, or run it on the host."""
 
-from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -37,10 +37,10 @@ from gpulab.virtual.dispatch._data_dependent_shapes import (
     selects_by_mask,
 )
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
-from gpulab.virtual.dispatch._execute import DispatchedCall, execute_plan, mark_known
+from gpulab.virtual.dispatch._execute import execute_plan, mark_written
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._operators import operator_of
+from gpulab.virtual.dispatch._operators import DispatchedCall, operator_of
 from gpulab.virtual.dispatch._placement import check_host_tensors, gpu_of
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import ALLOCATING, plan_for
@@ -84,6 +84,34 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if handler is not None:
         return handler(func, args, kwargs)
     return _run_planned(func, args, kwargs)
+
+
+Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Let ``observer`` carry out each operation, by :func:`dispatch`, for a while.
+
+    The method of the class is replaced, so that operations cost nothing more while nobody looks.
+    """
+
+    def observed(
+        _mode: VirtualMode,
+        func: Any,
+        _types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return observer(func, args, kwargs or {})
+
+    mode: Any = VirtualMode
+    own = mode.__torch_dispatch__
+    try:
+        mode.__torch_dispatch__ = observed
+        yield
+    finally:
+        mode.__torch_dispatch__ = own
 
 
 def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -194,7 +222,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(target, VirtualTensor):
             return _run_planned(func, args, kwargs)
         pinned = is_pinned(source) and source.dtype == target.dtype
-        mark_known(active(), target, known=True)
+        mark_written(active(), target)
         expanded = _converted(source, target.dtype).expand(target.shape)
         copy_in(target, expanded, pinned=pinned, non_blocking=non_blocking)
     elif not isinstance(target, VirtualTensor):
@@ -268,7 +296,7 @@ def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[s
     like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
     with without_symbols():
         key = layout_of(torch.empty_like(like, memory_format=options["memory_format"]))
-    storage = Storage(active(), gpu, key.span_bytes, known=source.has_values)
+    storage = Storage(active(), gpu, key.span_bytes, source.storage_block.values.missing)
     target = wrap(key, storage)
     copy_across(target, source)
     return target

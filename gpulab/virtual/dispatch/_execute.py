@@ -1,15 +1,14 @@
 """Execute the plan of an operator call: allocate its results and launch its kernels."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from gpulab.torch_private import next_sequence_number
 from gpulab.virtual._generators import generator_for, generator_in, next_seed
-from gpulab.virtual.dispatch._copies import known_by_size
-from gpulab.virtual.dispatch._deferred_values import DeferredValues, can_compute_values
+from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._in_place_reshape import reshape
-from gpulab.virtual.dispatch._operators import Operator
+from gpulab.virtual.dispatch._operators import DispatchedCall
 from gpulab.virtual.dispatch._plans import (
     ArgumentResult,
     Effect,
@@ -18,70 +17,61 @@ from gpulab.virtual.dispatch._plans import (
     PlainResult,
     ViewResult,
 )
+from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.kernels import libraries_used
 from gpulab.virtual.simulator import (
     CacheAccess,
     Kind,
     Machine,
     ModelledKernel,
-    SimulatedGpu,
     StreamTask,
     active,
 )
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import Storage, VirtualTensor, device_accesses, wrap
-
-
-@dataclass(slots=True)
-class DispatchedCall:
-    """One call of an operator.
-
-    Attributes
-    ----------
-    operator
-        What is called.
-    args, kwargs
-        With what.
-    tensors
-        The virtual tensors among the arguments, in the order in which a plan numbers them.
-    gpu
-        Where it runs.
-    """
-
-    operator: Operator
-    args: Any
-    kwargs: Any
-    tensors: list[VirtualTensor]
-    gpu: SimulatedGpu
+from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
 
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
-    known = can_compute_values(plan, tensors, machine.limits)
+    if machine.follow_backward is not None and machine.host.n_backward:
+        machine.follow_backward()
+    machine.host.begin_operator(call.operator, next_sequence_number())
+    missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
-    results = [_make_result(item, machine, call, known=known) for item in plan.results]
+    results = [_make_result(item, machine, call, missing) for item in plan.results]
     if plan.effect is Effect.VIEW:
         machine.host.spend(machine.host.costs.view_ns)
     elif plan.effect is Effect.ALLOCATION:
         machine.host.spend(machine.host.costs.empty_ns)
     elif plan.work is not None:
-        _launch(machine, plan, plan.work, call, results, known=known)
+        _launch(machine, plan, plan.work, call, results, missing=missing)
     return results[0] if plan.container is None else plan.container(results)
+
+
+def _missing(
+    plan: ExecutionPlan, inputs: list[VirtualTensor], machine: Machine
+) -> MissingValues | None:
+    """Return why the values of a call are not computed, or None if they are."""
+    for i in plan.reads:
+        missing = inputs[i].storage_block.values.missing
+        if missing is not None:
+            return missing
+    return None if plan.host_s <= machine.limits.budget_s else plan.too_slow
 
 
 def _make_result(
     item: NewResult | ViewResult | ArgumentResult | PlainResult,
     machine: Machine,
     call: DispatchedCall,
-    *,
-    known: bool,
+    missing: MissingValues | None,
 ) -> Any:
     if isinstance(item, NewResult):
         key = item.layout
-        known = known and known_by_size(machine, key)
-        return wrap(key, Storage(machine, call.gpu, key.span_bytes, known=known))
+        if missing is None:
+            missing = missing_by_size(machine, key)
+        return wrap(key, Storage(machine, call.gpu, key.span_bytes, missing))
     if isinstance(item, ViewResult):
         first = call.tensors[0]
         return wrap(item.layout, first.storage_block, first.offset + item.offset, like=first)
@@ -95,16 +85,14 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     call: DispatchedCall,
     results: list[Any],
     *,
-    known: bool,
+    missing: MissingValues | None,
 ) -> None:
     tensors = call.tensors
     read = [tensors[i] for i in plan.reads]
-    written = new_results = [results[i] for i in plan.new_results]
-    if plan.writes:
-        changed = [tensors[i] for i in plan.writes]
-        for tensor in changed:
-            mark_known(machine, tensor, known=known)
-        written = changed + new_results
+    changed = [tensors[i] for i in plan.writes]
+    written = changed + [results[i] for i in plan.new_results]
+    for tensor in changed:
+        mark_written(machine, tensor, missing)
     # Looked at here, because a warm machine should not even ask.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)
@@ -120,8 +108,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
     # What writes nothing is an assertion.
-    if known and (not written or any(item.has_values for item in written)):
-        task.payload = DeferredValues(call.operator, call.args, call.kwargs, results, plan)
+    if missing is None and (not written or any(item.has_values for item in written)):
+        task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
         task.draw = _drawing(call)
     # Only the race detector needs them, and they would cost every launch a few microseconds.
@@ -152,15 +140,17 @@ def _drawing(call: DispatchedCall) -> Callable[[], int]:
     return partial(next_seed, generator_for(given, call.gpu.index))
 
 
-def mark_known(machine: Machine, tensor: VirtualTensor, *, known: bool) -> None:
-    """Note a change: a storage is known after it only if what was written is, and is small."""
-    key = tensor.layout_key
-    values = tensor.storage_block.values
-    whole = key.span_bytes >= values.size_bytes
-    if not known:
-        values.known = False
-    elif whole:
-        values.known = known_by_size(machine, key)
+def mark_written(
+    machine: Machine, tensor: VirtualTensor, missing: MissingValues | None = None
+) -> None:
+    """Note a change: a storage has values after it only if what was written has, and is small."""
+    storage = tensor.storage_block
+    if missing is None:
+        if tensor.layout_key.span_bytes < storage.values.size_bytes:
+            return
+        counted_bytes = storage.counted_bytes
+        missing = missing_by_size(machine, tensor.layout_key, counted_bytes=counted_bytes)
+    storage.set_missing(missing)
 
 
 def _access(tensor: VirtualTensor, *, is_write: bool) -> CacheAccess:

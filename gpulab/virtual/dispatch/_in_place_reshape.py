@@ -2,11 +2,19 @@
 
 from typing import Any
 
-from gpulab.virtual.dispatch._copies import known_by_size
-from gpulab.virtual.dispatch._deferred_values import reference, without_dispatch
+from gpulab.virtual.dispatch._deferred_values import without_dispatch
 from gpulab.virtual.dispatch._plans import Reshaped
+from gpulab.virtual.dispatch._references import reference
+from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.simulator import FixedDuration, Kind, StreamTask, active
-from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, layout, wrap
+from gpulab.virtual.tensors import (
+    MissingValues,
+    Storage,
+    TensorLayout,
+    VirtualTensor,
+    layout,
+    wrap,
+)
 
 _GROWING_NS = 2_000  # the kernel that copies what a grown tensor held
 
@@ -16,24 +24,24 @@ def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
     storage, offset = tensor.storage_block, tensor.offset + change.offset
     end_bytes = offset * tensor.dtype.itemsize + change.layout.span_bytes
     if end_bytes > storage.values.size_bytes:
-        storage = _grown(tensor, end_bytes, known=known_by_size(active(), change.layout))
+        missing = missing_by_size(active(), change.layout)
+        storage = _grown(tensor, end_bytes, tensor.storage_block.values.missing or missing)
     tensor.become(wrap(change.layout, storage, offset, like=tensor))
 
 
-def _grown(tensor: VirtualTensor, size_bytes: int, *, known: bool) -> Storage:
+def _grown(tensor: VirtualTensor, size_bytes: int, missing: MissingValues | None) -> Storage:
     """Return larger memory that will hold what ``tensor`` held."""
     machine, old = active(), reference(tensor)
-    known = known and tensor.has_values
     gpu = tensor.storage_block.gpu
-    storage = Storage(machine, gpu, size_bytes, known=known)
+    storage = Storage(machine, gpu, size_bytes, missing)
     if tensor.layout_key.n_elements:
         new = reference(wrap(tensor.layout_key, storage, tensor.offset))
 
         # In the order of the stream, as what is still being written must be taken along.
         def move(_seed: int) -> None:
-            new.view().copy_(old.view())
+            new.to_write().copy_(old.view())
 
-        payload = without_dispatch(move, "a resize_") if known else None
+        payload = without_dispatch(move, "a resize_") if missing is None else None
         demand = FixedDuration(_GROWING_NS)
         task = StreamTask(Kind.KERNEL, gpu.stream, name="resize", demand=demand, payload=payload)
         machine.launch(task, machine.host.costs.copy_launch_ns)

@@ -8,9 +8,13 @@ import torch
 from gpulab.torch_private import arguments_of
 from gpulab.virtual.dispatch._placement import TAKES_LENGTHS
 from gpulab.virtual.kernels import MATMULS, is_composite, is_random, operator_name
+from gpulab.virtual.simulator import SimulatedGpu
+from gpulab.virtual.tensors import VirtualTensor
 
 aten = torch.ops.aten
 
+# These replace what they write to, so that the old values do not matter.
+OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
 # The shape of their result depends on values, so PyTorch itself waits for the device in them;
 # most are marked so by PyTorch.
 _DATA_DEPENDENT = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
@@ -28,6 +32,8 @@ class Operator:
         Its bare name, such as ``"add"``.
     out_names
         The names of the arguments that it writes its results to, such as ``("out",)``.
+    overwrites
+        Whether it replaces its first argument, whatever that held.
     """
 
     func: Any
@@ -39,6 +45,30 @@ class Operator:
     has_data_dependent_shape: bool
     is_index: bool
     out_names: tuple[str, ...]
+    overwrites: bool
+
+
+@dataclass(slots=True)
+class DispatchedCall:
+    """One call of an operator.
+
+    Attributes
+    ----------
+    operator
+        What is called.
+    args, kwargs
+        With what.
+    tensors
+        The virtual tensors among the arguments, in the order in which a plan numbers them.
+    gpu
+        Where it runs.
+    """
+
+    operator: Operator
+    args: Any
+    kwargs: Any
+    tensors: list[VirtualTensor]
+    gpu: SimulatedGpu
 
 
 # By identity, because PyTorch hashes an operator in Python; each is kept here with its record, so
@@ -61,6 +91,7 @@ def operator_of(func: Any) -> Operator:
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
+            overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
         )
     return found
 

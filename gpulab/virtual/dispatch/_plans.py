@@ -14,9 +14,11 @@ import torch
 from gpulab.torch_private import arguments_of, overload_name, results_of, unsafe_view
 from gpulab.virtual.dispatch._argument_checks import check_written
 from gpulab.virtual.dispatch._meta_execution import execute_on_meta, not_modelled
-from gpulab.virtual.kernels import lower, operator_name
+from gpulab.virtual.dispatch._operators import OVERWRITING
+from gpulab.virtual.dispatch._value_limits import host_s, too_slow
+from gpulab.virtual.kernels import is_random, lower, operator_name
 from gpulab.virtual.simulator.costs import KernelWork
-from gpulab.virtual.tensors import TensorLayout, VirtualTensor, layout_of
+from gpulab.virtual.tensors import MissingValues, TensorLayout, VirtualTensor, layout_of
 
 aten = torch.ops.aten
 _N_PLANS_KEPT = 20_000
@@ -28,8 +30,6 @@ ALLOCATING = {
     aten.new_empty.default,
     aten.new_empty_strided.default,
 }
-# These replace what they write to, so that the old values do not matter.
-_OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
 # Of their first argument these take shape and type, and read no element.
 SHAPED_LIKE = frozenset(
     {
@@ -37,6 +37,9 @@ SHAPED_LIKE = frozenset(
         *("new_ones", "new_zeros", "new_full"),
     }
 )
+# These update running mean and variance while they train, and their schemas do not say so.
+_BATCH_NORMS = {"native_batch_norm", "cudnn_batch_norm"}
+_RUNNING_STATISTICS, _TRAINING = (3, 4), 5
 
 
 class Effect(Enum):
@@ -109,6 +112,10 @@ class ExecutionPlan:
         Indices of the results that get memory of their own.
     container
         ``list`` or ``tuple`` if the operator returns several results, else None.
+    host_s
+        About how long the host takes to compute the values.
+    too_slow
+        Why the results have no values, if that is too long.
     """
 
     effect: Effect
@@ -119,6 +126,8 @@ class ExecutionPlan:
     writes: tuple[int, ...]
     reshaped: tuple[Reshaped, ...]
     work: KernelWork | None
+    host_s: float
+    too_slow: MissingValues
 
 
 _plans: dict[Hashable, ExecutionPlan] = {}
@@ -170,12 +179,24 @@ def _make_plan(
     )
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
         effect = Effect.ALLOCATION  # PyTorch launches nothing where there is nothing to write
-    work = None
+    work, duration_s = None, 0.0
     if effect is Effect.KERNEL:
         work = lower(func, execution.args, execution.kwargs, out, layouts)
+        duration_s = host_s(work, (*layouts[0], *layouts[1]), is_random=is_random(func))
     container = type(out) if is_several else None
     new_results = tuple(i for i, item in enumerate(results) if isinstance(item, NewResult))
-    return ExecutionPlan(effect, results, new_results, container, reads, writes, reshaped, work)
+    return ExecutionPlan(
+        effect,
+        results,
+        new_results,
+        container,
+        reads,
+        writes,
+        reshaped,
+        work,
+        duration_s,
+        too_slow(str(func), duration_s),
+    )
 
 
 def _reshaped(
@@ -223,8 +244,10 @@ def _changed(
     tensors: list[VirtualTensor],
 ) -> tuple[int, ...]:
     changed: set[int] = set()
+    unnamed = _changed_unnamed(func, args)
     for position, argument in enumerate(arguments_of(func)):
-        if argument.alias_info is None or not argument.alias_info.is_write:
+        is_named = argument.alias_info is not None and argument.alias_info.is_write
+        if not is_named and position not in unnamed:
             continue
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)
         items = given if isinstance(given, (list, tuple)) else [given]
@@ -232,9 +255,17 @@ def _changed(
     return tuple(i for i, tensor in enumerate(tensors) if id(tensor) in changed)
 
 
+def _changed_unnamed(func: Any, args: Sequence[Any]) -> tuple[int, ...]:
+    """Return the positions of what an operator changes though its schema does not say so."""
+    if operator_name(func) not in _BATCH_NORMS:
+        return ()
+    is_training = args[_TRAINING] if len(args) > _TRAINING else True
+    return _RUNNING_STATISTICS if is_training else ()
+
+
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
     name = operator_name(func)
-    only_written = name in _OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
+    only_written = name in OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
     skipped = set(writes) if only_written else set()
     if name in SHAPED_LIKE:
         skipped.add(0)

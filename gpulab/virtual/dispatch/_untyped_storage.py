@@ -9,7 +9,8 @@ import torch
 
 from gpulab.errors import NotModelledError
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch._copies import copy_in, is_pinned, known_by_size
+from gpulab.virtual.dispatch._copies import copy_in, is_pinned
+from gpulab.virtual.dispatch._value_limits import missing_by_size
 from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, cuda_device, layout, wrap
 
@@ -84,7 +85,7 @@ class VirtualStorage(torch.UntypedStorage):
 
     def __repr__(self) -> str:
         note = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
-        if not self.block.values.known:
+        if self.block.values.missing is not None:
             return f"...\n{note}"
         return "\n ".join([" ", *map(str, self.tolist())])[2:] + f"\n{note}"
 
@@ -94,8 +95,9 @@ class VirtualStorage(torch.UntypedStorage):
             self._is_untyped = False
             n_elements = self.nbytes() // key.dtype.itemsize
             whole = layout((n_elements,), (1,), key.dtype)
-            values = self.block.values
-            values.known = values.known and known_by_size(active(), whole)
+            counted_bytes = self.block.counted_bytes
+            too_large = missing_by_size(active(), whole, counted_bytes=counted_bytes)
+            self.block.set_missing(self.block.values.missing or too_large)
         tensor.become(wrap(key, self.block, offset, like=tensor))
 
     def _write_file(self, *args: Any) -> None:
@@ -161,7 +163,7 @@ def set_to(
         return tensor
     if source is None:
         gpu = tensor.storage_block.gpu
-        source, size = VirtualStorage(Storage(machine, gpu, 0, known=True)), (0,)
+        source, size = VirtualStorage(Storage(machine, gpu, 0)), (0,)
     storage = source.untyped_storage() if isinstance(source, torch.Tensor) else source.untyped()
     if not isinstance(storage, VirtualStorage):
         raise RuntimeError(  # noqa: TRY004 # as PyTorch

@@ -22,7 +22,7 @@ from gpulab.torch_private import (
     has_kernel,
     is_view,
 )
-from gpulab.virtual.simulator import Machine
+from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 
 aten = torch.ops.aten
@@ -82,12 +82,14 @@ _libraries: list[Any] = []
 _Library: Any = torch.library.Library  # its methods are untyped
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return what to put in the place of which names, by the object that has them."""
     set_enabled, clear_cache = torch.set_autocast_enabled, torch.clear_autocast_cache
 
     def set_autocast_enabled(*args: Any, **kwargs: Any) -> None:
         set_enabled(*args, **kwargs)
+        if is_owner():
+            machine.host.charge("autocast")
         _follow()
 
     def clear_autocast_cache() -> None:

@@ -1,20 +1,17 @@
 """Charge the host time that ``backward()`` itself takes, besides its operators."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from gpulab.interrupts import opening
 from gpulab.torch_private import engine_run_backward
-from gpulab.virtual.simulator import Machine
-
-# Seen beside an H200: going back through 10 additions on a tiny tensor takes 100 µs, through 60
-# of them 6.7 µs more for each, though additions launch nothing on the way back.
-_START_NS = 33_000
-_NODE_NS = 6_500
+from gpulab.virtual._whole_layers import WholeLayers
+from gpulab.virtual.simulator import Machine, is_owner
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
     """Return what to put in the place of autograd's engine.
 
     The host's time is spent before the first gradient is launched, not between them.
@@ -23,32 +20,48 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     ----------
     machine
         The virtual machine whose host goes back.
+    layers
+        The layers among the operators that a library runs as a whole.
     """
     run_backward = engine_run_backward
 
     @opening  # hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(item.device.type == "cuda" for item in outputs if isinstance(item, torch.Tensor)):
-            machine.host.spend(_START_NS + _NODE_NS * n_nodes(outputs))
-        return run_backward(outputs, *args, **kwargs)
+        host = machine.host
+        found = [item for item in outputs if isinstance(item, torch.Tensor)]
+        if not (is_owner() and any(item.device.type == "cuda" for item in found)):
+            return run_backward(outputs, *args, **kwargs)
+        operators, n_leaves = nodes_behind(found)
+        host.charge("backward")
+        host.charge("backward node", layers.count(operators))
+        host.charge("backward leaf", n_leaves)
+        host.n_backward += 1
+        try:
+            return run_backward(outputs, *args, **kwargs)
+        finally:
+            host.n_backward -= 1
+            layers.end_pass()
 
     return [(torch.autograd, {"_engine_run_backward": run})]
 
 
-def n_nodes(outputs: Any) -> int:
-    """Return how many operators lie behind some tensors, the leaves that gather not counted.
+def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
+    """Return the operators that lie behind some tensors, and how many leaves gather.
 
     Parameters
     ----------
     outputs
         Tensors from which one goes back.
     """
-    roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
-    pending = [node for node in roots if node is not None]
+    pending = list({item.grad_fn for item in outputs if item.grad_fn is not None})
     seen = set(pending)
+    leaves = set()
     while pending:
-        for node, _ in pending.pop().next_functions:
-            if node is not None and node not in seen and node.next_functions:
+        last = pending.pop()
+        if not last.next_functions:
+            leaves.add(last)
+        for node, _ in last.next_functions:
+            if node is not None and node not in seen:
                 seen.add(node)
                 pending.append(node)
-    return len(seen)
+    return seen - leaves, len(leaves)

@@ -28,9 +28,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     Parameters
     ----------
     machine
-        The virtual machine; nothing here depends on its GPU.
+        The virtual machine, whose host sorts tensors.
     """
-    del machine
     plain_dropout, plain_rms_norm = torch.dropout, torch.rms_norm
 
     def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002, FBT001 # torch's signature
@@ -58,6 +57,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     def by_device(lists: Any, with_indices: bool = False) -> Any:  # noqa: FBT001, FBT002 # torch's signature
         if not any(isinstance(item, VirtualTensor) for item in lists[0]):
             return group_tensors(lists, with_indices)
+        machine.host.charge("grouped tensor", len(lists[0]))
         return _grouped(lists)
 
     functions = {"dropout": dropout, "rms_norm": rms_norm}

@@ -8,6 +8,7 @@ loading are PyTorch's own: locations, shared storages and ``map_location`` inclu
 import io
 import pickle
 from collections import OrderedDict
+from math import ceil
 from typing import Any
 
 import torch
@@ -26,13 +27,15 @@ from gpulab.torch_private import (
     untyped_dtypes,
 )
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch import VirtualStorage, fill, require_values, storage_of
+from gpulab.virtual.dispatch import (
+    VirtualStorage,
+    fill,
+    missing_by_size,
+    require_values,
+    storage_of,
+)
 from gpulab.virtual.simulator import Machine
-from gpulab.virtual.tensors import Storage, VirtualTensor, wrap
-
-# A loaded storage is only bytes at first: they are kept if they could be few enough elements of
-# the widest type, and a tensor over them settles it.
-_WIDEST_ITEM_BYTES = torch.complex128.itemsize
+from gpulab.virtual.tensors import Storage, VirtualTensor, layout, wrap
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
@@ -74,8 +77,11 @@ def _on_device(
     """Copy host bytes to new memory of a virtual GPU."""
     gpu = machine.gpus[index_of(device, machine)]
     n_bytes = source.nbytes()
-    known = n_bytes <= machine.limits.max_elements * _WIDEST_ITEM_BYTES
-    block = Storage(machine, gpu, n_bytes, known=known)
+    # A loaded storage is only bytes at first: they are kept if they could be few enough elements
+    # of the widest type, and a tensor over them settles it.
+    n_elements = ceil(n_bytes / torch.complex128.itemsize)
+    missing = missing_by_size(machine, layout((n_elements,), (1,), torch.complex128))
+    block = Storage(machine, gpu, n_bytes, missing)
     # Files of the older format say what is in a storage after the tensors that view it.
     if n_bytes and not getattr(source, "_torch_load_uninitialized", False):
         fill(block, source)

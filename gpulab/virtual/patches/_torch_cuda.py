@@ -19,6 +19,7 @@ from gpulab.virtual._streams import (
     make_current,
     require_device,
 )
+from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.patches import (
     _accelerator_streams,
     _attention,
@@ -37,10 +38,13 @@ from gpulab.virtual.patches import (
     _memory,
     _nvtx,
     _pynvml,
+    _python_cost,
+    _recurrent_layers,
     _serialization,
     _tensor_methods,
     _threads,
     _torch_compile,
+    _torch_profiler,
     _torchscript,
     _unsupported,
 )
@@ -69,7 +73,6 @@ _FEATURES = (
     *(
         _attention,
         _autocast,
-        _autograd_cost,
         _cuda_graphs,
         _data_parallel,
         _device_numbers,
@@ -78,6 +81,7 @@ _FEATURES = (
         _fused_layers,
         _generators,
         _accelerator_streams,
+        _python_cost,
         _tensor_methods,
         _legacy_types,
         _memory,
@@ -100,12 +104,14 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     ):
         if module is not None:
             _replace_class(module, name, base, replaced, undo)
-    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers):
+    for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
         feature.install(machine, undo)
     _late_imports.install(machine, replaced, undo)
+    _torch_profiler.install(machine, replaced, undo)
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    layers = WholeLayers(machine)
     return [
         (C, {**_devices(machine), **_streams(machine), **_accelerator(machine)}),
         (torch.cuda, _cuda_functions(machine)),
@@ -118,6 +124,8 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         # Else C++ would look for the library itself; weights need not lie side by side here.
         (torch.nn.RNNBase, {"flatten_parameters": lambda _self: None}),
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
+        *_autograd_cost.replacements(machine, layers),
+        *_recurrent_layers.replacements(layers),
         *(pair for feature in _FEATURES for pair in feature.replacements(machine)),
     ]
 
@@ -186,6 +194,7 @@ def _devices(machine: Machine) -> dict[str, Any]:
 def _streams(machine: Machine) -> dict[str, Any]:
     def set_stream(stream_id: int, device_index: int = 0, **_type: int) -> None:
         require_device(device_index, machine)
+        machine.host.charge("set stream")
         machine.current = device_index
         make_current(machine.gpu, machine.gpu.device.streams[stream_id])
 

@@ -18,7 +18,7 @@ _DENSE = "use a dense tensor, or a sparse one on the CPU"
 _MEMORY = "read torch.cuda.memory_stats() or memory_summary(), or use a CUDA GPU"
 _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
-_PROFILER = "see gpulab.timeline(work), or use a CUDA GPU"
+_PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
 _PROCESSES = "send a copy on the CPU, as tensor.cpu()"
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
@@ -26,8 +26,6 @@ _ONE_PROCESS = 'give each device its work from one process, or name the backend 
 
 # Each name and what to use in its place; the documentation prints this table.
 UNSUPPORTED: dict[str, str] = {
-    "torch.profiler.profile": _PROFILER,
-    "torch.autograd.profiler.profile": _PROFILER,
     "torch.autograd.profiler.emit_nvtx": _PROFILER,
     "torch.autograd.profiler.emit_itt": _PROFILER,
     "torch.cuda.memory._record_memory_history": _MEMORY,

@@ -3,6 +3,7 @@
 from gpulab.virtual.simulator._device import TaskRecord
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
+from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._machine import (
     Machine,
@@ -26,6 +27,7 @@ from gpulab.virtual.simulator._task import (
     StreamTask,
 )
 from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, power_draw
+from gpulab.virtual.simulator._unrolled import Unrolled
 
 __all__ = [
     "GRAPH_GAPS",
@@ -48,11 +50,13 @@ __all__ = [
     "StreamTask",
     "TaskRecord",
     "Traffic",
+    "Unrolled",
     "ValueLimits",
     "active",
     "device_properties",
     "disown",
     "enter",
+    "fitted_costs",
     "is_entered",
     "is_owner",
     "leave",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpulab.virtual.simulator._device import SimulatedDevice
+from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._task import SimulatedStream, StreamOwner, StreamTask
 
 
@@ -61,7 +62,8 @@ FIRST_USE_NS = {
 class Host:
     """The thread that launches work, on a clock that only calls move.
 
-    Plain Python takes no virtual time: only calls into PyTorch, CUDA and ``time`` do.
+    Plain Python takes no virtual time: only calls into PyTorch, CUDA and ``time`` do, and what
+    PyTorch itself does in Python round them.
 
     Attributes
     ----------
@@ -69,6 +71,10 @@ class Host:
         The host's clock.
     first_use
         Whether first-use costs are charged.
+    n_backward
+        How many backward passes are under way, one inside the other.
+    is_free
+        Whether what is called now takes no time, because a library does it in another way.
     """
 
     def __init__(
@@ -82,11 +88,45 @@ class Host:
         self.costs = costs or HostCosts()
         self.now_ns = 0
         self.first_use = first_use
+        self.n_backward = 0
+        self.is_free = False
         self._loaded: set[object] = set()
+        self._fitted_ns = fitted_costs()
+        self._operator: object = None
+        self._n_recorded = 0
 
     def spend(self, duration_ns: int) -> None:
         """Let the host be busy for ``duration_ns``."""
-        self.now_ns += duration_ns
+        if not self.is_free:
+            self.now_ns += duration_ns
+
+    def charge(self, what: str, n: int = 1) -> None:
+        """Let the host be busy with ``n`` of what a program does between its launches."""
+        if not self.is_free:
+            self.now_ns += self._fitted_ns[what] * n
+
+    def skip_recorded(self, n_recorded: int) -> None:
+        """Charge nothing for what autograd has recorded up to here."""
+        self._n_recorded = n_recorded
+
+    def begin_operator(self, operator: object, n_recorded: int) -> None:
+        """Charge what comes on top of an operator's launch.
+
+        Parameters
+        ----------
+        operator
+            Which it is; another one than before finds the processor's caches cold.
+        n_recorded
+            How many operators autograd has recorded by now.
+        """
+        if n_recorded != self._n_recorded:
+            self.charge("recorded operator", n_recorded - self._n_recorded)
+            self._n_recorded = n_recorded
+        if operator is not self._operator:
+            self._operator = operator
+            self.charge("another operator")
+        if self.n_backward:
+            self.charge("operator in backward")
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; looking costs a little."""

@@ -1,7 +1,7 @@
 """Join host, GPUs and memory to the simulated machine, and know which machine is entered now."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, cast
@@ -14,6 +14,7 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
+from gpulab.virtual.simulator._unrolled import Unrolled
 from gpulab.virtual.simulator.memory import (
     Allocator,
     DeviceHooks,
@@ -37,10 +38,21 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """Up to which size tensors carry values, and up to how much arithmetic results do."""
+    """What carries values; none of it depends on how fast or how busy the host is.
+
+    Attributes
+    ----------
+    max_elements
+        The largest tensor.
+    budget_s
+        What the host may take for one operator, by an estimate from FLOPs and bytes.
+    max_bytes
+        All tensors with values together.
+    """
 
     max_elements: int
-    max_flops: int
+    budget_s: float
+    max_bytes: int
 
 
 class SimulatedGpu:
@@ -96,8 +108,12 @@ class Machine:
         What is being captured, or None.
     pinned
         The host memory that copies read and write while the host goes on.
+    value_bytes
+        The size of all tensors that carry values.
     hazards
         The checker that watches, or None.
+    follow_backward
+        Called before each operator of a backward pass, if there are such layers.
     cuda_error
         The class of errors that CUDA itself reports.
     sync_debug_mode
@@ -123,15 +139,28 @@ class Machine:
         self.host = Host(devices, first_use=first_use)
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
+        self.value_bytes = 0
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
+        self._unrolled: Unrolled | None = None
+        self.follow_backward: Callable[[], None] | None = None
         self.sync_debug_mode = 0
 
     @property
     def gpu(self) -> SimulatedGpu:
         """The current GPU."""
         return self.gpus[self.current]
+
+    @property
+    def unrolled(self) -> Unrolled | None:
+        """What takes the operators that are launched, in the place of the device."""
+        return self._unrolled
+
+    @unrolled.setter
+    def unrolled(self, unrolled: Unrolled | None) -> None:
+        self._unrolled = unrolled
+        self.host.is_free = unrolled is not None
 
     def allocate(self, gpu: SimulatedGpu, size_bytes: int) -> MemoryBlock:
         """Take memory of ``gpu`` for its current stream, at the host's cost."""
@@ -154,13 +183,14 @@ class Machine:
     def pin(self, size_bytes: int) -> PinnedBlock:
         """Take pinned host memory, at the host's cost: little, if a block can be used again."""
         self.host.spend(_REUSE_NS)
-        return self.pinned.allocate(size_bytes, self._pin_anew)
+        return self.pinned.allocate(size_bytes, self.pin_anew)
 
     def empty_pinned(self) -> None:
         """Give pinned memory that nothing uses back to the system, at the host's cost."""
-        self.pinned.empty_cache(self._pin_anew)
+        self.pinned.empty_cache(self.pin_anew)
 
-    def _pin_anew(self, size_bytes: int) -> int:
+    def pin_anew(self, size_bytes: int) -> int:
+        """Take the time of a cudaHostAlloc, and return it in nanoseconds."""
         duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
         return duration_ns
@@ -169,6 +199,9 @@ class Machine:
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
     ) -> StreamTask:
         """Launch ``task``, or write it down if its stream is captured."""
+        if self._unrolled is not None and task.kind is Kind.KERNEL:
+            self._unrolled.add(task, accesses)
+            return task
         site = user_site() if self.hazards is not None and accesses else ("", 0)
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)

@@ -4,10 +4,22 @@ from gpulab.virtual.tensors._accesses import (
     device_access,
     device_accesses,
 )
-from gpulab.virtual.tensors._storage import Storage, TensorLayout, Values, layout, layout_of
+from gpulab.virtual.tensors._computed_results import ComputedResult
+from gpulab.virtual.tensors._storage import (
+    ByteRange,
+    MissingValues,
+    Storage,
+    TensorLayout,
+    Values,
+    layout,
+    layout_of,
+)
 from gpulab.virtual.tensors._tensor import VirtualTensor, cuda_device, set_dispatch, wrap
 
 __all__ = [
+    "ByteRange",
+    "ComputedResult",
+    "MissingValues",
     "Storage",
     "TensorLayout",
     "Values",

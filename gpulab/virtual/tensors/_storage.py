@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ import torch
 from gpulab.happens_before import Allocation
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
+from gpulab.virtual.tensors._computed_results import ComputedResults
 
 # Host memory for the whole of a larger segment might not be had; its blocks get their own, and
 # only there a block that is used again does not hold what was left in it.
@@ -21,6 +22,33 @@ _LARGEST_SHARED_BYTES = 1 << 30
 
 _CPU = torch.device("cpu")  # named everywhere, because the program may set another default
 _identities = count(1)
+
+
+class MissingValues(NamedTuple):
+    """Why the bytes of a storage are not computed.
+
+    Attributes
+    ----------
+    why
+        A clause that goes on with the option's value.
+    option
+        The option of the virtual GPU that sets the limit.
+    """
+
+    why: str
+    option: str
+
+
+class ByteRange(NamedTuple):
+    """Bytes of a buffer, from ``first`` to before ``end``."""
+
+    buffer: "HostBuffer"
+    first: int
+    end: int
+
+    def overlaps(self, other: "ByteRange") -> bool:
+        """Tell whether they have a byte in common."""
+        return self.buffer is other.buffer and self.first < other.end and other.first < self.end
 
 
 class TensorLayout:
@@ -72,15 +100,15 @@ class Values:
 
     Attributes
     ----------
-    known
-        Whether the bytes are computed at all; if not, the tensor has shape and cost only.
+    missing
+        Why the bytes are not computed, so that the tensor has shape and cost only; or None.
     """
 
-    __slots__ = ("_buffer", "_offset_bytes", "_viewed", "known", "size_bytes")
+    __slots__ = ("_buffer", "_offset_bytes", "_viewed", "missing", "size_bytes")
 
-    def __init__(self, block: MemoryBlock, size_bytes: int, *, known: bool) -> None:
+    def __init__(self, block: MemoryBlock, size_bytes: int, missing: MissingValues | None) -> None:
         self.size_bytes = size_bytes
-        self.known = known
+        self.missing = missing
         self._buffer, self._offset_bytes = _buffer_of(block)
         self._viewed: tuple[TensorLayout, int, torch.Tensor] | None = None
 
@@ -98,13 +126,36 @@ class Values:
         self._viewed = layout, offset, values  # most memory is only ever seen as one tensor
         return values
 
+    def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
+        """Return the same tensor to write into; results that lie there end."""
+        results = self._buffer.results
+        if results:
+            first = self._offset_bytes + offset * layout.dtype.itemsize
+            results.forget(first, first + layout.span_bytes)
+        return self.view(layout, offset)
+
+    def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
+        """Return which bytes of which buffer that tensor covers, gaps included."""
+        first = self._offset_bytes + offset * layout.dtype.itemsize
+        return ByteRange(self._buffer, first, first + layout.span_bytes)
+
 
 class HostBuffer:
-    """Host memory that stands for a segment of the device's, made when first written."""
+    """Host memory that stands for a segment of the device's, made when first written.
 
-    __slots__ = ("_by_type", "_size_bytes", "_storage")
+    Attributes
+    ----------
+    number
+        A number that no other buffer has.
+    results
+        The results of operators whose inputs or outputs lie in it.
+    """
+
+    __slots__ = ("_by_type", "_size_bytes", "_storage", "number", "results")
 
     def __init__(self, size_bytes: int) -> None:
+        self.number = next(_identities)
+        self.results = ComputedResults()
         self._size_bytes = size_bytes
         self._storage: torch.UntypedStorage | None = None
         self._by_type: dict[torch.dtype, torch.Tensor] = {}
@@ -162,18 +213,25 @@ class Storage:
         Where it lies; the cache knows it by the address.
     values
         What it holds, if that is computed.
+    counted_bytes
+        What it adds to the machine's memory of values.
     """
 
     __slots__ = (
-        *("__weakref__", "address", "block", "gpu"),
+        *("__weakref__", "address", "block", "counted_bytes", "gpu"),
         *("identity", "machine", "allocation", "streams", "values"),
     )
 
     def __init__(
-        self, machine: Machine, gpu: SimulatedGpu, size_bytes: int, *, known: bool
+        self,
+        machine: Machine,
+        gpu: SimulatedGpu,
+        size_bytes: int,
+        missing: MissingValues | None = None,
     ) -> None:
         self.machine = machine
         self.gpu = gpu
+        self.counted_bytes = 0
         self.identity = next(_identities)
         self.streams: tuple[SimulatedStream, ...] = ()
         try:
@@ -181,7 +239,10 @@ class Storage:
         except OutOfDeviceMemoryError as error:
             raise torch.OutOfMemoryError(str(error)) from None
         self.address = self.block.address
-        self.values = Values(self.block, size_bytes, known=known)
+        self.values = Values(self.block, size_bytes, missing)
+        if missing is None:
+            self.counted_bytes = size_bytes
+            machine.value_bytes += size_bytes
         self.allocation: Allocation | None = None
         if machine.hazards is not None:
             machine.hazards.allocate(self.identity, self._allocation())
@@ -191,12 +252,20 @@ class Storage:
         self.gpu.memory.record_stream(self.block, stream.number)
         self.streams = (*self.streams, stream)
 
+    def set_missing(self, missing: MissingValues | None) -> None:
+        """Say whether the bytes are computed from now on, and if not, why."""
+        self.values.missing = missing
+        size_bytes = self.values.size_bytes if missing is None else 0
+        self.machine.value_bytes += size_bytes - self.counted_bytes
+        self.counted_bytes = size_bytes
+
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # Without a block the allocation had failed; at exit the modules are gone already.
         if hasattr(self, "block") and not _at_exit():
             if self.machine.hazards is not None:
                 keys = [stream.key for stream in self.streams]
                 self.machine.hazards.free(self.identity, self._allocation(), keys)
+            self.machine.value_bytes -= self.counted_bytes
             self.gpu.memory.release(self.block)
 
     def _allocation(self) -> Allocation:

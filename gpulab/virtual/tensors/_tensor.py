@@ -66,7 +66,7 @@ class VirtualTensor(torch.Tensor):
     @property
     def has_values(self) -> bool:
         """Whether its elements are computed."""
-        return self.storage_block.values.known
+        return self.storage_block.values.missing is None
 
     def become(self, value: torch.Tensor) -> None:
         """Take over the shape and the memory of another tensor, as ``x.data = y`` does."""

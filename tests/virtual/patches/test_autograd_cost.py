@@ -1,39 +1,98 @@
 """What going back costs the host, and that its results stay PyTorch's."""
 
+from collections.abc import Iterator
+
+import pytest
 import torch
 
 import gpulab
-from gpulab.virtual.patches._autograd_cost import n_nodes
+from gpulab.virtual.patches._autograd_cost import nodes_behind
+from gpulab.virtual.simulator import Host, fitted_costs
+
+COSTS = fitted_costs()
 
 
-def test_a_chain_of_ten_additions_takes_33_us_and_6_5_us_for_each() -> None:
-    """Additions launch nothing on the way back, so the host's own time is all there is."""
+@pytest.fixture
+def host() -> Iterator[Host]:
+    """Enter a virtual H200 and give its host."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        y = x = torch.zeros(4, device="cuda", requires_grad=True)
-        for _ in range(10):
-            y = y + 1.0
-        gradient = torch.ones_like(y)
+        yield gpu.machine.host
+
+
+def test_a_chain_of_ten_additions_costs_a_start_ten_nodes_and_a_leaf(host: Host) -> None:
+    """Additions launch nothing on the way back, so the host's own time is all there is."""
+    y = x = torch.zeros(4, device="cuda", requires_grad=True)
+    for _ in range(10):
+        y = y + 1.0
+    gradient = torch.ones_like(y)
+    before_ns = host.now_ns
+    (found,) = torch.autograd.grad(y, x, gradient)
+    wanted_ns = COSTS["backward"] + 10 * COSTS["backward node"] + COSTS["backward leaf"]
+    assert host.now_ns - before_ns == wanted_ns
+    assert found.tolist() == [1.0] * 4
+
+
+def test_an_operator_costs_more_where_autograd_records_it(host: Host) -> None:
+    """It makes a node for the way back; under ``no_grad`` it does not."""
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    x.mul(2.0)
+
+    def cost_ns() -> int:
+        before_ns = host.now_ns
+        x.mul(2.0)
+        return host.now_ns - before_ns
+
+    recorded_ns = cost_ns()
+    with torch.no_grad():
+        plain_ns = cost_ns()
+    assert recorded_ns - plain_ns == COSTS["recorded operator"] > 0
+
+
+def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
+    """Autograd numbers all operators of the thread; those before are nobody's."""
+    x = torch.ones(2, requires_grad=True)
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        torch.zeros(2, device="cuda")
         before_ns = gpu.machine.host.now_ns
-        (found,) = torch.autograd.grad(y, x, gradient)
-        assert gpu.machine.host.now_ns - before_ns == 33_000 + 10 * 6_500
-        assert found.tolist() == [1.0] * 4
+        torch.zeros(2, device="cuda")
+        plain_ns = gpu.machine.host.now_ns - before_ns
+    for _ in range(5):
+        x.mul(2.0)
+    with gpu:
+        before_ns = gpu.machine.host.now_ns
+        torch.zeros(2, device="cuda")
+        assert gpu.machine.host.now_ns - before_ns == plain_ns
 
 
 def test_a_node_with_two_followers_counts_once() -> None:
     """A square has one node, and the square of a square two, whichever way one comes."""
     x = torch.ones(2, requires_grad=True)
     y = x * x
-    assert n_nodes([y * y, torch.ones(1)]) == 2
+    operators, n_leaves = nodes_behind([y * y, torch.ones(1)])
+    assert (len(operators), n_leaves) == (2, 1)
     for _ in range(60):  # 2**60 ways lead back
         y = y * y
-    assert n_nodes([y]) == 61
+    operators, n_leaves = nodes_behind([y])
+    assert (len(operators), n_leaves) == (61, 1)
 
 
-def test_tensors_of_the_host_cost_nothing() -> None:
+def test_tensors_of_the_host_cost_nothing(host: Host) -> None:
     """Their gradients are the host's own work, which is charged by operator."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        x = torch.ones(2, requires_grad=True)
-        y = x + 1.0
-        before_ns = gpu.machine.host.now_ns
-        torch.autograd.grad(y, x, torch.zeros(2))
-        assert gpu.machine.host.now_ns - before_ns < 33_000
+    x = torch.ones(2, requires_grad=True)
+    y = x + 1.0
+    before_ns = host.now_ns
+    torch.autograd.grad(y, x, torch.zeros(2))
+    assert host.now_ns - before_ns < COSTS["backward"]
+
+
+def test_a_pass_that_fails_is_over(host: Host) -> None:
+    """What comes after an error in a hook costs no more than before."""
+
+    def fail(_gradient: torch.Tensor) -> None:
+        raise RuntimeError("no")
+
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    x.register_hook(fail)
+    with pytest.raises(RuntimeError, match="no"):
+        torch.autograd.backward(x.sum())
+    assert host.n_backward == 0

@@ -190,7 +190,6 @@ def test_names_are_given_back() -> None:
     """After the context each name is what it was, and classes can be made again."""
     before = {name: named(name) for name in UNSUPPORTED if "cpp_extension" not in name}
     with gpulab.virtual_gpu("H200"):
-        assert torch.profiler.profile is before["torch.profiler.profile"]
         assert torch.cuda.memory._dump_snapshot is not before["torch.cuda.memory._dump_snapshot"]
     assert {name: named(name) for name in before} == before
     assert isinstance(torch.nn.DataParallel(torch.nn.ReLU()), torch.nn.Module)

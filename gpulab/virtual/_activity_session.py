@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+from gpulab.activity import ActivityRecord, HostCall
 from gpulab.interrupts import hold, let_go, step
-from gpulab.profiling._activity import ActivityRecord, HostCall
 
 if TYPE_CHECKING:
-    from gpulab.virtual import Machine, StreamTask, TaskRecord
+    from gpulab.virtual.simulator import Machine, StreamTask, TaskRecord
 
 
 # By the name that the model gives a kind of task: what CUPTI calls it, and CUDA its launch.
@@ -23,21 +23,27 @@ _WAITS = {
     "wait_for_stream": "cudaStreamSynchronize",
     "wait": "cudaEventSynchronize",
 }
-_WATCHED = (*_WAITS, "launch")
+_ALLOCATIONS = {
+    "device_malloc": "cudaMalloc",
+    "device_free": "cudaFree",
+    "pin_anew": "cudaHostAlloc",
+}
+_OF_HOST = (*_WAITS, "launch")
 
 
 class SimulatorSession:
     """Records what a virtual GPU does and its host calls, from entering to leaving.
 
-    The host's methods are replaced on this one object, so that launches cost nothing more while
-    nobody watches.
+    Each launch takes ``launch_ns`` longer, if it is given. Methods of the host and the machine are
+    replaced on these two objects, so that launches cost nothing more while nobody watches.
     """
 
     source = "virtual"
 
-    def __init__(self, machine: "Machine") -> None:
+    def __init__(self, machine: "Machine", *, launch_ns: int = 0) -> None:
         self._machine = machine
-        self._own: dict[str, Any] = {}
+        self._launch_ns = launch_ns
+        self._own: list[tuple[Any, str, Any]] = []
         self._calls: list[HostCall] = []
         self._is_inside = False
         self._kept: list[tuple[int, Callable[[], list[TaskRecord]]]] = []
@@ -46,11 +52,15 @@ class SimulatorSession:
     @step
     def __enter__(self) -> Self:
         hold(self)
-        host = self._machine.host
-        self._own = {name: vars(host)[name] for name in _WATCHED if name in vars(host)}
-        watched = {name: self._watch(name, getattr(host, name)) for name in _WATCHED}
+        places = [
+            *((self._machine.host, name) for name in _OF_HOST),
+            *((self._machine, name) for name in _ALLOCATIONS),
+        ]
+        watched = [self._watch(name, getattr(owner, name)) for owner, name in places]
+        self._own = [(owner, name, vars(owner).get(name)) for owner, name in places]
         try:
-            vars(host).update(watched)
+            for (owner, name), function in zip(places, watched, strict=True):
+                vars(owner)[name] = function
             self._kept = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
                 for gpu in self._machine.gpus
@@ -70,12 +80,11 @@ class SimulatorSession:
 
     def _end(self) -> None:
         self._keeping.close()
-        own = vars(self._machine.host)
-        for name in _WATCHED:
-            if name in self._own:  # somebody else watches, too
-                own[name] = self._own[name]
-            else:
-                own.pop(name, None)
+        for owner, name, own in self._own:
+            if own is None:
+                vars(owner).pop(name, None)
+            else:  # somebody else watches, too
+                vars(owner)[name] = own
         let_go(self)
 
     def now_ns(self) -> int:
@@ -109,21 +118,32 @@ class SimulatorSession:
     def _watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         host = self._machine.host
 
-        def watched(*args: Any) -> Any:  # noqa: ANN401 # the signatures are the host's
+        def watched(*args: Any) -> Any:  # the signatures are the host's
             if self._is_inside:  # one call of the host's may be made of others
                 return function(*args)
             start_ns, self._is_inside = host.now_ns, True
+            if name == "launch" and _launch(args[0])[0] == "launch":
+                host.spend(self._launch_ns)
             try:
                 return function(*args)
             finally:
                 self._is_inside = False
-                kind, shown = ("wait", _WAITS[name]) if name in _WAITS else _launch(args[0])
+                kind, shown = _named(name, args)
                 number = len(self._calls) + 1
                 self._calls.append(
                     HostCall(kind, shown, start_ns, host.now_ns, correlation=number)
                 )
 
         return watched
+
+
+def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
+    """Return the kind of a call and CUDA's name for it."""
+    if name in _WAITS:
+        return "wait", _WAITS[name]
+    if name in _ALLOCATIONS:
+        return "other", _ALLOCATIONS[name]
+    return _launch(args[0])
 
 
 def _launch(task: "StreamTask") -> tuple[str, str]:

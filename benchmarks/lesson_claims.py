@@ -1,0 +1,100 @@
+"""Run the solved lessons and keep the value that each gives to its claims.
+
+    CUDA_VISIBLE_DEVICES= python -m benchmarks.lesson_claims     the virtual H200's values
+    python -m benchmarks.lesson_claims                           a CUDA GPU's, as recorded values
+    python -m benchmarks.lesson_claims --lessons 03 05           of these lessons alone
+
+Without a CUDA GPU it takes the virtual values, with one the recorded ones; the other world's are
+kept. A claim that no lesson states any more is dropped. About a minute for each lesson.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import ROOT
+from gpulab.exercises._claims import DATA, SCHEMA
+from gpulab.lessons._build import solved
+
+SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+_OUT = ROOT / "gpulab" / "data" / DATA
+_MARK = "claims given: "
+_LAST_CELL = f"""
+import json
+from gpulab import device
+from gpulab.exercises._claims import given
+place = device.current()
+print({_MARK!r} + json.dumps({{"source": place.source, "name": place.name, "values": given()}}))
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the lessons, print a table, and write the file."""
+    options = parser().parse_args(arguments)
+    content = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    claims = {name: kept for name, kept in content.get("claims", {}).items() if name in stated()}
+    for source in SOURCES:
+        if not options.lessons or source.stem[:2] in options.lessons:
+            found = values_of(source)
+            merge(claims, found)
+            print("\n".join(rows(found)), flush=True)
+    text = json.dumps({"schema": SCHEMA, "claims": dict(sorted(claims.items()))}, indent=1)
+    options.out.write_text(f"{text}\n", "utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.lesson_claims", __doc__)
+    made.add_argument("--lessons", nargs="*", default=(), help="numbers, such as 03 05; all")
+    made.add_argument("--out", type=Path, default=_OUT, help="file of the values")
+    return made
+
+
+def stated() -> set[str]:
+    """Return the ids of the claims that the lessons declare."""
+    rooms = [f"gpulab.exercises.lesson_{source.stem[:2]}._claims" for source in SOURCES]
+    return {
+        each.claim_id for room in rooms if find_spec(room) for each in import_module(room).CLAIMS
+    }
+
+
+def values_of(source: Path) -> dict[str, Any]:
+    """Run a solved lesson in a kernel of its own; return its GPU, and the value of each claim."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = solved(source)
+    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
+    with tempfile.TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=None, resources=resources)
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        client.execute(env=os.environ | {"PYTHONPATH": path})
+    text: str = notebook.cells[-1].outputs[-1].text
+    found: dict[str, Any] = json.loads(text.removeprefix(_MARK))
+    return found
+
+
+def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
+    """Put the values of one run into those that are kept; what is measured is now recorded."""
+    world = "virtual" if found["source"] == "virtual" else "recorded"
+    for name, value in found["values"].items():
+        claims.setdefault(name, {})[world] = {"value": value, "device_name": found["name"]}
+
+
+def rows(found: Mapping[str, Any]) -> list[str]:
+    """Return a line for each value."""
+    place = f"{found['name']}, {found['source']}"
+    return [f"{name:<32}{value!s:<24}{place}" for name, value in found["values"].items()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Claims of the lessons, each beside three worlds: virtual, recorded on a named GPU, and yours."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, resources
+from importlib.util import find_spec
+from typing import Any
+
+from gpulab import device
+from gpulab.errors import UnknownNameError
+from gpulab.exercises import _html
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers import read_number
+from gpulab.foreign_text import visible
+from gpulab.markup import clean
+from gpulab.measurement import Measurement
+from gpulab.provenance import device_label
+from gpulab.serialization import parse_json
+from gpulab.units import format_time
+
+ClaimValue = float | str
+
+DATA = "lesson_claims.json"
+SCHEMA = "gpulab.lesson-claims/1"
+WORLDS = ("virtual", "recorded")
+_SECONDS = ("s", "ms", "µs", "ns")
+_HOLDS = _html.Tone("#009E73", "✓", "Holds here.")
+_FAILS = _html.Tone("#D55E00", "✗", "Does not hold here.")
+_OPEN = _html.Tone("#0072B2", "?", "Not measured yet.")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A fact that a lesson states, with the rule that decides whether it holds.
+
+    Attributes
+    ----------
+    claim_id
+        Lesson and name, such as ``"03.floor-differs"``.
+    text
+        The fact, as one sentence without its full stop.
+    unit
+        Unit of the value: one of time (the value is in seconds), any other, or none.
+    holds
+        Whether a value agrees with the fact.
+    because
+        Why it may not hold on another machine; completes "does not hold here, because ...".
+    """
+
+    claim_id: str
+    text: str
+    unit: str = ""
+    holds: Callable[[Any], bool] = bool
+    because: str = "this machine is not the one it was stated for"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A value of a claim and where it comes from."""
+
+    name: str
+    place: str
+    value: ClaimValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReview:
+    """A claim beside its worlds, with the verdict for the machine in use.
+
+    Attributes
+    ----------
+    text
+        The fact.
+    worlds
+        Virtual, recorded and yours; each value is text.
+    holds
+        Whether it holds here; None where nothing was measured yet.
+    because
+        Why it may not.
+    """
+
+    text: str
+    worlds: tuple[tuple[str, str], ...]
+    holds: bool | None
+    because: str
+
+    def __str__(self) -> str:
+        values = " | ".join(f"{name} {value}" for name, value in self.worlds)
+        return visible(f"{self.text}. {values}. {self._verdict}")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f'<span style="margin-right:1.5em"><em>{clean(name)}</em> {clean(value)}</span>'
+            for name, value in self.worlds
+        )
+        tone = _OPEN if self.holds is None else _HOLDS if self.holds else _FAILS
+        why = _html.paragraphs(f"Because {self.because}.") if self.holds is False else ""
+        line = f'<p style="margin:0.3em 0">{cells}</p>'
+        return _html.box(tone, _html.paragraphs(f"{self.text}.") + line + why)
+
+    @property
+    def _verdict(self) -> str:
+        if self.holds is None:
+            return "Measure first: run the cells above."
+        return "Holds here." if self.holds else f"Does not hold here, because {self.because}."
+
+
+def claim(claim_id: str, *, here: object) -> ClaimReview:
+    """Show a fact of a lesson beside the virtual, the recorded and your own value.
+
+    Parameters
+    ----------
+    claim_id
+        Such as ``"03.floor-differs"``.
+    here
+        What came out here: a ``Measurement``, a number (of a time, seconds), or a word.
+
+    Returns
+    -------
+    ClaimReview
+        One line: the three values, and whether the fact holds on the machine in use.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no claim of this id.
+    """
+    stated = _claims_of(claim_id.partition(".")[0] if isinstance(claim_id, str) else "")
+    if claim_id not in stated:
+        raise UnknownNameError("claim", claim_id, tuple(stated))
+    fact, value = stated[claim_id], _value(here)
+    if value is not None:
+        _GIVEN[claim_id] = value
+    saved = _saved().get(claim_id, {})
+    worlds = [(_name(world, saved), _shown(fact, saved.get(world))) for world in WORLDS]
+    yours = "not measured" if value is None else f"{_write(fact, value)} ({_place(here)})"
+    holds = None if value is None else bool(fact.holds(value))
+    return ClaimReview(fact.text, (*worlds, ("yours", yours)), holds, fact.because)
+
+
+def given() -> Mapping[str, ClaimValue]:
+    """Return the value given to each claim since the kernel started."""
+    return dict(_GIVEN)
+
+
+_GIVEN: dict[str, ClaimValue] = {}
+
+
+def _name(world: str, saved: Mapping[str, World]) -> str:
+    place = saved[world].place if world == "recorded" and world in saved else ""
+    return f"{world} ({place.removeprefix('NVIDIA ')})" if place else world
+
+
+def _shown(fact: Claim, world: World | None) -> str:
+    return "not recorded" if world is None or world.value is None else _write(fact, world.value)
+
+
+def _place(here: object) -> str:
+    if isinstance(here, Measurement):
+        return device_label(here.conditions.device_name, here.source)
+    current = device.current()
+    return device_label(current.name, current.source)
+
+
+def _value(here: object) -> ClaimValue | None:
+    if is_open(here):
+        return None
+    if isinstance(here, Measurement):
+        return here.median_s
+    if isinstance(here, bool):
+        return float(here)
+    return here if isinstance(here, str) else read_number(here)
+
+
+def _write(fact: Claim, value: ClaimValue) -> str:
+    if isinstance(value, str):
+        return value
+    if fact.unit in _SECONDS:
+        return format_time(value)
+    return f"{value:,.4g} {fact.unit}".strip()
+
+
+@cache
+def _claims_of(lesson: str) -> Mapping[str, Claim]:
+    """Return the claims of a lesson by their ids; a lesson need not have any."""
+    room = f"gpulab.exercises.lesson_{lesson}"
+    if not lesson.isdigit() or find_spec(room) is None or find_spec(f"{room}._claims") is None:
+        return {}
+    stated: tuple[Claim, ...] = import_module(f"{room}._claims").CLAIMS
+    return {each.claim_id: each for each in stated}
+
+
+@cache
+def _saved() -> Mapping[str, Mapping[str, World]]:
+    """Return the values shipped with gpulab: claim, world, and what came out there."""
+    text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
+    content: Any = parse_json(text)
+    return {
+        claim_id: {
+            name: World(name, str(world["device_name"]), world["value"])
+            for name, world in worlds.items()
+        }
+        for claim_id, worlds in content["claims"].items()
+    }

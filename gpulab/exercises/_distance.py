@@ -1,0 +1,141 @@
+"""How far a guess lies from what came out: each prediction names what counts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpulab.exercises import _html
+
+_CLOSE = _html.Tone("#009E73", "✓", "Close.")
+_NEAR = _html.Tone("#0072B2", "~", "Near.")
+_OFF = _html.Tone("#D55E00", "✗", "Off.")
+_FAR_OFF = _html.Tone("#D55E00", "✗", "Far off.")
+_DIRECTION = _html.Tone("#D55E00", "✗", "Wrong direction.")
+
+_SAME = 1.05
+_FACTORS = (1.5, 3.0, 10.0)
+_POINTS = (5.0, 15.0, 30.0)
+_PERCENT = (10.0, 30.0, 200.0)
+_NO_EFFECT = 0.02  # a ratio as near to its base as this is no more and no less
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A tone, and how to go on after "You said X, it was Y"."""
+
+    tone: _html.Tone
+    words: str
+
+
+def distance(counts: str, guess: float, value: float, base: float) -> Distance:
+    """Judge a guess by the rule that its prediction names.
+
+    Parameters
+    ----------
+    counts
+        One of ``RULES``.
+    guess, value
+        What was said and what came out, in one unit.
+    base
+        For ``"direction"``: what is neither more nor less.
+    """
+    if value == guess:
+        return Distance(_CLOSE, ": exactly.")
+    return RULES[counts](guess, value, base)
+
+
+def _factor(guess: float, value: float, _base: float) -> Distance:
+    if guess <= 0 or value <= 0:
+        return Distance(_FAR_OFF, ". What did you leave out?")
+    factor = _fold(value / guess)
+    if factor <= _SAME:
+        return Distance(_CLOSE, ": the same within 5 %.")
+    relation = f": {_number(factor)} times {'more' if value > guess else 'less'}."
+    tone = _tone(factor, _FACTORS)
+    advice = {
+        _CLOSE: "Well guessed.",
+        _NEAR: "Within a factor of 3: about the right size.",
+        _OFF: "What makes the difference?",
+        _FAR_OFF: "It works in another way than you thought.",
+    }
+    return Distance(tone, f"{relation} {advice[tone]}")
+
+
+def _direction(guess: float, value: float, base: float) -> Distance:
+    said, was = (_side(number, base) for number in (guess, value))
+    if said != was:
+        return Distance(_DIRECTION, f": {_SIDES[was]} {base:g}, {_NOT[said]}.")
+    if was == 0:
+        return Distance(_CLOSE, f": both are {_SIDES[0]} {base:g}.")
+    right = f". The direction is right: {_SIDES[was]} {base:g}."
+    if guess <= 0 or value <= 0:
+        return Distance(_NEAR, right)
+    effects = [_fold(number / base) - 1 for number in (guess, value)]
+    factor = _fold(effects[1] / effects[0])
+    tone = _tone(factor, _FACTORS)
+    if tone is _CLOSE:
+        return Distance(tone, right)
+    size = "larger" if effects[1] > effects[0] else "smaller"
+    return Distance(
+        tone, f"{right} The difference from {base:g} is {_number(factor)} times {size}."
+    )
+
+
+def _points(guess: float, value: float, _base: float) -> Distance:
+    gap = abs(value - guess)
+    noun = "percentage point" if f"{gap:.3g}" == "1" else "percentage points"
+    more = "more" if value > guess else "less"
+    return Distance(_tone(gap, _POINTS), f": {_number(gap)} {noun} {more}.")
+
+
+def _count(guess: float, value: float, _base: float) -> Distance:
+    gap = abs(value - guess)
+    more = "more" if value > guess else "fewer"
+    if gap <= 1:
+        return Distance(_NEAR, f": one {more}." if gap == 1 else f": {_number(gap)} {more}.")
+    share = 100 * gap / max(abs(value), 1.0)
+    tone = _NEAR if share <= _PERCENT[0] else _tone(share, _PERCENT)
+    return Distance(tone, f": {_number(gap)} {more}.")
+
+
+def _percent(guess: float, value: float, _base: float) -> Distance:
+    if guess <= 0 or value <= 0:
+        return Distance(_FAR_OFF, ". What did you leave out?")
+    share = 100 * (_fold(value / guess) - 1)
+    more = "more" if value > guess else "less"
+    of_guess = 100 * abs(value / guess - 1)
+    return Distance(_tone(share, _PERCENT), f": {_number(of_guess)} % {more}.")
+
+
+# What counts for each kind of prediction.
+RULES: dict[str, Callable[[float, float, float], Distance]] = {
+    "factor": _factor,
+    "direction": _direction,
+    "points": _points,
+    "count": _count,
+    "percent": _percent,
+}
+_NOT = {1: "not more", -1: "not less", 0: "not the same"}
+_SIDES = {1: "more than", -1: "less than", 0: "about"}
+
+
+def _side(number: float, base: float) -> int:
+    if abs(number - base) <= _NO_EFFECT * abs(base):
+        return 0
+    return 1 if number > base else -1
+
+
+def _fold(ratio: float) -> float:
+    return max(ratio, 1 / ratio)
+
+
+def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:
+    close, near, off = limits
+    if size <= close:
+        return _CLOSE
+    if size <= near:
+        return _NEAR
+    return _OFF if size <= off else _FAR_OFF
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

@@ -1,0 +1,455 @@
+"""The form of answers that are a benchmark: it times works whose truth is known, rung by rung."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from types import FrameType
+
+from gpulab import device
+from gpulab.exercises._exercise import Verdict, is_open
+from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.units import format_time
+
+Work = Callable[[], object]
+
+RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "measure")
+_TOLERANCE = 0.15
+_FLOOR_S = 6e-6  # a pair of events reads up to this much more than the work between it
+_OTHER_TIMERS = ("gpulab.timing", "torch.utils.benchmark", "triton.testing")
+_MIB = 2**18  # elements of 4 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkTrial:
+    """What a benchmark returned for one work, and what it did.
+
+    Attributes
+    ----------
+    value
+        What it returned.
+    error
+        What it raised, or None.
+    n_calls, n_elapsed
+        How often it called the work, and asked a pair of events for their time.
+    timer
+        Module of a finished timer that called the work in its place; empty if none did.
+    """
+
+    value: object
+    error: Exception | None
+    n_calls: int
+    n_elapsed: int
+    timer: str
+
+    @property
+    def seconds(self) -> float | None:
+        """The time returned, alone or first of a pair; None if there is none."""
+        first = self.value[0] if isinstance(self.value, tuple) and self.value else self.value
+        return _number(first)
+
+    @property
+    def clock_mhz(self) -> float | None:
+        """The clock returned as second of a pair; None if there is none."""
+        pair = self.value
+        is_pair = isinstance(pair, tuple) and len(pair) == 2  # noqa: PLR2004  # time and clock
+        return _number(pair[1]) if is_pair else None  # type: ignore[index]  # is_pair
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkJudge:
+    """Judges ``benchmark(fn)`` on the virtual H200, over works whose true time is known.
+
+    Each lesson asks for one rung more, and the rungs below it are tried as well. A right answer
+    is shown what its benchmark still misses.
+
+    Attributes
+    ----------
+    rung
+        The highest that is asked for, one of ``RUNGS``.
+    """
+
+    rung: str
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        returned = (
+            "seconds for one call"
+            if self._n_rungs <= RUNGS.index("clock")
+            else "a pair: seconds for one call, and the SM clock in MHz"
+        )
+        return (
+            "Answer with the function: benchmark(fn) calls fn, a function without arguments that "
+            f"puts work into the queue, and returns {returned}. Create what it needs inside it."
+        )
+
+    @property
+    def _n_rungs(self) -> int:
+        return RUNGS.index(self.rung) + 1
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
+        """Run the benchmark, and name the first rung that is missing."""
+        if not callable(answer):
+            return no_function(answer, self.how)
+        with _h200():
+            first = _try(answer, _spin(0.02))
+        if first.error is None and first.n_calls == 0 and is_open(first.value):
+            return unanswered(self.how)
+        for rung in RUNGS[: self._n_rungs]:
+            found = _missing(rung, answer)
+            if found is not None:
+                return found.verdict()
+        return Verdict(ok=True, message=self._praise(answer))
+
+    def _praise(self, answer: Work) -> str:
+        done = f"Your benchmark has the rung {self.rung!r}."
+        for rung in RUNGS[self._n_rungs :]:
+            found = _missing(rung, answer)
+            if found is not None:
+                return f"{done} What it misses yet ({rung}): {found.message}"
+        return f"{done} It agrees with gpulab.measure on every work that was tried."
+
+
+def _missing(rung: str, answer: Work) -> Diagnosis | None:
+    """Try one rung on a GPU that no other one has warmed."""
+    with _h200():
+        return _PROBES[rung](answer)
+
+
+# One function for each rung: it returns what is wrong, or None.
+
+
+def _stopwatch(answer: Work) -> Diagnosis | None:
+    """Accept any positive number of seconds for one call, be it of the launch or of the work."""
+    launch_s, true_s = _launch_s(_spin(2.0)), _true_s(_spin(2.0))
+    reading = _try(answer, _spin(2.0))
+    problem = _unreadable(reading)
+    if problem is not None:
+        return problem
+    value_s, n_calls = reading.seconds or 0.0, reading.n_calls
+    if value_s <= 0:
+        return Diagnosis("negative", f"It returned {value_s:g}. Subtract the start from the end.")
+    for code, unit, scale in (("milliseconds", "ms", 1e3), ("microseconds", "µs", 1e6)):
+        if any(_near(value_s, scale * each_s) for each_s in (launch_s, true_s)):
+            return Diagnosis(code, f"It returns {unit}: {value_s:.3g}. Return seconds.")
+    if n_calls > 1 and any(_near(value_s, n_calls * each_s) for each_s in (launch_s, true_s)):
+        message = f"It returned the time of all {n_calls} calls. Divide by their number."
+        return Diagnosis("not-divided", message)
+    if value_s > 2 * true_s:
+        return Diagnosis("unexplained", _said("work", value_s, true_s))
+    return None
+
+
+def _wait(answer: Work) -> Diagnosis | None:
+    """Expect the whole work, on an idle GPU and on a busy one."""
+    work = _spin(2.0)
+    true_s, idle_s = _true_s(work), _seconds(_try(answer, work))
+    if idle_s < (1 - _TOLERANCE) * true_s:
+        text = _said("one kernel", idle_s, true_s)
+        message = f"{text} It stops before the GPU has finished: wait, then read the clock."
+        return Diagnosis("no-wait", message)
+    if not _near(idle_s, true_s):
+        return Diagnosis("unexplained", _said("one kernel", idle_s, true_s))
+    busy_s = _seconds(_try(answer, work, backlog=_spin(200.0)))
+    if busy_s > (1 + _TOLERANCE) * true_s:
+        text = _said("the same kernel, launched while the GPU is still busy", busy_s, true_s)
+        return Diagnosis("backlog", f"{text} Wait for earlier work before you start the clock.")
+    return None
+
+
+def _events(answer: Work) -> Diagnosis | None:
+    """Expect a short kernel to be read by the GPU's own clock."""
+    work = _spin(0.02)
+    true_s, reading = _true_s(work), _try(answer, work)
+    if reading.n_elapsed == 0:
+        message = (
+            "It never asks a pair of events for its time. Record one event before each call and "
+            "one after it, wait once at the end, and use elapsed_time."
+        )
+        return Diagnosis("no-events", message)
+    value_s = _seconds(reading)
+    if not true_s * (1 - _TOLERANCE) < value_s < true_s * (1 + _TOLERANCE) + _FLOOR_S:
+        text = _said("a short kernel", value_s, true_s)
+        message = f"{text} Put the events around the call alone, and wait after all calls."
+        return Diagnosis("not-between", message)
+    return None
+
+
+def _warm_up(answer: Work) -> Diagnosis | None:
+    """Expect of work whose first calls are slow the time of the later ones."""
+    true_s = _true_s(_spin(0.2))
+    value_s = _seconds(_try(answer, _slow_at_first(0.2)))
+    if value_s > (1 + _TOLERANCE) * true_s + _FLOOR_S:
+        text = _said("work whose first five calls take forty times as long", value_s, true_s)
+        message = f"{text} Call it some times before you time it, and take the median."
+        return Diagnosis("no-warm-up", message)
+    return None
+
+
+def _clock(answer: Work) -> Diagnosis | None:
+    """Expect the clock at which the work ran beside the time."""
+    from gpulab import clocks
+
+    work = _hot_matmul()
+    for _ in range(200):
+        work()
+    before = clocks.read().sm_mhz
+    reading = _try(answer, work)
+    after = clocks.read().sm_mhz
+    if reading.clock_mhz is None:
+        message = (
+            "It does not return the clock: return a pair, seconds and the SM clock in MHz that "
+            "torch.cuda.clock_rate() gives right after the last call."
+        )
+        return Diagnosis("no-clock", message)
+    known = [float(each) for each in (before, after) if each is not None]
+    if not 0.97 * min(known) <= reading.clock_mhz <= 1.03 * max(known):
+        message = (
+            f"It returned {reading.clock_mhz:g} MHz, while the work ran at about "
+            f"{known[-1]:g} MHz. Read the clock after the timed calls, not before all work."
+        )
+        return Diagnosis("wrong-clock", message)
+    return None
+
+
+def _flush(answer: Work) -> Diagnosis | None:
+    """Expect inputs that come from memory."""
+    work = _matmul(1024)
+    hot_s, cold_s = _true_s(work), _true_s(work, cache="cold")
+    value_s = _seconds(_try(answer, work)) - _own_floor_s(answer)
+    text = _said("a matmul of 1,024 x 1,024 with a cold cache", value_s, cold_s)
+    if value_s < (hot_s + cold_s) / 2:
+        message = f"{text} Its input was in the L2 cache: flush the cache before each call."
+        return Diagnosis("hot-cache", message)
+    return None
+
+
+def _sleep(answer: Work) -> Diagnosis | None:
+    """Expect no gaps between small kernels, although Python is slower than they are."""
+    work = _small_kernels(30)
+    true_s = _true_s(work, cache="cold")
+    value_s = _seconds(_try(answer, work))
+    if value_s > (1 + _TOLERANCE) * true_s + _FLOOR_S:
+        text = _said("thirty small kernels", value_s, true_s)
+        message = (
+            f"{text} The GPU waited for Python between the kernels: let it sleep while the host "
+            "launches, or capture the work in a graph."
+        )
+        return Diagnosis("gaps", message)
+    return None
+
+
+def _measure(answer: Work) -> Diagnosis | None:
+    """Expect what gpulab.measure finds, for several works."""
+    works = {
+        "a matmul of 2,048 x 2,048": _matmul(2048),
+        "a sum of 64 MiB": _sum(64 * _MIB),
+        "ten small kernels": _small_kernels(10),
+    }
+    for name, work in works.items():
+        true_s, value_s = _true_s(work, cache="cold"), _seconds(_try(answer, work))
+        if not true_s * (1 - _TOLERANCE) < value_s < true_s * (1 + _TOLERANCE) + _FLOOR_S:
+            return Diagnosis("differs", _said(name, value_s, true_s))
+    return None
+
+
+_PROBES: dict[str, Callable[[Work], Diagnosis | None]] = {
+    "stopwatch": _stopwatch,
+    "wait": _wait,
+    "events": _events,
+    "warm-up": _warm_up,
+    "clock": _clock,
+    "flush": _flush,
+    "sleep": _sleep,
+    "measure": _measure,
+}
+
+
+def _said(name: str, value_s: float, true_s: float) -> str:
+    return (
+        f"Your benchmark reads {format_time(value_s)} for {name}, which takes "
+        f"{format_time(true_s)}."
+    )
+
+
+def _unreadable(reading: BenchmarkTrial) -> Diagnosis | None:
+    """Diagnose a benchmark that gave no reading of its own."""
+    if reading.error is not None:
+        return raised(reading.error)
+    if reading.n_calls == 0:
+        return Diagnosis("work-not-called", "It never called fn(), so there was nothing to time.")
+    if reading.timer:
+        message = f"The work was timed by {reading.timer}. Build your own timer here."
+        return Diagnosis("finished-timer", message)
+    if is_open(reading.value):
+        message = "It called fn but returned nothing; end it with return."
+        return Diagnosis("nothing-returned", message)
+    if reading.seconds is None:
+        message = f"It returned {reading.value!r}; it must return seconds, a number."
+        return Diagnosis("no-number", message)
+    return None
+
+
+def _seconds(reading: BenchmarkTrial) -> float:
+    """Return the seconds of a reading; of one that was not taken, infinitely many."""
+    if reading.error is not None or reading.seconds is None:
+        return float("inf")
+    return reading.seconds
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    return float(value) if isfinite(value) else None
+
+
+def _near(value: float, expected: float) -> bool:
+    return abs(value - expected) <= _TOLERANCE * expected
+
+
+def _own_floor_s(answer: Work) -> float:
+    """Return what the benchmark reads too much of a kernel that knows no cache."""
+    work = _spin(0.02)
+    return max(_seconds(_try(answer, work)) - _true_s(work), 0.0)
+
+
+def _true_s(work: Work, *, cache: str = "hot") -> float:
+    from gpulab.timing import measure
+
+    return measure(work, cache=cache, n_samples=10).median_s
+
+
+def _launch_s(work: Work) -> float:
+    from gpulab.timing import measure
+
+    return measure(work, method="naive", n_samples=10).median_s
+
+
+def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkTrial:
+    """Run the benchmark on some work, on an idle GPU or after a backlog."""
+    import torch
+
+    calls: list[str] = []
+
+    def fn() -> object:
+        calls.append(_timer_of(inspect.currentframe()))
+        return work()
+
+    torch.cuda.synchronize()
+    if backlog is not None:
+        backlog()
+    with _elapsed_calls() as elapsed:
+        value, error = _call(answer, fn)
+    torch.cuda.synchronize()
+    timers = sorted(set(calls) - {""})
+    return BenchmarkTrial(value, error, len(calls), len(elapsed), timers[0] if timers else "")
+
+
+def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | None]:
+    try:
+        return answer(fn), None
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return None, error
+
+
+def _timer_of(frame: FrameType | None) -> str:
+    """Return the finished timer among the callers, up to this module's own call."""
+    here = sys.modules[__name__].__dict__
+    while frame is not None:
+        if frame.f_globals is here and frame.f_code is _call.__code__:
+            return ""
+        module = str(frame.f_globals.get("__name__", ""))
+        found = next((name for name in _OTHER_TIMERS if module.startswith(name)), None)
+        if found is not None:
+            return found
+        frame = frame.f_back
+    return ""
+
+
+@contextmanager
+def _elapsed_calls() -> Iterator[list[None]]:
+    """Count the calls of ``torch.cuda.Event.elapsed_time``; the method is put back."""
+    import torch
+
+    calls: list[None] = []
+    event = torch.cuda.Event
+    original = event.elapsed_time
+
+    def elapsed_time(self: torch.cuda.Event, end_event: torch.cuda.Event) -> float:
+        calls.append(None)
+        elapsed_ms: float = original(self, end_event)
+        return elapsed_ms
+
+    event.elapsed_time = elapsed_time  # type: ignore[method-assign]  # put back below
+    try:
+        yield calls
+    finally:
+        event.elapsed_time = original  # type: ignore[method-assign]  # as it was
+
+
+@contextmanager
+def _h200() -> Iterator[None]:
+    """Lend a virtual H200 that has paid its first uses, whatever GPU is in use."""
+    from gpulab import virtual
+
+    with device.outside(), virtual.virtual_gpu("H200", first_use=False):
+        yield
+
+
+# The works; lengths of spinning kernels are in milliseconds.
+
+
+def _spin(length_ms: float) -> Work:
+    from gpulab.torch_private import spin
+
+    n_cycles = round(length_ms * 1_980_000)
+    return lambda: spin(n_cycles)
+
+
+def _slow_at_first(length_ms: float) -> Work:
+    slow, usual, calls = _spin(40 * length_ms), _spin(length_ms), list(range(5))
+
+    def work() -> None:
+        (slow if calls else usual)()
+        if calls:
+            calls.pop()
+
+    return work
+
+
+def _hot_matmul() -> Work:
+    import torch
+
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+    return lambda: a @ a
+
+
+def _matmul(n: int) -> Work:
+    import torch
+
+    a = torch.randn(n, n, device="cuda")
+    return lambda: a @ a
+
+
+def _sum(n: int) -> Work:
+    import torch
+
+    a = torch.zeros(n, device="cuda")
+    return a.sum
+
+
+def _small_kernels(n_kernels: int) -> Work:
+    import torch
+
+    a = torch.zeros(1 << 14, device="cuda")
+
+    def work() -> None:
+        b = a
+        for _ in range(n_kernels):
+            b = torch.relu(b)
+
+    return work

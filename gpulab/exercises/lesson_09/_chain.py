@@ -1,0 +1,37 @@
+"""How many operations must stay on the GPU before the transfers pay, at each size."""
+
+from typing import TYPE_CHECKING
+
+from gpulab.exercises.lesson_09._break_even import n_needed
+from gpulab.scaling import Crossover
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def operations_needed(record: Crossover) -> "pd.DataFrame":
+    """Return a row for each size: both sides, the transfers, and how many operations they take.
+
+    Parameters
+    ----------
+    record
+        A crossover with transfers.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``size``: ``cpu_s``, ``gpu_s`` and ``transfers_s`` in seconds, and
+        ``operations``, missing where no number is enough.
+    """
+    import pandas as pd
+
+    by_size = [
+        dict(zip(curve.sizes, curve.median_s, strict=True))
+        for curve in (record.cpu, record.bare, record.gpu)
+    ]
+    cpu, bare, moved = by_size
+    sizes = sorted(cpu.keys() & bare.keys() & moved.keys())
+    rows = [(n, cpu[n], bare[n], max(moved[n] - bare[n], 0.0)) for n in sizes]
+    frame = pd.DataFrame(rows, columns=["size", "cpu_s", "gpu_s", "transfers_s"])
+    needed = [n_needed(*case) for _, *case in rows]
+    return frame.assign(operations=pd.array(needed, dtype="Int64")).set_index("size")

@@ -1,0 +1,65 @@
+"""Sizes to be read off the crossover explorer, judged against the recording that it shows."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from gpulab.exercises._exercise import Verdict
+from gpulab.exercises.answers import Diagnosis, Quantities
+from gpulab.scaling import crossover
+
+RECORDED = "h200-sxm-2026-11"
+LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
+
+_WHY = (
+    "Between the slowest and the fastest of these links the rate differs by a factor of almost "
+    "30, and n by less than 3. Small copies cost mostly their fixed cost, which no cable changes."
+)
+_BARE = Diagnosis(
+    "without-transfers",
+    "That is the crossing without transfers. Set “Transfers” to “both”: the question is about "
+    "inputs that come from the host and a result that goes back.",
+)
+_LINES = Diagnosis(
+    "from-the-lines",
+    "That is where the two fitted lines cross. Read the line that begins with “Crossing”: it "
+    "comes from the measured curves.",
+)
+_OTHER_LINK = Diagnosis(
+    "another-link", "That is the crossing over another link. Look at the slider “Link” once more."
+)
+_UNEXPLAINED = Diagnosis(
+    "unexplained",
+    "the explorer shows another n. Choose matmul, float32, both recorded machines, transfers "
+    "“both” and this link; the crossing with transfers stands below the picture.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOff:
+    """A size for each link; the recording itself is the key."""
+
+    why: str = _WHY
+
+    @property
+    def how(self) -> str:
+        """How to write the answer."""
+        return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED).how
+
+    def __call__(self, answer: object, readings: object = None) -> Verdict:
+        """Judge a dict of sizes."""
+        return _key()(answer, readings)
+
+
+@cache
+def _key() -> Quantities:
+    found = {
+        key: crossover("matmul", transfers="both", link=link, source=RECORDED)
+        for key, link in LINKS.items()
+    }
+    sizes = {key: record.crossing.size or 0.0 for key, record in found.items()}
+    wrong = []
+    for key, record in found.items():
+        lines = None if record.predicted is None else record.predicted.size
+        wrong += [(key, record.bare_crossing.size or 0.0, _BARE), (key, lines or 0.0, _LINES)]
+        wrong += [(key, size, _OTHER_LINK) for other, size in sizes.items() if other != key]
+    return Quantities(sizes, _WHY, tuple(wrong), _UNEXPLAINED)

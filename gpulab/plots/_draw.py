@@ -1,0 +1,181 @@
+"""From a plot to a figure: `draw` for functions of one's own, and one call for those shipped."""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
+
+from gpulab import device
+from gpulab.figures import (
+    SIZE_IN,
+    WIDTH_IN,
+    Figure,
+    check_axes,
+    check_words,
+    frame_of,
+    has_provenance,
+    provenance,
+    render,
+)
+from gpulab.foreign_text import visible
+from gpulab.requirements import TEXT, Requirement
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ONE_LINE_TITLE = 80
+_HEIGHT_IN = 4.2
+
+
+_PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
+
+
+class Words(NamedTuple):
+    """What a figure says of its record, and the height it needs."""
+
+    title: str
+    alt: str
+    height_in: float = _HEIGHT_IN
+
+
+class Plot(Protocol):
+    """A plot that needs no more than its record; with axes it draws on them."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, record: Any, ax: "Axes", **options: Any) -> "Axes": ...  # noqa: ANN401  # as the plot has it
+    @overload
+    def __call__(  # what a figure needs is keyword-only
+        self,
+        record: Any,  # noqa: ANN401  # as above
+        ax: None = None,
+        *,
+        title: str | None = None,
+        alt: str | None = None,
+        ax_size: tuple[float, float] | None = None,
+        source: object = None,
+        **options: Any,  # noqa: ANN401  # as above
+    ) -> Figure: ...
+
+
+def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
+    """Refuse what no figure can be made with; parameters are those of :func:`draw`.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is not what it must be.
+    """
+    _PLOT.check(plot=plot)
+    TEXT.check(title=title, alt=alt)
+    check_words(title=title, alt=alt, ax_size=None)
+    SIZE_IN.check(ax_size=ax_size)
+
+
+def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
+    plot: "Callable[..., Axes]",
+    record: object,
+    *,
+    title: str,
+    alt: str,
+    ax_size: tuple[float, float] = (WIDTH_IN, _HEIGHT_IN),
+    source: object = None,
+    **options: object,
+) -> Figure:
+    """Draw a record with a function of your own, and return a figure that also reads as text.
+
+    The functions of this module need less: ``plots.samples(record)`` is a figure.
+
+    Parameters
+    ----------
+    plot
+        Any ``f(record, ax, **options) -> Axes``.
+    record
+        What it draws.
+    title
+        Title, without the source: where the numbers come from is added to it.
+    alt
+        What is to be seen, in a sentence or two; axes, units and ranges are added to it.
+    ax_size
+        Width and height, in inches.
+    source
+        Where the numbers come from, when the record does not say: a ``Device`` or text.
+    **options
+        Given to ``plot``.
+
+    Returns
+    -------
+    Figure
+        Picture, description and table of the data.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``alt`` is empty, or nothing says where the numbers come from.
+    """
+    from matplotlib.figure import Figure as Canvas
+
+    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+    origin = provenance(record, source)
+    # Not through pyplot: no window, no global list of figures, no change of style.
+    canvas = Canvas(figsize=ax_size, layout="constrained", facecolor="white")
+    ax = canvas.add_subplot()
+    plot(record, ax, **options)
+    gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
+    ax.set_title(visible(f"{title}{gap}({origin})"), fontsize="medium", parse_math=False)
+    return render(ax, alt=alt, frame=frame_of(record))
+
+
+def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Plot]":
+    """Let a plot be called with its record alone.
+
+    Without axes the plot returns a figure as wide as a notebook's page. Its title and its text
+    alternative are computed by ``words`` from the record that is drawn, so they cannot disagree
+    with it. Numbers that do not say where they come from are taken to come from the current GPU.
+    """
+
+    def decorate(plot: "Callable[..., Axes]") -> Plot:
+        def call(  # noqa: PLR0913  # what a figure needs is keyword-only
+            record: object,
+            ax: "Axes | None" = None,
+            *,
+            title: str | None = None,
+            alt: str | None = None,
+            ax_size: tuple[float, float] | None = None,
+            source: object = None,
+            **options: object,
+        ) -> "Axes | Figure":
+            check_words(title=title, alt=alt, ax_size=ax_size)
+            if ax is not None:
+                check_axes(ax)
+                return plot(record, ax, **options)
+            said = words(record, **options)
+            if source is None and not has_provenance(record):
+                source = device.current()
+            return draw(
+                plot,
+                record,
+                title=said.title if title is None else title,
+                alt=said.alt if alt is None else alt,
+                ax_size=(WIDTH_IN, said.height_in) if ax_size is None else ax_size,
+                source=source,
+                **options,
+            )
+
+        return _named_after(plot, call)
+
+    return decorate
+
+
+def _named_after(plot: "Callable[..., Axes]", call: Callable[..., Any]) -> Plot:
+    """Give ``call`` the name and the text of ``plot``, and the parameters of both."""
+    own, added = (inspect.signature(function).parameters for function in (plot, call))
+    merged = [own["record"], added["ax"]]
+    merged += [option for name, option in own.items() if name not in {"record", "ax"}]
+    merged += [added[name] for name in ("title", "alt", "ax_size", "source")]
+    call.__annotations__ = {option.name: option.annotation for option in merged}
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(call, name, getattr(plot, name))
+    signature = inspect.Signature(merged, return_annotation="Axes | Figure")
+    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
+    return call

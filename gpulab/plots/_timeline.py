@@ -1,0 +1,56 @@
+"""The timeline of a program, drawn on axes or as a figure of its own."""
+
+from typing import TYPE_CHECKING, overload
+
+from gpulab.figures import Figure, check_words
+from gpulab.tracing import draw_timeline, timeline_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gpulab.tracing import Timeline
+
+
+@overload
+def timeline(record: "Timeline", ax: "Axes") -> "Axes": ...
+@overload
+def timeline(
+    record: "Timeline",
+    ax: None = None,
+    *,
+    title: str | None = None,
+    alt: str | None = None,
+    ax_size: tuple[float, float] | None = None,
+) -> Figure: ...
+def timeline(
+    record: "Timeline",
+    ax: "Axes | None" = None,
+    *,
+    title: str | None = None,
+    alt: str | None = None,
+    ax_size: tuple[float, float] | None = None,
+) -> "Axes | Figure":
+    """Draw what host and devices did, one lane each, against time in microseconds.
+
+    Parameters
+    ----------
+    record
+        Of :func:`gpulab.timeline`.
+    ax
+        Axes to draw on; without them a figure is returned, as high as its lanes need.
+    title, alt
+        Title and text alternative of the figure; computed from the record when not given.
+    ax_size
+        Width and height of the figure, in inches.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there are no spans.
+    """
+    check_words(title=title, alt=alt, ax_size=ax_size)
+    if ax is not None:
+        return timeline_axes(record, ax)
+    return draw_timeline(
+        record, title="Timeline" if title is None else title, alt=alt, ax_size=ax_size
+    )

@@ -1,0 +1,165 @@
+"""Read a trace file of PyTorch's profiler as a timeline."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpulab import profiling
+from gpulab.activity import ActivityRecord, HostCall
+from gpulab.errors import DamagedDataError
+from gpulab.foreign_text import one_line
+from gpulab.profiling import Records
+from gpulab.requirements import PATH, TEXT
+from gpulab.serialization import parse_json, read_text
+from gpulab.tracing._from_activity import spans_of
+from gpulab.tracing._timeline import Timeline
+
+_KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
+_CALLS = frozenset({"cuda_runtime", "cuda_driver"})
+_MOST_US = 1e15  # thirty years since the machine was started
+_CURE = (
+    "give read_trace() a file that torch.profiler wrote with export_chrome_trace(), recorded with "
+    "ProfilerActivity.CUDA"
+)
+
+
+class _Event(NamedTuple):
+    """A complete event of the trace, in nanoseconds from the first of them."""
+
+    category: str
+    name: str
+    start_ns: int
+    end_ns: int
+    lane: object
+    args: Mapping[str, Any]
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number among the arguments; None if there is none."""
+        value = self.args.get(name)
+        return value if isinstance(value, int) and value >= 0 else None
+
+
+def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
+    """Return the timeline of a trace that ``torch.profiler`` has written.
+
+    Parameters
+    ----------
+    path
+        The file that ``export_chrome_trace`` wrote, gzipped or not.
+    device_name
+        Name of the GPU, where the file has none.
+
+    Returns
+    -------
+    Timeline
+        Calls of CUDA, kernels and copies; operators and ranges of the program are not part of
+        it. Times are those of the machine that recorded: they say nothing of this one. The
+        source is ``"recorded"``, or ``"virtual"`` where a virtual GPU wrote the file.
+
+    Raises
+    ------
+    DamagedDataError
+        If the file is no trace, is damaged, or has no work of a GPU.
+
+    Examples
+    --------
+    >>> import tempfile, gpulab, torch
+    >>> from torch.profiler import profile
+    >>> with gpulab.virtual_gpu("H200"), profile() as found:
+    ...     x = torch.ones(1024, device="cuda").exp()
+    >>> path = f"{tempfile.mkdtemp()}/trace.json"
+    >>> found.export_chrome_trace(path)
+    >>> [span.name for span in read_trace(path).spans if span.kind == "kernel"]
+    ['ones', 'exp']
+    """
+    PATH.check(path=path)
+    TEXT.check(device_name=device_name)
+    try:
+        trace = parse_json(read_text(path))
+        events = sorted(_events(trace), key=lambda event: event.start_ns)
+    except DamagedDataError as error:
+        raise DamagedDataError(f"{one_line(str(path))} is no trace: {error}; {_CURE}") from None
+    records = [_record(event) for event in events if event.category in _KINDS]
+    calls = [_call(event, number) for number, event in enumerate(events)]
+    if not records:
+        raise DamagedDataError(f"{one_line(str(path))} has no kernel and no copy; {_CURE}")
+    source, name = _origin(trace)
+    shown = [call for call in calls if call is not None]
+    found = Records(tuple(records), tuple(shown), source, device_name or name)
+    spans, _ = spans_of(found, (), profiling.short_name)
+    return Timeline(spans, source, found.device_name)
+
+
+def _events(trace: object) -> Iterator[_Event]:
+    whole: dict[str, object] = trace if isinstance(trace, dict) else {"traceEvents": trace}
+    other = whole.get("otherData")
+    if isinstance(other, dict) and "place" in other:
+        raise DamagedDataError(
+            "Timeline.to_chrome_trace() wrote it, for viewers alone; Timeline.save() writes what "
+            "Timeline.load() reads"
+        )
+    listed = whole.get("traceEvents")
+    if not isinstance(listed, list):
+        raise DamagedDataError("it has no list of trace events")
+    complete = [each for each in listed if isinstance(each, dict) and each.get("ph") == "X"]
+    wanted = [each for each in complete if each.get("cat") in _KINDS.keys() | _CALLS]
+    # Of large numbers the nanoseconds would be lost.
+    zero_us = min((_time_us(each, "ts") for each in wanted), default=0.0)
+    for each in wanted:
+        start_us = _time_us(each, "ts") - zero_us
+        args = each.get("args")
+        yield _Event(
+            str(each["cat"]),
+            str(each.get("name", "")),
+            round(start_us * 1e3),
+            round((start_us + _time_us(each, "dur")) * 1e3),
+            each.get("tid", 0),
+            args if isinstance(args, dict) else {},
+        )
+
+
+def _time_us(event: Mapping[str, Any], name: str) -> float:
+    value = event.get(name)
+    # A comparison with nan is false.
+    if isinstance(value, int | float) and 0 <= value <= _MOST_US:
+        return float(value)
+    raise DamagedDataError(f"an event has {name}={value!r}, which is no time in microseconds")
+
+
+def _record(event: _Event) -> ActivityRecord:
+    return ActivityRecord(
+        _KINDS[event.category],
+        event.name,
+        event.start_ns,
+        event.end_ns,
+        event.number("stream") or 0,
+        event.number("device") or 0,
+        size_bytes=event.number("bytes"),
+        correlation=event.number("correlation"),
+    )
+
+
+def _call(event: _Event, number: int) -> HostCall | None:
+    """Return a call of CUDA; one without a number gets one that no other has."""
+    if event.category not in _CALLS:
+        return None
+    correlation = event.number("correlation")
+    thread = event.lane if isinstance(event.lane, int) else 0
+    return HostCall(
+        profiling.kind_of_call(event.name),
+        event.name,
+        event.start_ns,
+        event.end_ns,
+        thread,
+        -1 - number if correlation is None else correlation,
+    )
+
+
+def _origin(trace: object) -> tuple[str, str]:
+    """Return the source and the name of the device, as far as the file says."""
+    whole: dict[str, object] = trace if isinstance(trace, dict) else {}
+    other, devices = whole.get("otherData"), whole.get("deviceProperties")
+    is_virtual = isinstance(other, dict) and other.get("source") == "virtual"
+    first = devices[0] if isinstance(devices, list) and devices else {}
+    name = first.get("name", "") if isinstance(first, dict) else ""
+    return "virtual" if is_virtual else "recorded", str(name)

@@ -1,0 +1,95 @@
+"""Recognise a call whose result is in memory already, because it was computed before.
+
+It has the operator, the arguments and the places of its inputs and outputs in common with the
+earlier call, and since then nobody has written to any of those bytes. So a benchmark's loop
+computes its values once. In-place operators, which change their own input, are computed each time.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+
+from gpulab.virtual.dispatch._operators import Operator
+from gpulab.virtual.dispatch._references import Reference
+from gpulab.virtual.tensors import ByteRange, ComputedResult
+
+_SCALARS = (int, bool, str, type(None), torch.dtype, torch.device, torch.layout)
+_PLAIN = frozenset({*_SCALARS, torch.memory_format})
+_INEXACT = (float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """What a call and its repetitions have in common.
+
+    Attributes
+    ----------
+    key
+        The operator, its arguments, and the places of its inputs and outputs.
+    reads, writes
+        Those places, none of which is both.
+    """
+
+    key: Hashable
+    reads: tuple[ByteRange, ...]
+    writes: tuple[ByteRange, ...]
+
+    def is_there(self) -> bool:
+        """Tell whether the result of the call is in memory."""
+        return self.writes[0].buffer.results.has(self.key)
+
+    def keep(self) -> None:
+        """Note that it is, until somebody writes to any of the places."""
+        result = ComputedResult(self.key)
+        for place in (*self.reads, *self.writes):
+            place.buffer.results.add(result, place.first, place.end)
+
+
+def repetition_of(
+    operator: Operator, args: list[Any], kwargs: dict[str, Any], written: Iterable[Reference]
+) -> Repetition | None:
+    """Return how to recognise a call, or None if each has a result of its own."""
+    reads: list[ByteRange] = []
+    overwritten: list[ByteRange] = []
+    try:
+        key = (
+            operator,
+            tuple(
+                _key(arg, overwritten if operator.overwrites and not i else reads)
+                for i, arg in enumerate(args)
+            ),
+            tuple(
+                (name, _key(arg, overwritten if name in operator.out_names else reads))
+                for name, arg in kwargs.items()
+            ),
+        )
+    except _NoKeyError:
+        return None
+    writes: list[ByteRange] = []
+    places = _key(list(written), writes)
+    if not writes or any(a.overlaps(b) for a, b in product(reads, writes)):
+        return None
+    return Repetition((*key, places), tuple(reads), tuple(writes))
+
+
+class _NoKeyError(Exception):
+    """An argument's value may change without notice, as that of a host tensor."""
+
+
+def _key(value: Any, places: list[ByteRange]) -> Hashable:
+    """Return what tells an argument from others; note in ``places`` the bytes that it covers."""
+    kind = type(value)
+    if kind is Reference:
+        place = value.bytes()
+        places.append(place)
+        return place.buffer.number, place.first, value.layout
+    if kind is list:
+        return tuple(_key(item, places) for item in value)
+    if kind in _INEXACT:
+        return kind, repr(value)  # 0.0 and -0.0 are equal, and give other results
+    if kind in _PLAIN:
+        return kind, value
+    raise _NoKeyError

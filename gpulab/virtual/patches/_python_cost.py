@@ -1,0 +1,99 @@
+"""Charge the host time of what PyTorch does in Python: modules, hooks, optimizers, contexts.
+
+Optimizers are seen by PyTorch's own global hook. Its global hook for modules would be seen by
+programs: compiled modules warn of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.optim import optimizer as optimizers
+
+from gpulab.interrupts import Undo
+from gpulab.torch_private import C, LoaderIterator, call_module, module_hooks, next_sequence_number
+from gpulab.virtual.simulator import Host, Machine, is_owner
+
+_WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
+
+
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of which names, by the object that has them."""
+    host = machine.host
+    set_grad_enabled = C._set_grad_enabled  # noqa: SLF001 # torch's C layer
+    plain_next = LoaderIterator.__next__
+    optimizer_zero, module_zero = torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad
+
+    def set_grad_mode(mode: bool) -> None:  # noqa: FBT001 # torch's signature
+        if is_owner():
+            host.charge("grad mode")
+        set_grad_enabled(mode)
+
+    def zero_optimizer(self: Any, *args: Any, **kwargs: Any) -> None:
+        _charge_zero(host, (item for group in self.param_groups for item in group["params"]))
+        optimizer_zero(self, *args, **kwargs)
+
+    def zero_module(self: Any, *args: Any, **kwargs: Any) -> None:
+        _charge_zero(host, self.parameters())
+        module_zero(self, *args, **kwargs)
+
+    def next_batch(self: Any) -> Any:
+        if is_owner():
+            host.charge("loader batch")
+        return plain_next(self)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_owner():
+            host.charge("module")
+            n_hooks = sum(map(len, module_hooks(self)))
+            if n_hooks:
+                host.charge("hook", n_hooks)
+        return call_module(self, *args, **kwargs)
+
+    return [
+        (C, {"_set_grad_enabled": set_grad_mode}),
+        (LoaderIterator, {"__next__": next_batch}),
+        (torch.optim.Optimizer, {"zero_grad": zero_optimizer}),
+        (torch.nn.Module, {"zero_grad": zero_module, "_call_impl": call}),
+    ]
+
+
+def install(machine: Machine, undo: Undo) -> None:
+    """Charge each optimizer's step, until ``undo`` is closed."""
+    host = machine.host
+    host.skip_recorded(next_sequence_number())
+
+    def before_step(optimizer: Any, _args: object, _kwargs: object) -> None:
+        if is_owner():
+            host.charge("optimizer step")
+            for way, n in _parameters_by_way(optimizer).items():
+                host.charge(way, n)
+
+    undo.callback(optimizers.register_optimizer_step_pre_hook(before_step).remove)
+
+
+def _charge_zero(host: Host, parameters: Iterable[Any]) -> None:
+    if is_owner():
+        host.charge("zero_grad")
+        host.charge("parameter zeroed", sum(1 for item in parameters if item.grad is not None))
+
+
+def _parameters_by_way(optimizer: Any) -> Counter[str]:
+    """Return how many parameters with gradients an optimizer goes through, by how it does."""
+    found: Counter[str] = Counter()
+    for group in optimizer.param_groups:
+        ready = [item for item in group["params"] if item.grad is not None]
+        found[_way(group, ready)] += len(ready)
+    return found
+
+
+def _way(group: dict[str, Any], parameters: list[Any]) -> str:
+    """Return how PyTorch goes through the parameters: as asked, else at once on a GPU."""
+    loop, at_once, fused = _WAYS
+    if group.get("fused"):
+        return fused
+    if group.get("foreach") is not None:
+        return at_once if group["foreach"] else loop
+    is_at_once = "foreach" in group and all(item.is_cuda for item in parameters)
+    return at_once if is_at_once and not group.get("differentiable") else loop

@@ -1,0 +1,134 @@
+"""Cost LSTM, GRU and plain recurrent layers as the kernels that cuDNN runs for a whole layer.
+
+PyTorch takes them apart for virtual tensors, into some twenty operators for each step of time.
+These give the values and the gradients.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any, NamedTuple
+
+import torch
+
+from gpulab.torch_private import variable_functions
+from gpulab.virtual._whole_layers import WholeLayers
+from gpulab.virtual.simulator import is_owner
+from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
+from gpulab.virtual.tensors import VirtualTensor
+
+# Gates of a cell: so many rows of weights belong to one hidden number.
+_N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+# Host time of a call, of its way back, and of each kernel within.
+_CALL_NS, _BACKWARD_NS, _STEP_NS = 60_000, 80_000, 2_500
+
+
+def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
+    """Return what to put in the place of PyTorch's recurrent layers."""
+    made = {name: _replacement(name, layers) for name in _N_GATES}
+    return [(variable_functions, made), (torch, made)]
+
+
+def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
+    plain = getattr(torch, name)
+
+    def recurrent(*args: Any, **kwargs: Any) -> Any:
+        is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
+        if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
+            return plain(*args, **kwargs)
+        forward, backward = _kernels(_N_GATES[name], args)
+        return layers.run(lambda: plain(*args), forward, backward)
+
+    return recurrent
+
+
+class _Sizes(NamedTuple):
+    """One layer in one direction, over a whole sequence."""
+
+    n_steps: int
+    batch: int
+    n_in: int
+    n_hidden: int
+    n_gates: int
+    arithmetic: str
+
+
+def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[KernelWork]]:
+    """Return the kernels of the way forward and of the way back, layer by layer."""
+    forward: list[KernelWork] = []
+    backward: list[KernelWork] = []
+    for sizes in _layers_of(n_gates, args):
+        forward += _forward(sizes)
+        backward += _backward(sizes)
+    first = replace(forward[0], host_ns=_CALL_NS + _STEP_NS)
+    back = replace(backward[0], host_ns=_BACKWARD_NS + _STEP_NS)
+    return [first, *forward[1:]], [back, *backward[1:]]
+
+
+def _layers_of(n_gates: int, args: Sequence[Any]) -> Iterator[_Sizes]:
+    x = args[0]
+    is_packed = not isinstance(args[3], bool)
+    if is_packed:
+        n_steps, weights, has_biases, both_ways = len(args[1]), args[3], args[4], args[8]
+        batch = ceil(x.shape[0] / max(1, n_steps))
+    else:
+        weights, has_biases, both_ways, batch_first = args[2], args[3], args[7], args[8]
+        n_steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
+    n_each = 4 if has_biases else 2
+    is_projected = len(weights) % (n_each * (1 + both_ways) * args[5 if is_packed else 4]) != 0
+    n_each += is_projected
+    arithmetic = _arithmetic(x.dtype)
+    for i in range(0, len(weights), n_each):
+        n_in, n_hidden = weights[i].shape[1], weights[i].shape[0] // n_gates
+        yield _Sizes(max(1, n_steps), max(1, batch), n_in, n_hidden, n_gates, arithmetic)
+
+
+def _arithmetic(dtype: torch.dtype) -> str:
+    if dtype in {torch.float16, torch.bfloat16}:
+        return "float16"
+    if dtype is torch.float64:
+        return "float64"
+    return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
+
+
+def _matmul(sizes: _Sizes, m: int, n: int, k: int) -> KernelWork:
+    shape = MatmulShape(1, m, n, k)
+    return KernelWork(
+        *("gemm", sizes.arithmetic),
+        flops=shape.flops,
+        n_elements=m * n,
+        matmul=shape,
+        host_ns=_STEP_NS,
+        name="recurrent gemm",
+    )
+
+
+def _cell(sizes: _Sizes) -> KernelWork:
+    n = sizes.batch * sizes.n_hidden
+    return KernelWork(
+        *("elementwise", sizes.arithmetic),
+        n_elements=n,
+        scratch_bytes=4 * n * (sizes.n_gates + 3),
+        host_ns=_STEP_NS,
+        name="recurrent cell",
+    )
+
+
+def _forward(sizes: _Sizes) -> list[KernelWork]:
+    """Multiply all steps' inputs at once; then step by step the hidden state, and the cell."""
+    n_rows = sizes.n_gates * sizes.n_hidden
+    inputs = _matmul(sizes, sizes.n_steps * sizes.batch, n_rows, sizes.n_in)
+    step = [_matmul(sizes, sizes.batch, n_rows, sizes.n_hidden), _cell(sizes)]
+    return [inputs, *step * sizes.n_steps]
+
+
+def _backward(sizes: _Sizes) -> list[KernelWork]:
+    """Go back step by step; then the inputs' and the weights' gradients, all steps at once."""
+    n_rows, n_all = sizes.n_gates * sizes.n_hidden, sizes.n_steps * sizes.batch
+    step = [_cell(sizes), _matmul(sizes, sizes.batch, sizes.n_hidden, n_rows)]
+    return [
+        *step * sizes.n_steps,
+        _matmul(sizes, n_all, sizes.n_in, n_rows),
+        _matmul(sizes, n_rows, sizes.n_in, n_all),
+        _matmul(sizes, n_rows, sizes.n_hidden, n_all),
+    ]

@@ -1,0 +1,132 @@
+"""A learner's benchmark is run over works whose truth is known, and the missing rung is named."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import gpulab
+from gpulab.exercises.answers import RUNGS, BenchmarkJudge
+from tests.support.benchmarks import BENCHMARKS
+
+Work = Callable[[], object]
+
+
+def mean_of_events(fn: Work) -> float:
+    """Time with pairs of events and take the mean, without a warm-up."""
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(50)]
+    for start, end in pairs:
+        start.record()
+        fn()
+        end.record()
+    torch.cuda.synchronize()
+    return statistics.fmean(start.elapsed_time(end) for start, end in pairs) / 1e3
+
+
+def without_first_wait(fn: Work) -> float:
+    """Start the clock while the GPU may still be busy."""
+    start_s = time.perf_counter()
+    for _ in range(50):
+        fn()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start_s) / 50
+
+
+def flush_inside(fn: Work) -> tuple[float, float]:
+    """Write the flush between the two events."""
+    buffer = torch.empty(2**25, device="cuda")
+    return BENCHMARKS["clock"](lambda: (buffer.zero_(), fn()))
+
+
+def old_clock(fn: Work) -> tuple[float, float]:
+    """Return a clock that was never read."""
+    seconds, _ = BENCHMARKS["sleep"](fn)
+    return seconds, 1000.0
+
+
+MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
+    ("stopwatch", lambda fn: 1e3 * BENCHMARKS["wait"](fn), "milliseconds"),
+    ("stopwatch", lambda fn: 1e6 * BENCHMARKS["stopwatch"](fn), "microseconds"),
+    ("stopwatch", lambda fn: 100 * BENCHMARKS["stopwatch"](fn), "not-divided"),
+    ("stopwatch", lambda fn: -BENCHMARKS["stopwatch"](fn), "negative"),
+    ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
+    ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "finished-timer"),
+    ("stopwatch", lambda fn: [fn()], "no-number"),
+    ("stopwatch", lambda fn: (fn(), None)[1], "nothing-returned"),
+    ("stopwatch", lambda _: 3e-6, "work-not-called"),
+    ("stopwatch", lambda fn: fn() + 1, "raised"),
+    ("wait", BENCHMARKS["stopwatch"], "no-wait"),
+    ("wait", without_first_wait, "backlog"),
+    ("wait", lambda fn: 0.5 * BENCHMARKS["wait"](fn) + 1.5e-3, "unexplained"),
+    ("events", BENCHMARKS["wait"], "no-events"),
+    ("events", lambda fn: BENCHMARKS["events"](fn) + 2e-5, "not-between"),
+    ("warm-up", mean_of_events, "no-warm-up"),
+    ("clock", BENCHMARKS["warm-up"], "no-clock"),
+    ("clock", old_clock, "wrong-clock"),
+    ("flush", BENCHMARKS["clock"], "hot-cache"),
+    ("flush", flush_inside, "not-between"),
+    ("sleep", BENCHMARKS["flush"], "gaps"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", RUNGS)
+def test_each_rung_passes_and_is_told_what_it_misses(rung: str) -> None:
+    """The solution of each lesson is right in it, and hears what the next rung mends."""
+    verdict = BenchmarkJudge(rung)(BENCHMARKS[rung])
+    assert verdict.ok, verdict
+    later = RUNGS[RUNGS.index(rung) + 1 :]
+    # The median of many calls needs no warm-up, and head starts make the last rung hold.
+    skipped = {"events": "clock", "sleep": "", "measure": ""}
+    missing = skipped.get(rung, later[0] if later else "")
+    agrees = "It agrees with gpulab.measure on every work that was tried."
+    assert (f"What it misses yet ({missing}): " if missing else agrees) in verdict.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", [*RUNGS[1:3], *RUNGS[4:-1]])
+def test_each_rung_is_missed_where_it_is_asked_for(rung: str) -> None:
+    """The solution of the lesson before is not enough."""
+    before = RUNGS[RUNGS.index(rung) - 1]
+    assert BenchmarkJudge(rung)(BENCHMARKS[before]).ok is False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rung", "answer", "code"), MISTAKES, ids=[f"{rung}-{code}" for rung, _, code in MISTAKES]
+)
+def test_mistakes_are_told_apart(rung: str, answer: Callable[..., Any], code: str) -> None:
+    """Each has a name and a sentence with the reading and the truth."""
+    verdict = BenchmarkJudge(rung)(answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    assert len(verdict.message) > 30
+
+
+@pytest.mark.parametrize("answer", [..., None, lambda _: ..., lambda _: None])
+def test_a_stub_is_not_answered(answer: object) -> None:
+    """The placeholder is no mistake, be it dots or a function that does nothing."""
+    judge = BenchmarkJudge("wait")
+    assert judge(answer).ok is None
+    assert judge(answer).message == judge.how
+
+
+def test_the_last_benchmark_is_short() -> None:
+    """What a learner has at the end fits on a screen."""
+    import inspect
+
+    n_lines = len(inspect.getsource(BENCHMARKS["measure"]).splitlines())
+    assert n_lines <= 28
+
+
+def test_torch_and_the_gpu_in_use_are_left_as_they_were() -> None:
+    """The judge lends its own GPU, also where another one is entered."""
+    before = torch.cuda.Event.elapsed_time
+    with gpulab.virtual_gpu("T4", first_use=False) as entered:
+        entered_s = entered.now_s
+        assert BenchmarkJudge("stopwatch")(BENCHMARKS["stopwatch"]).ok
+        assert entered.now_s == pytest.approx(entered_s, abs=1e-3)
+        assert torch.cuda.get_device_name() == "Tesla T4"
+    assert torch.cuda.Event.elapsed_time is before

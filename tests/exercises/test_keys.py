@@ -1,0 +1,143 @@
+"""A learner does not come upon a key: not by printing, not by completion, not in an object."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from gpulab import exercises
+from gpulab.exercises._api import exercise, exercise_ids
+from gpulab.exercises._exercise import Question
+from gpulab.exercises.answers import agrees
+
+IDS = exercise_ids()
+OFFERED = {"exercise_id", "question", "how", "choices", "readings"}
+
+
+def keys_of(exercise_id: str) -> Iterator[str]:
+    """Yield what a judge would say of the right answer and of wrong ones."""
+    judge: Any = exercise(exercise_id).judge
+    if hasattr(judge, "why"):
+        yield judge.why
+    yield from exercise(exercise_id).hints
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
+    """Its attributes are those that it shows, and none leads to the judge."""
+    question = exercises.ask(exercise_id)
+    assert type(question) is Question
+    names = {name for name in dir(question) if not name.startswith("_")}
+    assert names == OFFERED
+    assert not any(callable(getattr(question, name)) for name in names)
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
+    """Neither text, repr nor HTML has the reason of the right answer, or a hint."""
+    question = exercises.ask(exercise_id)
+    printed = [str(question), repr(question), question._repr_html_(), repr(question.choices)]
+    for key in keys_of(exercise_id):
+        assert not any(key in page for page in printed)
+    assert "judge" not in repr(exercise(exercise_id))
+
+
+def test_completion_offers_no_key() -> None:
+    """What IPython completes after the dot of a question, and of the door, is what is public."""
+    from IPython.core.completer import provisionalcompleter
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    question = exercises.ask("00.read-the-line")
+    shell.user_ns.update(question=question, exercises=exercises)
+
+    def offered(text: str) -> set[str]:
+        with provisionalcompleter():
+            found = shell.Completer.completions(text, len(text))
+            return {each.text.removeprefix(".").partition("(")[0] for each in found}
+
+    assert offered("question.") == OFFERED
+    door = offered("exercises.")
+    assert {"ask", "check", "hint"} <= door
+    assert not door & {"exercise", "EXERCISES", "answers", "lesson_00"}
+
+
+class Unreadable:
+    """An answer that raises whenever it is looked at."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("two lines,\nof text")
+
+
+def a_tensor() -> object:
+    """Return a tensor that takes no gradient and has several numbers."""
+    return torch.ones(3)
+
+
+def raising(*_: object) -> object:
+    """Raise what a learner's function may raise."""
+    raise ValueError("no such thing")
+
+
+STRANGE: dict[str, Callable[[], object]] = {
+    "a tensor": a_tensor,
+    "a tensor of one number": lambda: torch.tensor(3.0),
+    "an exception": lambda: ValueError("text"),
+    "a class": lambda: ValueError,
+    "a function that raises": lambda: raising,
+    "a function of nothing": lambda: lambda: None,
+    "nothing": lambda: None,
+    "an empty text": lambda: "",
+    "an empty dict": dict,
+    "not a number": lambda: float("nan"),
+    "what cannot be shown": Unreadable,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_whatever_is_answered_gets_a_sentence(exercise_id: str, kind: str) -> None:
+    """Nothing is raised, nothing strange is right, and there is a sentence to go on with."""
+    verdict = exercises.check(exercise_id, STRANGE[kind]())
+    assert verdict.ok is not True
+    assert verdict.message.strip().endswith((".", ")", "?", "`"))
+    assert "Traceback" not in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "right"),
+    [
+        (41e-6, 41.2e-6, True),
+        (41.2e-6, 41.2e-6, True),
+        (42e-6, 41.2e-6, False),
+        (41.3e-6, 41.2e-6, False),
+        (40e-6, 41.2e-6, False),
+        (0.33, 1 / 3, True),
+        (0.3, 1 / 3, False),
+        (4100, 4120, True),
+        (-41, -41.2, True),
+        (float("nan"), 41.2, False),
+        (0.0, 41.2, False),
+    ],
+)
+def test_two_digits_are_right_if_the_value_rounds_to_them(
+    given: float,
+    value: float,
+    right: bool,  # noqa: FBT001  # parametrised
+) -> None:
+    """One digit is not enough, and a third digit must be right."""
+    assert agrees(given, value) is right
+
+
+def test_an_answer_that_cannot_be_read_says_so() -> None:
+    """The learner's object raises; the sentence names it and says how to answer."""
+    verdict = exercises.check("01.hidden-sync", Unreadable())
+    assert verdict.message.startswith("This answer cannot be read (RuntimeError: two lines,")
+    assert verdict.message.endswith(exercises.ask("01.hidden-sync").how)
+    shown = exercises.check("00.read-the-line", Unreadable()).message
+    assert shown.startswith("An object of type Unreadable isn't a valid answer. ")

@@ -1,0 +1,107 @@
+"""A trace of PyTorch's profiler becomes a timeline; anything else is refused with the cure."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import profile
+
+import gpulab
+from gpulab.errors import DamagedDataError, GpulabError
+from gpulab.tracing import read_trace
+
+
+def event(category: str, name: str, ts: float, **args: object) -> dict[str, Any]:
+    """Return an event as Kineto writes it."""
+    return {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": 2.5, "tid": 7, "args": args}
+
+
+# In the form of a trace from an H200: large times, numbers that join launch and kernel.
+KINETO = {
+    "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}],
+    "traceEvents": [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+        event("cpu_op", "aten::exp", 4491094090290.5),
+        event("cuda_runtime", "cudaLaunchKernel", 4491094090291.25, correlation=11),
+        event(
+            "kernel", "void at::native::exp<4>(int)", 4491094090296.001, correlation=11, stream=7
+        ),
+        event("gpu_memcpy", "Memcpy DtoH", 4491094090300.0, correlation=12, stream=7, bytes=4096),
+    ],
+}
+
+
+def written(tmp_path: Path, content: object) -> Path:
+    """Write what a test gives, as JSON unless it is text."""
+    path = tmp_path / "trace.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return path
+
+
+def test_a_trace_of_a_real_gpu(tmp_path: Path) -> None:
+    """Names, lanes, bytes and nanoseconds come over; the launch is joined to its kernel."""
+    found = read_trace(written(tmp_path, KINETO))
+    launch, kernel, copy = found.spans
+    assert (found.source, found.device_name) == ("recorded", "NVIDIA H200")
+    assert (launch.kind, launch.start_s) == ("launch", 0.0)
+    assert (kernel.name, kernel.correlation) == ("exp<4>", launch.correlation)
+    assert kernel.start_s == pytest.approx(4.751e-6, abs=1e-9)
+    assert (copy.kind, copy.engine, copy.size_bytes) == ("copy", "copy out", 4096)
+
+
+def test_packed_and_without_a_name(tmp_path: Path) -> None:
+    """A gzipped file is unpacked, and a missing name can be given."""
+    path = tmp_path / "trace.json.gz"
+    events = KINETO["traceEvents"]
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode()))
+    assert read_trace(path, device_name="NVIDIA T4").device_name == "NVIDIA T4"
+
+
+def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
+    """The source goes through the file, and the kernels keep their durations."""
+    path = tmp_path / "trace.json"
+    with gpulab.virtual_gpu("H200", first_use=False), profile() as found:
+        torch.ones(1 << 20, device="cuda").exp()
+    found.export_chrome_trace(str(path))
+    shown = read_trace(path)
+    kernels = [span for span in shown.spans if span.kind == "kernel"]
+    expected = [each for each in found.events() if each.name in {"ones", "exp"}]
+    assert shown.source == "virtual"
+    assert [span.duration_s * 1e6 for span in kernels] == pytest.approx(
+        [each.time_range.elapsed_us() for each in expected]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "it is not JSON"),
+        ("{", "it is not JSON"),
+        ([], "has no kernel and no copy"),
+        ({}, "it has no list of trace events"),
+        ({"traceEvents": {}}, "it has no list of trace events"),
+        ({"traceEvents": [1, None, "x"]}, "has no kernel and no copy"),
+        ({"traceEvents": [event("cpu_op", "aten::exp", 1.0)]}, "has no kernel and no copy"),
+        ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": "long"}]}, "dur='long'"),
+        ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": -1}]}, "dur=-1"),
+        ({"traceEvents": [event("kernel", "k", 1e300)]}, "ts=1e+300"),
+        ({"otherData": {"place": "virtual"}, "traceEvents": []}, "Timeline.load"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> None:
+    """The message names the file, the reason and what to give instead."""
+    with pytest.raises(DamagedDataError, match="export_chrome_trace") as caught:
+        read_trace(written(tmp_path, content))
+    assert said in str(caught.value)
+    assert "trace.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", range(0, 700, 61))
+def test_a_cut_file_is_refused(tmp_path: Path, cut: int) -> None:
+    """At any byte: an error of ours, never one of Python's."""
+    text = json.dumps(KINETO)
+    with pytest.raises(GpulabError):
+        read_trace(written(tmp_path, text[: min(cut, len(text) - 1)]))

@@ -1,0 +1,125 @@
+"""What PyTorch's own Python costs the host: modules, hooks, optimizers, contexts."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import gpulab
+from gpulab.virtual.simulator import Host, fitted_costs
+
+COSTS = fitted_costs()
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    """Enter a virtual H200 and give its host."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        yield gpu.machine.host
+
+
+def cost_ns(host: Host, work: Callable[[], object]) -> int:
+    """Return what a call costs the host."""
+    before_ns = host.now_ns
+    work()
+    return host.now_ns - before_ns
+
+
+def test_each_module_costs_a_call(host: Host) -> None:
+    """A Sequential of three is four calls; what they launch comes on top."""
+    model = nn.Sequential(*[nn.Identity() for _ in range(3)])
+    x = torch.ones(2, device="cuda")
+    assert cost_ns(host, lambda: model(x)) == 4 * COSTS["module"]
+
+
+def test_each_hook_costs_a_call(host: Host) -> None:
+    """Before and after the module, and each one of several."""
+    module: Any = nn.Identity()
+    module.register_forward_hook(lambda *_: None)
+    module.register_forward_hook(lambda *_: None)
+    module.register_forward_pre_hook(lambda *_: None)
+    x = torch.ones(2, device="cuda")
+    assert cost_ns(host, lambda: module(x)) == COSTS["module"] + 3 * COSTS["hook"]
+
+
+def parameters(n: int) -> list[nn.Parameter]:
+    """Return parameters with gradients, and one without."""
+    made = [nn.Parameter(torch.zeros(2, device="cuda")) for _ in range(n + 1)]
+    for item in made[:n]:
+        item.grad = torch.zeros_like(item)
+    return made
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        ({"foreach": False}, "parameter in a loop"),
+        ({"foreach": True}, "parameter at once"),
+        ({}, "parameter at once"),
+        ({"fused": True}, "parameter fused"),
+    ],
+)
+def test_a_step_costs_a_start_and_each_parameter_with_a_gradient(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], way: str
+) -> None:
+    """In the way that PyTorch takes: one by one, all at once, or fused."""
+    charged: dict[str, int] = {}
+    optimizer: Any = torch.optim.SGD(parameters(5), lr=0.1, **options)
+    monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.update({what: n}))
+    optimizer.step()
+    ways = {name: n for name, n in charged.items() if name.startswith("parameter ")}
+    assert ways == {way: 5}
+    assert charged["optimizer step"] == 1
+
+
+def test_forgetting_gradients_costs_a_start_and_each_of_them(host: Host) -> None:
+    """The optimizer's way and the module's cost the same."""
+    module, optimizer = nn.Linear(2, 2).cuda(), torch.optim.SGD(parameters(3), lr=0.1)
+    first_ns, second_ns = (cost_ns(host, optimizer.zero_grad) for _ in range(2))
+    assert first_ns - second_ns == 3 * COSTS["parameter zeroed"]
+    assert cost_ns(host, module.zero_grad) == COSTS["zero_grad"] < second_ns
+
+
+def test_contexts_cost_what_they_set(host: Host) -> None:
+    """``no_grad`` and autocast set a mode when they are entered and when they are left."""
+
+    def without_gradients() -> None:
+        with torch.no_grad():
+            pass
+
+    def in_halves() -> None:
+        with torch.autocast("cuda", dtype=torch.float16):
+            pass
+
+    assert cost_ns(host, without_gradients) == 2 * COSTS["grad mode"]
+    assert cost_ns(host, in_halves) == 2 * COSTS["autocast"]
+
+
+@pytest.mark.usefixtures("host")
+def test_each_batch_of_a_loader_costs_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last call, which finds no batch, included."""
+    charged = []
+    monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.append((what, n)))
+    list(DataLoader(TensorDataset(torch.zeros(6, 2)), batch_size=2))
+    assert charged.count(("loader batch", 1)) == 4
+
+
+def test_everything_is_undone_when_the_context_is_left() -> None:
+    """Outside, classes and hooks are PyTorch's own, and no host's clock moves."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        pass
+    before_ns = gpu.machine.host.now_ns
+    module = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    with torch.no_grad(), torch.autocast("cpu"):
+        module(torch.ones(2))
+    torch.autograd.backward(module(torch.ones(2)).sum())
+    optimizer.step()
+    optimizer.zero_grad()
+    assert gpu.machine.host.now_ns == before_ns
+    assert nn.Module._call_impl.__module__ == "torch.nn.modules.module"
+    assert torch.optim.Optimizer.zero_grad.__module__ == "torch.optim.optimizer"

@@ -1,0 +1,93 @@
+"""Recurrent layers: a few kernels of a library, with the CPU's values and gradients."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+import gpulab
+
+
+def results(module: Any, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]:
+    """Return outputs and gradients of two passes, whose gradients add up."""
+    x = x.clone().requires_grad_()
+    found: list[torch.Tensor] = []
+    for _ in range(2):
+        out = module(pack_padded_sequence(x, [4, 3, 2]) if packed else x)[0]
+        data = out.data if packed else out
+        torch.autograd.backward((data * data).sum())
+        found.append(data.detach())
+    gradients = [item.grad for item in (*module.parameters(), x)]
+    return [*found, *(item for item in gradients if item is not None)]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}])
+def test_values_and_gradients_are_the_cpus(
+    kind: Any, options: dict[str, Any], *, packed: bool
+) -> None:
+    """Of layers on top of each other and in both ways too; and no access races with another."""
+    torch.manual_seed(0)
+    here, x = kind(6, 5, **options), torch.randn(4, 3, 6)
+    there = copy.deepcopy(here)
+    wanted = results(here, x, packed=packed)
+    with gpulab.virtual_gpu("H200", first_use=False), gpulab.hazards() as found:
+        given = [item.cpu() for item in results(there.cuda(), x.cuda(), packed=packed)]
+    assert len(given) == len(wanted)
+    for one, other in zip(given, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert not found.hazards
+
+
+def host_us(layer: Any, n_steps: int) -> float:
+    """Return the host time of a pass to and fro."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        layer, x = layer.cuda(), torch.randn(n_steps, 3, 6, device="cuda")
+        for _ in range(2):
+            layer.zero_grad()
+            torch.cuda.synchronize()
+            before_ns = gpu.machine.host.now_ns
+            torch.autograd.backward(layer(x)[0].sum())
+            taken_ns = gpu.machine.host.now_ns - before_ns
+    return taken_ns / 1e3
+
+
+def test_a_step_of_time_costs_a_few_launches() -> None:
+    """Taken apart it would be some fifty operators; cuDNN's own kernels are four."""
+    layer = nn.LSTM(6, 5)
+    per_step_us = (host_us(layer, 50) - host_us(layer, 10)) / 40
+    assert 0 < per_step_us < 25
+    with torch.backends.cudnn.flags(enabled=False):
+        assert (host_us(layer, 20) - host_us(layer, 10)) / 10 > 100
+
+
+def test_dropout_between_layers_is_drawn_anew_each_time() -> None:
+    """The same seed gives the same numbers again."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        layer, x = nn.LSTM(4, 4, 2, dropout=0.5).cuda(), torch.ones(3, 2, 4, device="cuda")
+        torch.manual_seed(1)
+        first, second = layer(x)[0], layer(x)[0]
+        torch.manual_seed(1)
+        again = layer(x)[0]
+        assert torch.equal(first, again)
+        assert not torch.equal(first, second)
+
+
+def test_a_layer_that_fails_takes_time_again_afterwards() -> None:
+    """An error inside leaves the host's clock going."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        layer = nn.LSTM(4, 4).cuda()
+        with pytest.raises(RuntimeError):
+            torch.lstm(
+                torch.ones(2, 2, 5, device="cuda"),
+                (torch.ones(1, 2, 4, device="cuda"),) * 2,
+                list(layer.parameters()),
+                *(True, 1, 0.0, False, False, False),
+            )
+        before_ns = gpu.machine.host.now_ns
+        torch.ones(2, device="cuda").add(1)
+        assert gpu.machine.host.now_ns - before_ns > 5_000

@@ -1,0 +1,291 @@
+"""PyTorch's profiler shows what the virtual GPU did, in PyTorch's own tables and traces."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+import gpulab
+from gpulab import profiling
+from gpulab.errors import NotModelledError
+from gpulab.virtual.dispatch import VirtualMode
+
+inside = pytest.mark.usefixtures("virtual_h200")
+
+
+@pytest.fixture
+def virtual_h200() -> Iterator[None]:
+    """Enter a virtual H200 whose first uses cost nothing."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield
+
+
+def rows(found: profile, *, by_shape: bool = False) -> dict[str, Any]:
+    """Return the averages of a profile by their names."""
+    return {row.key: row for row in found.key_averages(by_shape)}
+
+
+def events(found: profile, name: str) -> list[Any]:
+    """Return the events of one name."""
+    return [event for event in found.events() if event.name == name]
+
+
+def traced(path: Path, category: str) -> list[dict[str, Any]]:
+    """Return the events of one category in a trace file."""
+    trace = json.loads(path.read_text("utf-8"))
+    return [event for event in trace["traceEvents"] if event.get("cat") == category]
+
+
+@inside
+def test_an_operator_has_the_time_of_its_kernel() -> None:
+    """The table joins the operator, the call and the kernel, with the simulator's durations."""
+    x = torch.ones(1 << 20, device="cuda")
+    x.exp()  # the same cache for both
+    known = profiling.capture(x.exp).records[0]
+    with profile() as found:
+        x.exp()
+    seen = rows(found)
+    assert seen["aten::exp"].device_time_total == pytest.approx(known.duration_ns / 1e3)
+    assert seen["aten::exp"].count == seen["cudaLaunchKernel"].count == 1
+    assert seen[known.name].self_device_time_total == seen["aten::exp"].device_time_total
+    assert "Self CUDA" in found.key_averages().table(sort_by="device_time_total")
+
+
+@inside
+def test_nothing_gives_the_wait_alone() -> None:
+    """PyTorch waits for the device at the end; nothing else is there."""
+    with profile() as found:
+        pass
+    assert list(rows(found)) == ["cudaDeviceSynchronize"]
+
+
+@inside
+def test_activities_choose_what_is_recorded() -> None:
+    """Without the device there are operators alone; without the host, the device and its calls."""
+    x = torch.ones(8, device="cuda")
+    with profile(activities=[ProfilerActivity.CPU]) as host:
+        x + x
+    assert list(rows(host)) == ["aten::add"]
+    with profile(activities=[ProfilerActivity.CUDA]) as device:
+        x + x
+    assert list(rows(device)) == ["cudaLaunchKernel", "cudaDeviceSynchronize", "add"]
+
+
+@inside
+def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
+    """As beside an H200, and only as long as the session lasts."""
+
+    def one_launch() -> float:
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        start.record()
+        x.exp()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end)
+
+    x = torch.ones(8, device="cuda")
+    before = one_launch()
+    with profile():
+        inside = one_launch()
+    assert inside == pytest.approx(before + 4.6e-3, abs=1e-4)
+    assert one_launch() == pytest.approx(before, abs=1e-4)
+
+
+@inside
+def test_ranges_of_the_program_stand_on_both_lanes() -> None:
+    """``record_function`` is a range of the host, and one of the device round its kernels."""
+    x = torch.ones(1 << 20, device="cuda")
+    with profile() as found:
+        with record_function("mine"):
+            x.exp()
+            x.exp()
+        x.sin()
+    on_host, on_device = sorted(events(found, "mine"), key=lambda event: str(event.device_type))
+    kernels = events(found, "exp")
+    assert on_host.cpu_children[0].name == "aten::exp"
+    assert on_host.time_range.end < events(found, "aten::sin")[0].time_range.start + 1e-6
+    assert on_device.time_range.start == kernels[0].time_range.start
+    assert on_device.time_range.end == kernels[1].time_range.end
+
+
+@inside
+def test_backward_shows_the_nodes_of_autograd() -> None:
+    """Operators of the backward pass stand inside the node that ran them, and end with it."""
+    model = torch.nn.Linear(64, 8).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    with profile() as found:
+        model(torch.ones(4, 64, device="cuda")).sum().backward()
+        optimizer.step()
+    node = events(found, "AddmmBackward0")[0]
+    assert "aten::mm" in [child.name for child in node.cpu_children]
+    step = events(found, "Optimizer.step#SGD.step")[0]
+    last = events(found, "torch::autograd::AccumulateGrad")[-1]
+    assert last.time_range.end <= step.time_range.start
+
+
+@inside
+def test_a_schedule_records_its_steps_alone() -> None:
+    """Waiting and warm-up leave nothing; the handler gets two steps of three."""
+    x = torch.ones(8, device="cuda")
+    ready: list[int] = []
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
+        on_trace_ready=lambda found: ready.append(rows(found)["aten::exp"].count),
+    ) as found:
+        for _ in range(6):
+            x.exp()
+            found.step()
+    assert ready == [2]
+
+
+@inside
+def test_shapes_flops_stacks_and_memory() -> None:
+    """Each option fills its column; FLOPs are those of PyTorch's own formulas."""
+    a = torch.ones(64, 32, device="cuda")
+    with profile(
+        record_shapes=True, with_flops=True, with_stack=True, profile_memory=True
+    ) as found:
+        product = a @ a.T
+    row = rows(found, by_shape=True)["aten::mm"]
+    assert row.input_shapes == [[64, 32], [32, 64]]
+    assert row.flops == 2 * 64 * 32 * 64
+    assert row.device_memory_usage == product.nbytes
+    stack = events(found, "aten::mm")[0].stack
+    assert Path(__file__).name in stack[0]
+
+
+@inside
+def test_freed_memory_counts() -> None:
+    """What is freed between operators is a row of its own, with its sign."""
+    a = torch.ones(1 << 20, device="cuda")
+    with profile(profile_memory=True) as found:
+        del a
+    assert rows(found)["[memory]"].device_memory_usage == -(4 << 20)
+
+
+@inside
+def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
+    """Operators, calls, kernels and ranges, with an arrow from each launch to its kernel."""
+    x = torch.ones(1 << 20, device="cuda")
+    with profile() as found:
+        with record_function("mine"):
+            x.exp()
+        x.cpu()
+    path = tmp_path / "trace.json"
+    found.export_chrome_trace(str(path))
+    (kernel,) = traced(path, "kernel")
+    assert kernel["name"] == "exp"
+    assert [event["name"] for event in traced(path, "gpu_memcpy")] == ["Memcpy DtoH"]
+    assert [event["name"] for event in traced(path, "gpu_user_annotation")] == ["mine"]
+    assert "aten::exp" in [event["name"] for event in traced(path, "cpu_op")]
+    arrows = [
+        event for event in traced(path, "ac2g") if event["id"] == kernel["args"]["correlation"]
+    ]
+    assert [arrow["ph"] for arrow in arrows] == ["s", "f"]
+    assert arrows[1]["ts"] == kernel["ts"]
+    assert arrows[0]["ts"] < kernel["ts"]
+    packed = tmp_path / "trace.json.gz"
+    found.export_chrome_trace(str(packed))
+    assert json.loads(gzip.decompress(packed.read_bytes()))["otherData"]["source"] == "virtual"
+
+
+@inside
+def test_a_handler_for_tensorboard_writes_its_file(tmp_path: Path) -> None:
+    """PyTorch's own handler finds what it needs."""
+    with profile(on_trace_ready=torch.profiler.tensorboard_trace_handler(str(tmp_path))):
+        torch.ones(8, device="cuda").exp()
+    (path,) = tmp_path.glob("*.pt.trace.json")
+    assert traced(path, "kernel")
+
+
+@inside
+def test_a_graph_shows_its_kernels() -> None:
+    """A replay is one call; its kernels are there."""
+    x = torch.ones(8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x.add_(1).mul_(2)
+    with profile() as found:
+        graph.replay()
+    seen = rows(found)
+    assert seen["cudaGraphLaunch"].count == 1
+    assert seen["add"].device_time_total > 0
+
+
+@inside
+def test_the_older_profiler_works_too() -> None:
+    """``torch.autograd.profiler.profile`` times the device as well."""
+    x = torch.ones(1 << 20, device="cuda")
+    with torch.autograd.profiler.profile(use_device="cuda") as found:
+        x.exp()
+    assert rows(found)["aten::exp"].device_time_total > 0
+
+
+@inside
+def test_a_second_profiler_inside_is_refused_in_the_words_of_pytorch() -> None:
+    """There can be one; the outer one goes on and keeps what it has."""
+    x = torch.ones(8, device="cuda")
+    with profile() as found:
+        x.exp()
+        with pytest.raises(RuntimeError, match="already enabled"), profile():
+            pass
+        x.sin()
+    assert {"aten::exp", "aten::sin"} <= set(rows(found))
+
+
+@inside
+def test_what_has_no_model_is_refused_by_name(tmp_path: Path) -> None:
+    """The memory timeline and changing activities on the way."""
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as found:
+        with pytest.raises(NotModelledError, match="toggle_collection_dynamic"):
+            found.toggle_collection_dynamic(enable=False, activities=[ProfilerActivity.CUDA])
+        torch.ones(8, device="cuda")
+    with (
+        pytest.warns(FutureWarning, match="deprecated"),
+        pytest.raises(NotModelledError, match="export_memory_timeline"),
+    ):
+        found.export_memory_timeline(str(tmp_path / "memory.html"))
+
+
+def test_a_session_that_is_left_open_ends_with_the_virtual_gpu() -> None:
+    """The next one begins anew, and operators go straight to the virtual GPU again."""
+    own = vars(VirtualMode)["__torch_dispatch__"]
+    with gpulab.virtual_gpu("T4", first_use=False):
+        left_open = profile()
+        left_open.start()
+        assert vars(VirtualMode)["__torch_dispatch__"] is not own
+    assert vars(VirtualMode)["__torch_dispatch__"] is own
+    with gpulab.virtual_gpu("T4", first_use=False), profile() as found:
+        torch.ones(8, device="cuda").exp()
+    assert rows(found)["aten::exp"].count == 1
+
+
+@pytest.mark.slow
+def test_the_compiler_is_not_imported() -> None:
+    """PyTorch's profiler would import it, for seconds, to ask about CUDA graphs."""
+    script = (
+        "import sys, torch, gpulab\n"
+        "with gpulab.virtual_gpu('H200'):\n"
+        "    with torch.profiler.profile(): torch.ones(8, device='cuda')\n"
+        "assert 'torch._inductor' not in sys.modules\n"
+        "assert hasattr(torch, '_inductor')\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=None)
+
+
+@inside
+def test_memory_of_the_driver_is_a_call() -> None:
+    """What the allocator asks the driver for stands under CUDA's names."""
+    with profile() as found:
+        torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+        torch.cuda.empty_cache()
+        torch.empty(1 << 20, pin_memory=True)
+    assert {"cudaMalloc", "cudaFree", "cudaHostAlloc"} <= set(rows(found))
