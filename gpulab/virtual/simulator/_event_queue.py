@@ -32,6 +32,7 @@ class EventQueue:
         self._is_in_action = False
         self._failure: Exception | None = None
         self._restarts: list[Action] = []
+        self._describers: list[Callable[[], list[str]]] = []
         self._queue: list[tuple[int, int, Action]] = []
         self._ticket = count()
 
@@ -44,6 +45,10 @@ class EventQueue:
     def on_restart(self, action: Action) -> None:
         """Have ``action`` called once the queue is emptied, to put in anew what must run."""
         self._restarts.append(action)
+
+    def on_standstill(self, describe: Callable[[], list[str]]) -> None:
+        """Have ``describe`` called for the error if what is waited for can never come."""
+        self._describers.append(describe)
 
     def keep_failure(self, error: Exception) -> None:
         """Keep an error of the program's work for :meth:`raise_failure`; the first one counts."""
@@ -81,12 +86,18 @@ class EventQueue:
             self._restart()
         while not reached():
             if not self._queue:
-                raise VirtualGpuError(
-                    "the virtual GPU waits for work that can never run; "
-                    "look for a stream that waits for itself"
-                )
+                raise VirtualGpuError(self._standstill())
             self._step()
         return self.now_ns
+
+    def _standstill(self) -> str:
+        waits = [each for describe in self._describers for each in describe()]
+        if not waits:
+            return "this waits for work that was never launched; launch it before you wait"
+        return (
+            "this waits for work that can never run, because streams wait for one another: "
+            f"{'; '.join(waits)}; take one of these waits away"
+        )
 
     def _step(self) -> None:
         self._is_in_action = True

@@ -222,9 +222,10 @@ class Machine:
         self, stream: SimulatedStream, host_ns: int, waits_for: tuple[StreamTask, ...] = ()
     ) -> StreamTask:
         """Put a mark into ``stream``: an event's record, or its wait for ``waits_for``."""
-        return self.launch(
-            StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for), host_ns
-        )
+        task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
+        if waits_for:
+            task.site = user_site()
+        return self.launch(task, host_ns)
 
     def order(self, first: SimulatedStream, second: SimulatedStream, host_ns: int) -> None:
         """Let later work of ``second`` wait for what ``first`` has now."""

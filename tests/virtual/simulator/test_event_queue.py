@@ -62,8 +62,7 @@ def test_waiting_for_nothing_is_refused() -> None:
     with pytest.raises(VirtualGpuError) as error:
         EventQueue().run_until(lambda: False)
     assert str(error.value) == (
-        "the virtual GPU waits for work that can never run; "
-        "look for a stream that waits for itself"
+        "this waits for work that was never launched; launch it before you wait"
     )
 
 
