@@ -69,4 +69,5 @@ def _is_chosen(timer: Any, number: int) -> bool:
 
 
 def _n_pending(host: Host) -> int:
+    host.catch_up()
     return sum(device.n_pending for device in host.devices)
