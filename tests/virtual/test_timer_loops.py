@@ -1,4 +1,4 @@
-"""Timers that choose their number of loops are done soon, with the reading that they had before."""
+"""Timers that choose their number of loops are done soon, and read what they read before."""
 
 import timeit
 

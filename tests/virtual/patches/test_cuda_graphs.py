@@ -333,9 +333,10 @@ def test_a_capture_leaves_the_generators_as_they_were() -> None:
             torch.cuda.manual_seed(torch.cuda.initial_seed())
             assert not torch.equal(torch.cuda.get_rng_state(), before)
         assert torch.equal(torch.cuda.get_rng_state(), before)
-        graph = torch.cuda.CUDAGraph()
-        with pytest.raises(RuntimeError) as error, torch.cuda.graph(graph):
-            torch.cuda.manual_seed(99)
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(4, device="cuda")
+            with pytest.raises(RuntimeError) as error:
+                torch.cuda.manual_seed(99)
         assert str(error.value) == (
             "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new "
             "seed is the same as the original seed."
