@@ -47,8 +47,7 @@ def main() -> None:
     error = ""
     try:
         if options.world == "virtual":
-            options_ = {**program.options, **json.loads(os.environ.get("VALUES", "{}"))}
-            with gpulab.virtual_gpu("H200", **options_):
+            with gpulab.virtual_gpu("H200", **program.options):
                 _run(program, where, found)
         else:
             _run(program, where, found)

@@ -57,8 +57,8 @@ def run(  # noqa: PLR0913 # the command's options
             if is_shown:
                 print(text)
             outcomes.append(asdict(outcome))
-    if out is not None:
-        out.write_text(json.dumps(outcomes, indent=1), "utf-8")
+            if out is not None:  # after each, so that an end in the middle loses none
+                out.write_text(json.dumps(outcomes, indent=1), "utf-8")
 
 
 def _try(
