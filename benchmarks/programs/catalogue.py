@@ -29,8 +29,8 @@ class Program:
         Which folders above its own it imports from: 1 for the one that contains it.
     options
         Options of ``virtual_gpu``.
-    note
-        What the table says besides.
+    on_cpu
+        What its command line has besides on the CPU, which overrides a device.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Program:
     steps: int = 6
     parents: tuple[int, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
+    on_cpu: tuple[str, ...] = ()
 
 
 _COMMITS = {
@@ -150,6 +150,7 @@ PROGRAMS = (
         "--n_embd=32 --max_iters=5 --lr_decay_iters=5 --dropout=0.0 --dataset=shakespeare_char "
         "--gradient_accumulation_steps=2 --eval_interval=4 --wandb_log=False",
         data="tokens",
+        on_cpu=("--device=cpu",),
     ),
     _p(
         "nanoGPT, bench.py",
@@ -178,6 +179,7 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
     _p(
         "makemore, GRU",
@@ -185,6 +187,7 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt --type gru",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
     _p("Bigram from the video", "karpathy/ng-video-lecture", "bigram.py", "", data="text"),
     _p("CIFAR-10, SimpleDLA", "kuangliu/pytorch-cifar", "main.py", ""),
