@@ -27,6 +27,7 @@ _ROW_IN, _MARGIN_IN = 0.32, 1.3
 _BAR, _SERIES = 0.7, 0.8  # of the height of a row
 _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
+_LEAST_SHORTENED = 7  # "lau…" says less than the colour of the bar does
 _SCALE = 1e6  # to microseconds
 _INK = "#404040"
 # By what it has: the record shows itself through this module, which therefore cannot import it.
@@ -184,7 +185,10 @@ def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None
     """Write a name, or the beginning of it, into a bar with room for so many characters."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     name = one_line(name)
-    name = name if len(name) <= room else f"{name[: room - 1]}…"
+    if len(name) > room:
+        if room < _LEAST_SHORTENED:
+            return
+        name = f"{name[: room - 1]}…"
     ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
 
 
