@@ -101,7 +101,7 @@ RULES: dict[Rule, tuple[str, ...]] = {
     plain_words: ("08",),
     outcomes_that_came_out: ("08",),
     computed_alternatives: ("06", "08"),
-    keys_out_of_sight: ("02", "03", "04", "08", "09", "10"),
+    keys_out_of_sight: ("08", "09", "10"),
 }
 
 
