@@ -36,6 +36,7 @@ IDS = (
     "09.what-it-says",
     *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
     "10.three-gaps",
+    *("11.columns", "11.bound", "11.overlap", "11.schedule"),
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
 # Their answers are code, which is run.
