@@ -145,6 +145,18 @@ def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.Mo
     assert seen == [None, None]
 
 
+def test_a_script_is_told_to_enter() -> None:
+    """A script that chooses a virtual GPU is told at once how torch.cuda gets it."""
+    script = {"__name__": "__main__", "gpulab": gpulab}
+    with pytest.warns(device.NotEnteredWarning) as caught:
+        exec("gpulab.use('a100')", script)
+    assert len(caught) == 1
+    assert str(caught[0].message) == (
+        "gpulab.use('a100') in a script chooses the GPU of gpulab's own functions, such as "
+        "measure; for torch.cuda itself write `with gpulab.virtual_gpu('A100'):` round that code"
+    )
+
+
 def test_active_enters_and_leaves() -> None:
     """Code that needs the GPU gets it for as long as it asks, also if it fails."""
     chosen = gpulab.use("H200")

@@ -86,7 +86,7 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
 def test_names_are_cut_to_the_room(ax: Axes) -> None:
     """A short bar has the beginning of a long name, and one that is too short has none."""
     name = "vectorized_elementwise_kernel"
-    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 114, name=name))
+    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 117, name=name))
     timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
     assert [text.get_text() for text in ax.texts] == [name, "vector…"]
 
@@ -101,6 +101,8 @@ def test_arrows(ax: Axes) -> None:
         pytest.approx((80, 1.35, 80, 1.65)),
         pytest.approx((80, 0.65, 90, 0.35)),
     ]
+    names = [text for text in ax.texts if text.get_text()]
+    assert min(text.zorder for text in names) > max(text.zorder for text in arrows)
 
 
 def test_too_many_arrows_are_left_out(ax: Axes) -> None:

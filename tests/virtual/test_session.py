@@ -283,6 +283,7 @@ def test_hidden_waits_warn_or_raise_on_request() -> None:
     [
         ("count", "from 1 to 120, as many as PyTorch can tell apart"),
         ("max_value_elements", "0 or more"),
+        ("max_value_bytes", "0 or more"),
     ],
 )
 def test_options_that_cannot_be_are_refused(option: str, wanted: str) -> None:
