@@ -94,14 +94,14 @@ def keys_out_of_sight(lesson: LessonText) -> list[str]:
 # Rules, and the lessons that do not keep them yet.
 RULES: dict[Rule, tuple[str, ...]] = {
     form: ("05", "06", "07"),
-    a_core_of_sixty_cells: ("08",),
-    a_table_with_minutes: ("08",),
+    a_core_of_sixty_cells: (),
+    a_table_with_minutes: (),
     torch_in_the_cells: (),
-    numbers_with_a_source: ("05", "10"),
-    plain_words: ("08",),
-    outcomes_that_came_out: ("08",),
-    computed_alternatives: ("06", "08"),
-    keys_out_of_sight: ("02", "03", "04", "08", "09", "10"),
+    numbers_with_a_source: ("05",),
+    plain_words: (),
+    outcomes_that_came_out: (),
+    computed_alternatives: ("06",),
+    keys_out_of_sight: ("02", "03", "04"),
 }
 
 

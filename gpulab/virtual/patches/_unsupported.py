@@ -77,7 +77,6 @@ _ON_DEVICE_ONLY = (
 )
 
 
-
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
     """Return what to put in the place of each name, by the object that has it."""
     replaced = []
@@ -136,7 +135,9 @@ def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)
     if name == _WRAPPER:
-        return _refuse_if(name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs))
+        return _refuse_if(
+            name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs)
+        )
     if name.startswith(_ON_DEVICE_ONLY):
         return _refuse_if(name, original, _is_on_device)
     return _refusing(name)
