@@ -86,7 +86,7 @@ def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple
             "OMP_NUM_THREADS": "1",
         }
         try:
-            done = subprocess.run(
+            done = subprocess.run(  # noqa: S603 # our own module
                 [*command, str(folder.resolve()), world, str(outcome)],
                 cwd=at,
                 env=environment,
@@ -105,7 +105,7 @@ def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple
         return json.loads(outcome.read_text("utf-8")), printed
 
 
-def _compare(virtual: Any, cpu: Any) -> tuple[str, str]:
+def _compare(virtual: dict[str, Any], cpu: dict[str, Any]) -> tuple[str, str]:
     if virtual["error"]:
         both = " (and on the CPU)" if cpu["error"] == virtual["error"] else ""
         return "fails", virtual["error"].partition("\n")[0] + both

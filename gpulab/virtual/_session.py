@@ -83,6 +83,11 @@ class VirtualGpu:
         """The virtual host's time in seconds; looking costs nothing."""
         return self.machine.host.now_ns / 1e9
 
+    def abandon(self) -> None:
+        """Keep no values in memory that nobody uses: another GPU takes this one's place."""
+        for gpu in self.machine.gpus:
+            gpu.memory.abandon()
+
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
@@ -100,6 +105,14 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            self._leave()
+        except MemoryError:
+            if self in stack:
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "

@@ -20,9 +20,9 @@ from gpulab.measurement import Conditions, Measurement
 IDS = (
     *("00.sources", "00.read-the-line"),
     *("01.hidden-sync", "01.what-was-timed", "01.queue-length"),
-    *("02.time-it-right", "02.snippet-quiz", "02.who-blocks"),
-    *("03.event-time", "03.wrong-stream", "03.floor", "03.one-sync-at-end"),
-    *("04.name-the-cost", "04.steady-state", "04.one-number", "04.two-humps"),
+    *("02.time-it-right", "02.snippet-quiz", "02.who-blocks", "02.benchmark"),
+    *("03.event-time", "03.wrong-stream", "03.floor", "03.one-sync-at-end", "03.benchmark"),
+    *("04.name-the-cost", "04.steady-state", "04.one-number", "04.two-humps", "04.benchmark"),
     *("05.burst-or-settled", "05.in-turns", "05.benchmark"),
     *("05.two-traces", "05.which-to-discard", "05.gpu-util"),
     *("06.choose-a-flush", "06.hot-or-cold", "06.benchmark"),
@@ -40,7 +40,9 @@ IDS = (
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
 # Their answers are code, which is run.
 CODE = (
-    *("02.time-it-right", "03.event-time", "04.steady-state", "05.which-to-discard"),
+    *("02.time-it-right", "02.benchmark", "03.event-time", "03.benchmark"),
+    *("04.steady-state", "04.benchmark", "05.which-to-discard"),
+    *("05.benchmark", "06.benchmark", "07.benchmark"),
     *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer", "08.benchmark"),
     *("09.how-many", "10.least-time", "10.which-bound"),
 )

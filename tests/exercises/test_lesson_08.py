@@ -368,7 +368,7 @@ def test_a_run_says_what_came_out() -> None:
     """Values, time, overlap and whose numbers they are, in one line."""
     seen = pipelines.run(buffered(device_sync=True), n_steps=4)
     assert str(seen) == (
-        "0 of 4 steps computed on wrong data; 1.74 ms, overlap 0 % of what is possible "
+        "0 of 4 steps computed on wrong data; 1.79 ms, overlap 0 % of what is possible "
         "(virtual NVIDIA H200)"
     )
 

@@ -101,7 +101,7 @@ RULES: dict[Rule, tuple[str, ...]] = {
     plain_words: (),
     outcomes_that_came_out: (),
     computed_alternatives: ("06",),
-    keys_out_of_sight: ("02", "03", "04"),
+    keys_out_of_sight: (),
 }
 
 

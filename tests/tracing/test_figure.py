@@ -148,3 +148,20 @@ def test_nothing_cannot_be_drawn(ax: Axes) -> None:
         with pytest.raises(InvalidOptionError) as error:
             function(replace(SHOWN, spans=()))
         assert str(error.value) == "the timeline has no spans; there is nothing to draw"
+
+
+def test_long_names_are_cut_where_they_are_drawn(ax: Axes) -> None:
+    """Matplotlib takes minutes for text of a page; the table has all of it."""
+    long = "x" * 10_000
+    record = replace(
+        SHOWN,
+        spans=(*SHOWN.spans, replace(SHOWN.spans[1], lane=long, name=long)),
+        device_name=long,
+        memory=(replace(SHOWN.memory[0], name=long),),
+    )
+    timeline(record, ax=ax)
+    assert max(map(len, rows(ax))) == 60
+    assert max(len(text.get_text()) for text in ax.texts) < 200
+    drawn = draw_timeline(record, alt="words")
+    assert len(drawn.title) < 200
+    assert long in drawn.frame["name"].to_list()

@@ -21,6 +21,7 @@ _TOLERANCE = 0.15
 _FLOOR_S = 6e-6  # a pair of events reads up to this much more than the work between it
 _OTHER_TIMERS = ("gpulab.timing", "torch.utils.benchmark", "triton.testing")
 _MIB = 2**18  # elements of 4 bytes
+_N_SLOW = 30  # first calls that are slow: more than half of 50 samples, so a median sees them
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +185,8 @@ def _warm_up(answer: Work) -> Diagnosis | None:
     true_s = _true_s(_spin(0.2))
     value_s = _seconds(_try(answer, _slow_at_first(0.2)))
     if value_s > (1 + _TOLERANCE) * true_s + _FLOOR_S:
-        text = _said("work whose first five calls take forty times as long", value_s, true_s)
-        message = f"{text} Call it some times before you time it, and take the median."
+        text = _said(f"work whose first {_N_SLOW} calls are slow", value_s, true_s)
+        message = f"{text} Call it until its time is steady before you take the samples."
         return Diagnosis("no-warm-up", message)
     return None
 
@@ -411,12 +412,12 @@ def _spin(length_ms: float) -> Work:
 
 
 def _slow_at_first(length_ms: float) -> Work:
-    slow, usual, calls = _spin(40 * length_ms), _spin(length_ms), list(range(5))
+    """Return work whose first call takes forty times as long, and each next one less."""
+    usual = _spin(length_ms)
+    slow = [_spin(length_ms * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
 
     def work() -> None:
-        (slow if calls else usual)()
-        if calls:
-            calls.pop()
+        (slow.pop() if slow else usual)()
 
     return work
 

@@ -10,6 +10,7 @@ import torch
 import torch.cuda.comm  # torch itself does not
 
 from gpulab.errors import NotModelledError
+from gpulab.torch_private import ScriptModule
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -86,7 +87,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             continue  # not in this version of torch, or not imported
         if isinstance(original, type) and not hasattr(original, "__del__"):
             # The class stays what it is, for those who imported it before.
-            replaced.append((original, {"__init__": _guard(name, original.__init__)}))
+            replaced.append((original, {"__init__": _guard(name, vars(original)["__init__"])}))
             continue
         guarded = _guard(name, original)
         # torch.cuda shows many functions of its modules under its own name.
@@ -181,9 +182,9 @@ def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
 def _tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     yield from module.parameters()
     yield from module.buffers()
-    if isinstance(module, torch.jit.RecursiveScriptModule) and hasattr(module, "graph"):
+    if isinstance(module, ScriptModule) and hasattr(module, "graph"):
         # Freezing makes constants of them.
-        graph = module.inlined_graph
+        graph: Any = module.inlined_graph
         for node in graph.findAllNodes("prim::Constant"):
             if node.hasAttribute("value") and node.kindOf("value") == "t":
                 yield node.t("value")
