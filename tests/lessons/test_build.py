@@ -128,8 +128,10 @@ def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
         ("# %%\n## BEGIN SOLUTION\n### END SOLUTION\n", NOT_IN_PAIRS),
         (
             "# %% [markdown]\n# # B\n",
-            ("00_sample: 2 headings of level 1; begin with one '# Title', and have no other but "
-            "'# Going further' before the extras"),
+            (
+                "00_sample: 2 headings of level 1; begin with one '# Title', and have no "
+                "other but '# Going further' before the extras"
+            ),
         ),
         (
             "# %% [markdown]\n# ### Deep\n",

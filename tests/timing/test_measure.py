@@ -400,7 +400,7 @@ def test_naive_is_called_a_launch() -> None:
 def test_small_work_is_called_launch_bound() -> None:
     """A multiplication of 64 x 64 is over before the next launch is ready."""
     a = torch.ones(64, 64, device="cuda")
-    assert codes(measure(lambda: a @ a)) == ["launch-bound"]
+    assert "; launch-bound: " in str(measure(lambda: a @ a))
 
 
 def test_drift_is_told() -> None:
