@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.optim import optimizer as optimizer_module
 from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
@@ -110,8 +111,11 @@ def test_each_batch_of_a_loader_costs_a_call(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_everything_is_undone_when_the_context_is_left() -> None:
     """Outside, classes and hooks are PyTorch's own, and no host's clock moves."""
+    hooks = optimizer_module._global_optimizer_pre_hooks
+    n_hooks = len(hooks)
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         pass
+    assert len(hooks) == n_hooks
     before_ns = gpu.machine.host.now_ns
     module = nn.Linear(2, 2)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
