@@ -54,18 +54,21 @@ def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
 def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3) -> str:
     """Write an estimate and its interval, all in the unit and decimals of the estimate.
 
-    An interval that reaches 10,000 of that unit is written with a unit of its own. What the
-    interval means is for the caller to say; here it is only written.
+    An interval that reaches 10,000 of that unit is written with a unit of its own, and one whose
+    ends read like the estimate is left out. What the interval means is for the caller to say;
+    here it is only written.
 
     >>> format_estimate(24.86e-6, 24.81e-6, 25.02e-6)
     '24.9 µs [24.8, 25.0]'
+    >>> format_estimate(24.86e-6, 24.86e-6, 24.87e-6)
+    '24.9 µs'
     """
     exponent, unit = time_unit(time_s, digits)
     decimals = _decimals(time_s, exponent, digits)
     if abs(high_s) >= _TOO_LONG * 10.0**exponent:
         return f"{format_time(time_s, digits)} {format_interval(low_s, high_s, digits)}"
     value, low, high = (_number(part, exponent, decimals) for part in (time_s, low_s, high_s))
-    return f"{value} {unit} [{low}, {high}]"
+    return f"{value} {unit}" if value == low == high else f"{value} {unit} [{low}, {high}]"
 
 
 def format_bytes(size_bytes: float, digits: int = 3) -> str:

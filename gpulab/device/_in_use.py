@@ -43,6 +43,8 @@ def use(gpu: str = "auto") -> Device:
         If there is no such GPU; the message names the nearest.
     UnsupportedVersionError
         If Python or torch is outside the supported range.
+    VirtualGpuError
+        If a notebook calls it on another thread than the one that runs the cells.
     """
     chosen = session.switch(gpu)
     is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller

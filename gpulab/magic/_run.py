@@ -8,7 +8,6 @@ from IPython.core.error import UsageError
 from gpulab.magic._cell import Shell, TimedCode, build_work
 from gpulab.magic._isolation import settings_kept, wait_for_earlier_work
 from gpulab.magic._options import CellOptions
-from gpulab.units import format_estimate
 from gpulab.work import Work
 
 if TYPE_CHECKING:
@@ -143,12 +142,7 @@ def _find_other(name: str | None, variables: Mapping[str, object]) -> "Measureme
 
 def _describe(measurement: "Measurement", n_digits: int) -> str:
     """Write the line and its notes, with as many digits as were asked for."""
-    # Only the estimate depends on the digits; the record writes the rest of its line itself.
-    low_s, high_s = measurement.interval_s
-    usual, wanted = (
-        format_estimate(measurement.median_s, low_s, high_s, digits) for digits in (3, n_digits)
-    )
-    line = str(measurement).replace(usual, wanted, 1)
+    line = measurement.line(n_digits)
     notes = list(map(str, measurement.findings))
     if measurement.stopped_by == "interrupt":
         notes.insert(0, f"interrupted; these are the {measurement.n_samples} samples until then")

@@ -78,6 +78,9 @@ class Measurement(Saved):
         empty where nothing was subtracted.
     flagged
         Indices of samples that were taken in another regime of clocks than most.
+    launch_s
+        Seconds of Python per call where a loop of this work runs at the pace of the host, because
+        the GPU is done before the next launch; 0 where it does not.
 
     Raises
     ------
@@ -104,6 +107,7 @@ class Measurement(Saved):
     floor_error_s: float = 0.0
     floor_method: str = ""
     flagged: tuple[int, ...] = ()
+    launch_s: float = 0.0
 
     def __post_init__(self) -> None:
         check_source(self.source)
@@ -118,6 +122,7 @@ class Measurement(Saved):
         COUNT.check(inner_loops=self.inner_loops)
         COUNT_OR_ZERO.check(n_warmup=self.n_warmup)
         NOT_NEGATIVE.check(floor_s=self.floor_s, floor_error_s=self.floor_error_s)
+        NOT_NEGATIVE.check(launch_s=self.launch_s)
         items_of("flagged", self.flagged, COUNT_OR_ZERO)
         for index in self.flagged:
             if index >= len(self.samples_s):
@@ -174,8 +179,12 @@ class Measurement(Saved):
             label=visible(self.label),
         )
 
+    def line(self, digits: int = 3) -> str:
+        """Return the line that this prints as, with so many significant digits."""
+        return visible(f"{self._estimate(digits)} ({self._remark(digits)})")
+
     def __str__(self) -> str:
-        return visible(f"{self._estimate()} ({self._remark()})")
+        return self.line()
 
     def _repr_pretty_(self, printer: PrettyPrinter, _cycle: object) -> None:
         printer.text("\n".join([str(self), *map(str, self.findings)]))
@@ -194,18 +203,23 @@ class Measurement(Saved):
             self._estimate(), self._remark(), shown, facts=self._facts(), findings=findings
         )
 
-    def _estimate(self) -> str:
+    def _estimate(self, digits: int = 3) -> str:
         name = f"{' '.join(self.label.split())}: " if self.label.strip() else ""
-        return f"{name}{format_estimate(self.median_s, *self.interval_s)} per call"
+        return f"{name}{format_estimate(self.median_s, *self.interval_s, digits)} per call"
 
-    def _remark(self) -> str:
-        return "; ".join(
-            [
-                f"median, {self._interval_name()} of {self.n_samples}",
-                ", ".join(self._how()),
-                self._where(),
-            ]
-        )
+    def _remark(self, digits: int = 3) -> str:
+        return "; ".join([self._statistic(digits), ", ".join(self._how()), *self._pace()])
+
+    def _statistic(self, digits: int) -> str:
+        """Say what the numbers are; an interval that does not show is in the last digit."""
+        if format_estimate(self.median_s, *self.interval_s, digits).endswith("]"):
+            return f"median, {self._interval_name()} of {self.n_samples}"
+        return f"median of {self.n_samples}, {self._interval_name()} within the last digit"
+
+    def _pace(self) -> Iterator[str]:
+        if self.launch_s:
+            yield f"launch-bound: {format_time(self.launch_s)} of Python per call"
+        yield self._where()
 
     def _how(self) -> Iterator[str]:
         yield self.method
@@ -233,6 +247,8 @@ class Measurement(Saved):
         yield "calls in each sample", str(self.inner_loops)
         yield "warm-up calls", str(self.n_warmup)
         yield "method, cache", f"{self.method}, {at.cache}"
+        if self.launch_s:
+            yield "Python per call", f"{format_time(self.launch_s)}: launch-bound in a loop"
         if self.floor_s:
             error_s = self.floor_error_s
             known = f"known within {format_time(error_s)}" if error_s else "known exactly"

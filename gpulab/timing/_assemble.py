@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpulab import clocks, device, gpus
 from gpulab.gpus import data_sheet
 from gpulab.measurement import Conditions, Measurement
-from gpulab.timing._findings import examine
+from gpulab.timing._findings import examine, host_pace_s
 from gpulab.timing._observations import RunObservations
 from gpulab.units import format_bytes
 
@@ -26,6 +26,8 @@ def assemble(run: RunObservations, *, label: str) -> Measurement:
         floor_error_s=run.floor_error_s,
         floor_method="" if run.floor is None else run.floor.method,
         flagged=run.flagged,
+        # Where the reading itself may be the host's, a finding says so instead.
+        launch_s=0.0 if run.method.name == "events" else host_pace_s(run),
     )
 
 

@@ -169,30 +169,30 @@ def naive_launch_only(run: RunObservations) -> Finding | None:
 
 
 def launch_bound(run: RunObservations) -> Finding | None:
-    """Say that the host takes about as long to launch the work as the GPU to do it.
+    """Say that an idle-queue reading is about as long as the host takes to launch the work.
 
-    Of an idle-queue reading it says *may*: a kernel that really lasts as long as its launch
-    reads the same. A reading with the host ahead is the GPU's own time, and what is bound to
-    the host's pace is a program that calls the work in a loop.
+    It says *may*: a kernel that really lasts as long as its launch reads the same.
     """
-    if run.method.clock != "events" or run.warm_up.synchronizes or run.warm_up.host_s is None:
+    if run.method.name != "events" or not (host_s := host_pace_s(run)):
         return None
-    if run.method.name == "graph" or not 0 < run.median_s <= _HOST_PACE * run.warm_up.host_s:
-        return None
-    host = format_time(run.warm_up.host_s)
-    if run.method.name == "events":
-        return Finding(
-            "launch-bound",
-            f"a call and its event keep the host for {host}, about as long as "
-            "the reading: the GPU may have waited for Python",
-            'use method="calibrated", with the host ahead; or a CUDA graph round many calls',
-        )
     return Finding(
         "launch-bound",
-        f"the GPU is done sooner than Python has launched the next call ({host}): in a loop this "
-        "work runs at the pace of the host",
-        "larger inputs, fused kernels or a CUDA graph make that pace matter less",
+        f"a call and its event take the host {format_time(host_s)}, about as long as the reading: "
+        "the GPU may have waited for Python",
+        'use method="calibrated", with the host ahead; or a CUDA graph of many calls',
     )
+
+
+def host_pace_s(run: RunObservations) -> float:
+    """Return the host's seconds per call where the GPU is done before the next launch, else 0.
+
+    A reading with the host ahead is the GPU's own time all the same; what runs at the host's
+    pace is a program that calls the work in a loop.
+    """
+    host_s = run.warm_up.host_s
+    if run.method.clock != "events" or run.method.name == "graph" or run.warm_up.synchronizes:
+        return 0.0
+    return host_s if host_s and 0 < run.median_s <= _HOST_PACE * host_s else 0.0
 
 
 def cache_hot(run: RunObservations) -> Finding | None:

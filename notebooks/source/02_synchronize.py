@@ -155,8 +155,8 @@ exercises.check("02.time-it-right", timed)
 #
 # ## 2 What is still inside
 #
-# Your stopwatch has both waits now. Does it read the GPU's time? Try the small addition. Its
-# kernel needs about one microsecond on a large GPU.
+# Your stopwatch has both waits now. Does it read the GPU's time? Try the small addition.
+# (*Recorded* on an H200: its kernel takes 1.2 µs.)
 
 # %%
 inside = exercises.predict(
@@ -192,7 +192,7 @@ exercises.claim("02.waiting-for-nothing", here=nothing)
 # - the **launch**: until the kernel has reached the GPU;
 # - the **wake-up**: until the waiting host notices that the GPU has finished.
 #
-# *Recorded* on an H200: a kernel of 1.2 µs reads about 14 µs. This overhead hardly depends on the
+# *Recorded* on an H200: the small addition reads about 14 µs. This overhead hardly depends on the
 # work. It does not matter for milliseconds of work, and it hides a short kernel completely. For
 # short kernels the GPU must read its own clock: lesson 03.
 #
@@ -379,7 +379,7 @@ batch = torch.randn(2048, 2048, device="cuda", dtype=torch.half)
 
 
 def wait_after_every_layer(x, n_layers=20):
-    for layer in model[:n_layers]:
+    for layer in layers[:n_layers]:
         x = layer(x)
         torch.cuda.synchronize()
     return x
@@ -413,7 +413,8 @@ exercises.claim("02.waits-slow-a-model", here=every.median_s / once.median_s)
 # real GPU taking notes for the picture takes time. Read the order from it, not the speed.)
 
 # %%
-display(plots.timeline(gpulab.timeline(lambda: model[:5](batch), n_warmup=3)))
+five = model[:5]
+display(plots.timeline(gpulab.timeline(lambda: five(batch), n_warmup=3)))
 plots.timeline(gpulab.timeline(lambda: wait_after_every_layer(batch, 5), n_warmup=3))
 
 # %% [markdown]
@@ -529,11 +530,11 @@ size_guess.compare(good[0] if good else "none of these")
 # %% [markdown]
 # ## When is a wait cheap?
 #
-# The batch of the model grows. What happens to the factor of section 4?
+# The batch of the model grows. Compare its factor with that of section 4.
 
 # %%
 larger = exercises.predict(
-    "With a batch of 16,384 rows, the factor is", ..., choices=("larger", "the same", "smaller")
+    "What is the factor with 16,384 rows?", ..., choices=("larger", "the same", "smaller")
 )
 larger
 

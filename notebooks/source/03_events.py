@@ -60,9 +60,7 @@ a @ a
 
 # %%
 less = exercises.predict(
-    "What will a pair of events around the same matmul read?",
-    ...,
-    choices=("more", "less", "the same"),
+    "What will a pair of events read?", ..., choices=("more", "less", "the same")
 )
 less
 
@@ -186,7 +184,7 @@ for _ in range(40):
 format_time(statistics.median(each_s))
 
 # %% [markdown]
-# The second loop keeps all events in lists and waits once, at the end. It also gives the host a
+# The second loop keeps all pairs in a list and waits once, at the end. It also gives the host a
 # head start: a kernel that counts clock cycles keeps the GPU busy while Python fills the queue.
 
 # %%
@@ -196,15 +194,14 @@ at_end
 
 # %%
 def pairs_s(work, n_pairs=30, n_cycles=20_000_000):
-    starts = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
-    ends = [torch.cuda.Event(enable_timing=True) for _ in range(n_pairs)]
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(n_pairs)]
     torch.cuda._sleep(n_cycles)  # the head start
-    for start, end in zip(starts, ends, strict=True):
+    for start, end in pairs:
         start.record()
         work()
         end.record()
     torch.cuda.synchronize()
-    return [start.elapsed_time(end) / 1e3 for start, end in zip(starts, ends, strict=True)]
+    return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
 at_end_s = pairs_s(lambda: small.add_(1))
@@ -231,7 +228,7 @@ plots.timeline(gpulab.timeline(one_pair, n_warmup=5))
 # %% [markdown]
 # ### Is the list alone enough?
 #
-# Now without the head start: lists of events, and one wait at the end.
+# Now without the head start: a list of pairs, and one wait at the end.
 
 # %%
 alone = exercises.predict(
@@ -290,6 +287,8 @@ def pair_around_another_stream():
 
 
 record = gpulab.timeline(pair_around_another_stream, n_warmup=2)
+pair_around_another_stream()
+torch.cuda.synchronize()
 print("the pair reads", format_time(start.elapsed_time(end) / 1e3))
 plots.timeline(record)
 
@@ -331,11 +330,11 @@ empty_guess.compare(empty_s)
 
 # %% [markdown]
 # So a pair around a kernel reads more than the kernel. We call the difference the **floor** of the
-# pair. Is it as large as an empty pair?
+# pair.
 
 # %%
 more = exercises.predict(
-    "The floor of a kernel, compared with an empty pair", ..., choices=("less", "equal", "more")
+    "Is a kernel's floor more than an empty pair?", ..., choices=("less", "equal", "more")
 )
 more
 
@@ -446,7 +445,7 @@ who.compare(max(host_s, key=host_s.get))
 #
 # ## 6 Your own benchmark
 #
-# This is `benchmark(fn)` from lesson 02. It still reads the host's clock:
+# This is `benchmark(fn)` from lesson 02:
 
 
 # %%
@@ -488,7 +487,7 @@ exercises.check("03.benchmark", benchmark)
 #
 # - Event, work, event, wait, read. The wait comes before `elapsed_time`, which returns
 #   milliseconds.
-# - Keep the pairs in lists, give the host a head start, and wait once.
+# - Keep the pairs in a list, give the host a head start, and wait once.
 # - A pair times its own stream only.
 # - A pair reads more than the kernel: by its floor of some microseconds. The floor is similar for
 #   most kernels, and larger for copies. `gpulab.measure` finds the floor of your work and
@@ -623,7 +622,7 @@ try:
     shared = torch.cuda.Event(enable_timing=True, interprocess=True)
     shared.record()
     said = "recorded"
-except RuntimeError as error:
+except (RuntimeError, ValueError) as error:
     said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
 said
 

@@ -149,7 +149,9 @@ memory.compare(min(memory_s, key=memory_s.get))
 # twice. Both work in place.
 
 # %%
-sine = exercises.predict("After the exponential, the first sine is", ..., choices=("slow", "fast"))
+sine = exercises.predict(
+    "After the exponential, is the first sine slow or fast?", ..., choices=("slow", "fast")
+)
 sine
 
 # %%
@@ -174,7 +176,7 @@ exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1
 
 # %%
 half = exercises.predict(
-    "After two matmuls in float32, the first in float16 is", ..., choices=("slow", "fast")
+    "After two matmuls in float32, is the first in float16 slow?", ..., choices=("slow", "fast")
 )
 half
 
@@ -414,7 +416,7 @@ exercises.check("04.one-number", answer)
 # %% [markdown]
 # ## 5 Your own benchmark
 #
-# This is `benchmark(fn)` from lesson 03. It counts first calls like all others:
+# This is `benchmark(fn)` from lesson 03:
 
 
 # %%

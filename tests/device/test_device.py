@@ -287,6 +287,25 @@ def test_cells_that_fail_leave_as_well(cell: str, warm_python: list[str]) -> Non
 
 
 @pytest.mark.slow
+def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
+    """The refusal says where to choose, and the GPU of the cells stays in use."""
+    other = (
+        "import threading; inside = []\n"
+        "def choose():\n"
+        "    try: gpulab.use('A100')\n"
+        "    except Exception as error: inside.append(str(error))\n"
+        "thread = threading.Thread(target=choose, name='mine'); thread.start(); thread.join()"
+    )
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
+    refused = (
+        "gpulab.use() was called on the thread mine, and it chooses for the cells, which run on "
+        "the main thread; call it in a cell, outside of your threads"
+    )
+    assert seen[1][2] == [refused]
+    assert seen[2] == [True, True, "T4"]
+
+
+@pytest.mark.slow
 def test_choosing_again_replaces(warm_python: list[str]) -> None:
     """A second choice takes the place of the first at once, and a refused one changes nothing."""
     again = "gpulab.use('A100')\n" + LOOK

@@ -129,8 +129,8 @@ def test_ids_survive_a_cell_put_in_between(tmp_path: Path) -> None:
         (
             "# %% [markdown]\n# # B\n",
             (
-                "00_sample: 2 headings of level 1; begin with one '# Title', and have no other but "
-                "'# Going further' before the extras"
+                "00_sample: 2 headings of level 1; begin with one '# Title', and have no "
+                "other but '# Going further' before the extras"
             ),
         ),
         (

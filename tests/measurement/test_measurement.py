@@ -148,15 +148,31 @@ def test_remark_tells_how_the_number_came_about(change: dict[str, Any], remark: 
     assert str(replace(TAKEN, **change)) == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
 
 
-@pytest.mark.parametrize(
-    ("n_samples", "text"), [(1, "range of 1"), (5, "range of 5"), (6, "95 % interval of 6")]
-)
+@pytest.mark.parametrize(("n_samples", "text"), [(1, "range"), (5, "range"), (6, "95 % interval")])
 def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
     """Below six samples there is no 95 % interval, and the line does not claim one."""
     few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
     assert str(few) == (
-        f"3.00 µs [3.00, 3.00] per call (median, {text}; events, hot cache; NVIDIA H200, measured)"
+        f"3.00 µs per call (median of {n_samples}, {text} within the last digit; events, "
+        "hot cache; NVIDIA H200, measured)"
     )
+
+
+def test_an_interval_that_does_not_show_is_printed_once() -> None:
+    """With more digits the same interval shows again."""
+    record = replace(TAKEN, samples_s=(3e-6,) * 20 + (3.001e-6,) * 21)
+    assert str(record).startswith("3.00 µs per call (median of 41, 95 % interval within the last")
+    assert record.line(5).startswith("3.0010 µs [3.0000, 3.0010] per call (median, 95 % interval")
+
+
+def test_the_pace_of_the_host_is_in_the_line() -> None:
+    """It is no doubt about the number, so it is not among the findings."""
+    record = replace(TAKEN, launch_s=24e-6)
+    assert str(record) == str(TAKEN).replace(
+        "; NVIDIA", "; launch-bound: 24.0 µs of Python per call; NVIDIA"
+    )
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["Python per call"] == "24.0 µs: launch-bound in a loop"
 
 
 def test_label_leads_the_line() -> None:

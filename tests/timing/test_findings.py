@@ -9,7 +9,7 @@ from gpulab import clocks
 from gpulab.measurement import Finding
 from gpulab.timing import METHODS, Floor, MeasurementOptions, WarmUp, examine_samples
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
-from gpulab.timing._findings import CHECKS, examine
+from gpulab.timing._findings import CHECKS, examine, host_pace_s
 from gpulab.timing._observations import RunObservations
 
 STEADY_S = (1e-3,) * 30
@@ -89,9 +89,9 @@ def test_reading_at_the_pace_of_the_host() -> None:
     """An events reading up to 1.2 times the host's time may be the host's pace."""
     assert found(samples_s=(12e-6,) * 10, host_s=10e-6) == Finding(
         "launch-bound",
-        "a call and its event keep the host for 10.0 µs, about as long as the reading: "
+        "a call and its event take the host 10.0 µs, about as long as the reading: "
         "the GPU may have waited for Python",
-        'use method="calibrated", with the host ahead; or a CUDA graph round many calls',
+        'use method="calibrated", with the host ahead; or a CUDA graph of many calls',
     )
 
 
@@ -224,13 +224,12 @@ def test_starved_samples() -> None:
 
 def test_gpu_that_is_done_before_the_host_has_launched() -> None:
     """With the host ahead the reading is the GPU's own, and the program is what is slow."""
-    seen = {"samples_s": (2e-6,) * 10, "host_s": 10e-6, "method": "calibrated"}
-    assert found(**seen) == Finding(
-        "launch-bound",
-        "the GPU is done sooner than Python has launched the next call (10.0 µs): in a loop "
-        "this work runs at the pace of the host",
-        "larger inputs, fused kernels or a CUDA graph make that pace matter less",
-    )
+    seen = {"samples_s": (2e-6,) * 10, "host_s": 10e-6}
+    for method, pace_s in (("calibrated", 10e-6), ("saturated", 10e-6), ("graph", 0.0)):
+        run = observed(**seen, method=method)
+        assert examine(run) == ()
+        assert host_pace_s(run) == pace_s
+    assert host_pace_s(observed(samples_s=(12.1e-6,) * 10, host_s=10e-6, method="calibrated")) == 0
 
 
 def test_reading_served_by_the_cache() -> None:
@@ -241,7 +240,7 @@ def test_reading_served_by_the_cache() -> None:
         "1.20 ms instead of 1.00 ms",
         'use cache="cold" for work that finds its inputs in memory, as most programs do',
     )
-    assert examine(observed(STEADY_S, "events", cold_s=1.05e-3)) == ()
+    assert examine(observed(STEADY_S, "events", cold_s=1.05 * 1e-3)) == ()
     assert examine(observed(STEADY_S, "events", cold_s=1.2e-3, cache="cold")) == ()
 
 

@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, Table, TimerFunction, near, unexplained
+from gpulab.exercises.answers import (
+    BenchmarkJudge,
+    Diagnosis,
+    Table,
+    TimerFunction,
+    near,
+    unexplained,
+)
 
 if TYPE_CHECKING:
     from gpulab.exercises.answers import FunctionTrial
@@ -192,4 +199,16 @@ WHO_BLOCKS = Exercise(
     ),
 )
 
-EXERCISES = (TIME_IT_RIGHT, SNIPPET_QUIZ, WHO_BLOCKS)
+BENCHMARK = Exercise(
+    "02.benchmark",
+    "Your benchmark(fn) from lesson 01 does not wait. Let it wait in the right places, so that it "
+    "returns the seconds of one call, also when other work is still in the queue. Call fn several "
+    "times and return the median.",
+    BenchmarkJudge("wait"),
+    hints=(
+        "Your function timed(work) of section 1 times one call. Use the same lines in a loop.",
+        "Keep the reading of each call in a list, and return statistics.median of the list.",
+    ),
+)
+
+EXERCISES = (TIME_IT_RIGHT, SNIPPET_QUIZ, WHO_BLOCKS, BENCHMARK)

@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, TimerFunction, near, unexplained
+from gpulab.exercises.answers import (
+    BenchmarkJudge,
+    Choice,
+    Diagnosis,
+    TimerFunction,
+    near,
+    unexplained,
+)
 from gpulab.exercises.lesson_03._event_floor import EventFloor, floor_readings
 
 if TYPE_CHECKING:
@@ -163,4 +170,16 @@ ONE_SYNC_AT_END = Exercise(
     },
 )
 
-EXERCISES = (EVENT_TIME, WRONG_STREAM, FLOOR, ONE_SYNC_AT_END)
+BENCHMARK = Exercise(
+    "03.benchmark",
+    "Your benchmark(fn) from lesson 02 reads the host's clock, so launch and wake-up are in its "
+    "number. Let the GPU time the calls: a pair of events around each call, and one wait at the "
+    "end. Return the median in seconds.",
+    BenchmarkJudge("events"),
+    hints=(
+        "Make two lists of events before the loop: one for the starts and one for the ends.",
+        "The loop only records and calls. After it, wait once and then ask each pair.",
+    ),
+)
+
+EXERCISES = (EVENT_TIME, WRONG_STREAM, FLOOR, ONE_SYNC_AT_END, BENCHMARK)

@@ -1,6 +1,5 @@
 from . import first_use as first_use
 from . import traces as traces
-from ._exercises import EXERCISES as EXERCISES
 from .figures import draw_first_uses as draw_first_uses
 from .figures import draw_histograms as draw_histograms
 from .figures import draw_iterations as draw_iterations

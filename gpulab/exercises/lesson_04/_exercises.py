@@ -1,7 +1,7 @@
 """What a first call pays for, from which call on times count, and one number out of many."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Diagnosis, Table
 from gpulab.exercises.lesson_04._one_number import OneNumber
 from gpulab.exercises.lesson_04._steady_rule import SteadyRule
 from gpulab.exercises.lesson_04.traces import calls, samples
@@ -159,4 +159,16 @@ TWO_HUMPS = Exercise(
     ),
 )
 
-EXERCISES = (NAME_THE_COST, STEADY_STATE, ONE_NUMBER, TWO_HUMPS)
+BENCHMARK = Exercise(
+    "04.benchmark",
+    "Your benchmark(fn) from lesson 03 counts first calls like all others. Let it call fn until "
+    "its time is steady, and only then take the samples. Set a limit, because some work never "
+    "becomes steady.",
+    BenchmarkJudge("warm-up"),
+    hints=(
+        "Time each warm-up call by itself: once_s(fn) of this lesson does that.",
+        "Stop when the last three calls differ by less than some percent.",
+    ),
+)
+
+EXERCISES = (NAME_THE_COST, STEADY_STATE, ONE_NUMBER, TWO_HUMPS, BENCHMARK)

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab import device, live
-from gpulab.exercises.lesson_04 import first_use
 from gpulab.figures import COLOURS, Figure, finish, log_axis, looks, need, unit_of
-from gpulab.plots import draw
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -148,6 +145,9 @@ def draw_iterations(
     relative
         Whether each loop is divided by its own shortest call.
     """
+    from gpulab import device
+    from gpulab.plots import draw
+
     record = _as_frame(loops)
     return draw(
         iterations,
@@ -162,6 +162,9 @@ def draw_iterations(
 
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
     """Return the figure of :func:`histograms` for the same frame as :func:`draw_iterations`."""
+    from gpulab import device
+    from gpulab.plots import draw
+
     return draw(
         histograms,
         record,
@@ -177,6 +180,9 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
 
 def draw_first_uses() -> "Series":
     """Time first and second uses where nobody has used the GPU, and draw them as they come."""
+    from gpulab import device, live
+    from gpulab.exercises.lesson_04 import first_use
+
     return live.series(
         first_use.measured(),
         first_uses,

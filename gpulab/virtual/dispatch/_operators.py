@@ -52,6 +52,7 @@ class Operator:
     takes_lengths: bool
     has_data_dependent_shape: bool
     is_index: bool
+    is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
 
@@ -98,6 +99,7 @@ def operator_of(func: Any) -> Operator:
             takes_lengths=name in TAKES_LENGTHS,
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
+            is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
         )

@@ -29,6 +29,7 @@ class EventQueue:
     def __init__(self) -> None:
         self.now_ns = 0
         self.is_torn = False
+        self._is_in_action = False
         self._failure: Exception | None = None
         self._restarts: list[Action] = []
         self._describers: list[Callable[[], list[str]]] = []
@@ -60,7 +61,12 @@ class EventQueue:
             raise failure
 
     def advance(self, time_ns: int) -> None:
-        """Run everything due up to ``time_ns`` and stand there."""
+        """Run everything due up to ``time_ns`` and stand there; but nothing inside an action.
+
+        Python's garbage collector may strike there, and what it frees asks how far the GPU is.
+        """
+        if self._is_in_action:
+            return
         if self.is_torn:
             self._restart()
         while self._queue and self._queue[0][0] <= time_ns:
@@ -94,12 +100,15 @@ class EventQueue:
         )
 
     def _step(self) -> None:
+        self._is_in_action = True
         try:
             self.now_ns, _, action = heappop(self._queue)
             action()
         except BaseException:
             self.is_torn = True
             raise
+        finally:
+            self._is_in_action = False
 
     def _restart(self) -> None:
         self._queue.clear()

@@ -1,0 +1,208 @@
+"""A lesson read as a reader does: its core, its prose, its visible code, and what it says."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gpulab.lessons import _build as build
+from gpulab.lessons._form import EXTRAS
+from tests.support.lessons import ROOT
+
+_CLOCK = re.compile(
+    r"\btorch\b|\btime\.|%cudatime|%%cudatime|timeit|\bmeasure\b|\bexplorer|_explorer\b"
+    r"|\.compare\(|gpulab\.(?:timeline|compare|ladder|crossover|hazards|live|clocks)"
+    r"|\bclocks\.|\blab\.|\bbenchmark\b"
+)
+# What a lesson asks is no code of its own: it is left out of the count.
+_SCAFFOLD = re.compile(
+    r"^(?:from|import) |^exercises\.|^\w+ = exercises\.predict\(|^answer = \.\.\.$|^\w+$"
+)
+_UNIT = r"(?:ns|µs|ms|s|seconds|MHz|GHz|TFLOP/s|GFLOP/s|GB/s|TB/s|W|°C|%|percent)"
+_QUANTITY = re.compile(rf"(?<![\w^])\d[\d,.]* ?{_UNIT}(?![\w^])")
+# A limit or a step that a sentence sets is chosen, not found.
+_CHOSEN = re.compile(
+    r"\b(?:below|above|under|over|at least|at most|less than|more than|every|within|if each takes"
+    rf"|ask for|by more than|computes) (?:[\d,.]+(?:,| or| and)? ?)*{_UNIT}"
+)
+_SOURCED = re.compile(r"ecorded|data sheet|documentation|[Bb]y definition|95 % interval")
+FORBIDDEN = {
+    "blocks": r"\bkeeps? the host\b|\bholds? up the host\b",
+    "another beginning": r"(?:^|\. )(?:Of such|Whoever|Who [^?]*\.)",
+    "after it": r"\bbehind it\b",
+    "expensive": r"\bdear(?:er|est)?\b",
+    "accurate to, useful for": r"\bgood for\b",
+    "says, shows": r"\btells\b",
+    "isn't a valid answer": r"\bno possible answer\b",
+    "long, blocked": r"\bHow long does the host stand\b|\bstands? still\b",
+    "matmul": r"\bmatrix product\b",
+    "set up": r"\bput right\b",
+    "so it is": r"\band so it came\b",
+}
+
+
+@dataclass(frozen=True)
+class LessonText:
+    """A lesson in percent format, and the strings of its exercises."""
+
+    source: Path
+
+    @cached_property
+    def cells(self) -> list[Any]:
+        """All cells, with the solutions in them."""
+        cells: list[Any] = build.read_source(self.source).cells
+        return cells
+
+    @property
+    def number(self) -> str:
+        """Such as ``"03"``."""
+        return self.source.stem[:2]
+
+    @property
+    def core(self) -> list[Any]:
+        """The cells before the extras."""
+        places = [
+            place
+            for place, cell in enumerate(self.cells)
+            if cell.cell_type == "markdown" and re.match(rf"# {EXTRAS}\b", cell.source)
+        ]
+        return self.cells[: places[0]] if places else self.cells
+
+    @property
+    def minutes(self) -> dict[str, int]:
+        """Row of the table at the top to its minutes."""
+        found = {}
+        for line in self.cells[0].source.splitlines():
+            parts = [part.strip(" *") for part in line.strip("|").split("|")]
+            numbers = re.findall(r"\d+", parts[-1])
+            if line.startswith("|") and numbers:
+                found[" | ".join(parts)] = int(numbers[-1])
+        return found
+
+    @property
+    def core_minutes(self) -> int:
+        """Minutes of the rows that are no extras."""
+        return sum(
+            minutes
+            for row, minutes in self.minutes.items()
+            if EXTRAS.lower() not in row.lower() and "extra" not in row.lower()
+        )
+
+    @property
+    def prose(self) -> Iterator[str]:
+        """Yield each paragraph of the lesson without its listings and code."""
+        for cell in self.cells:
+            if cell.cell_type == "markdown":
+                text = re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL)
+                yield from re.split(r"\n\s*\n", re.sub(r"`[^`]*`", "CODE", text))
+
+    @property
+    def unsourced(self) -> list[str]:
+        """Paragraphs with a number and its unit that name no source."""
+        found, before = [], ""
+        for paragraph in self.prose:
+            # A table has its source in the sentence above it.
+            said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
+            if _QUANTITY.search(
+                _CHOSEN.sub("", " ".join(paragraph.replace("95 %", "").split()))
+            ) and not _SOURCED.search(said):
+                found.append(paragraph)
+            before = paragraph
+        return found
+
+    @property
+    def strings(self) -> Iterator[str]:
+        """Yield what a learner reads: prose, prompts, and the texts of the exercises."""
+        yield from self.prose
+        for cell in self.cells:
+            if cell.cell_type == "code":
+                yield from _strings(cell.source)
+        for path in sorted((ROOT / f"gpulab/exercises/lesson_{self.number}").glob("*.py")):
+            yield from _strings(path.read_text("utf-8"))
+
+    def code_lines(self) -> tuple[int, int]:
+        """Count the visible lines of code that touch torch, a clock or an explorer, and all."""
+        touched = seen = 0
+        known: set[str] = set()
+        for cell in self.cells:
+            if cell.cell_type != "code" or "hide-input" in cell.metadata.get("tags", ()):
+                continue
+            is_exercise = "exercise" in cell.metadata.get("tags", ())
+            for statement in _statements(cell.source):
+                if _SCAFFOLD.match(statement) or statement.startswith("###"):
+                    continue
+                n_lines = len(statement.splitlines())
+                seen += n_lines
+                if is_exercise or _touches(statement, known):
+                    touched += n_lines
+        return touched, seen
+
+
+def words_to_mend(text: str) -> list[str]:
+    """Return what the style of the project has a better word for."""
+    return [
+        f"{found[0]!r} (better: {better})"
+        for better, pattern in FORBIDDEN.items()
+        for found in re.finditer(pattern, text)
+    ]
+
+
+def _touches(statement: str, known: set[str]) -> bool:
+    """Tell whether a statement uses torch or a clock; names it binds to such are known then."""
+    direct = bool(_CLOCK.search(statement))
+    uses = any(re.search(rf"\b{name}\b", statement) for name in known)
+    if (direct or uses) and not re.match(r"(?:exercises|plots|pd)\.", statement):
+        bound = re.match(r"^([\w, ]+?) = (?!exercises|plots|pd)", statement)
+        known |= set(re.findall(r"\w+", bound[1])) if bound else set()
+        known |= set(re.findall(r"^def (\w+)", statement, re.MULTILINE))
+        return True
+    return direct
+
+
+def _statements(source: str) -> Iterator[str]:
+    """Yield the statements of a cell as text; a line or a cell magic is one."""
+    if source.startswith("%%"):
+        yield from source.splitlines()
+        return
+    lines = source.splitlines()
+    plain = "\n".join("pass" if line.startswith("%") else line for line in lines)
+    yield from (line for line in lines if line.startswith("%"))
+    for node in ast.parse(plain).body:
+        if not isinstance(node, ast.Pass):
+            yield "\n".join(lines[node.lineno - 1 : node.end_lineno])
+
+
+def _strings(source: str) -> Iterator[str]:
+    """Yield the strings of some code that are no docstrings."""
+    if source.lstrip().startswith("%"):
+        return
+    tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+def literal_outcomes(source: str) -> list[str]:
+    """Return the calls of ``compare`` that are given a literal in place of what came out."""
+    if source.lstrip().startswith("%"):
+        return []
+    tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "compare"
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Constant)
+    ]
