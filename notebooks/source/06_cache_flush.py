@@ -331,7 +331,7 @@ after = exercises.predict("After the matmul, the activation is", ..., choices=("
 after
 
 # %%
-left, right, hidden = (torch.randn(2048, 2048, device="cuda").half() for _ in range(3))
+left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
 activation, matmul = partial(torch.relu_, hidden), partial(torch.mm, left, right, out=hidden)
 chained = gpulab.measure(activation, setup=matmul, cache="hot", label="after the matmul")
 states = [gpulab.measure(activation, cache=state, label=state) for state in ("hot", "cold")]
@@ -501,7 +501,7 @@ loser
 
 # %%
 big, total = torch.randn(30 * MIB // 4, device="cuda"), torch.zeros((), device="cuda")
-square = torch.randn(2304, 2304, device="cuda", dtype=torch.half)
+square = torch.randn(1600, 1600, device="cuda")
 works = {
     "a fill": lambda: big.fill_(1.5),
     "a sum": lambda: torch.sum(big, 0, out=total),

@@ -92,7 +92,7 @@ exercises.claim("08.no-fence", here=lab.share_of_serial(three))
 #
 # Kernels need the multiprocessors. Copies need a copy engine; an H200 has three of them by its
 # driver, other GPUs two to seven. How long do a copy in, a copy out and a kernel take, if each
-# takes 0.3 ms alone and all three are in streams of their own?
+# takes a third of a millisecond alone and all three are in streams of their own?
 
 # %%
 engines = exercises.predict("How long do all three take?", ..., unit="ms")
@@ -111,6 +111,8 @@ def all_three():
         host_out.copy_(gpu_out, non_blocking=True)
     torch.cuda._sleep(600_000)
 
+
+all_three()
 
 # %%
 shown = gpulab.timeline(all_three)
@@ -370,12 +372,10 @@ def device_wait_alone(slots, copying, fill, compute, n_steps):
         slot.computed.record()
 
 
-# %%
-mended = pipelines.run(device_wait_alone)
-mended
+pipelines.run(device_wait_alone)
 
 # %%
-half.compare(mended.n_wrong)
+half.compare(pipelines.run(device_wait_alone).n_wrong)
 
 # %% [markdown]
 # The host runs far ahead: it refills both pinned buffers long before the first copy starts. One
@@ -583,15 +583,13 @@ def fetched(*, wait):
     with torch.cuda.stream(side):
         torch.cuda._sleep(1_000_000)
         x.fill_(5)
-    with torch.cuda.device(1):
-        if wait:
-            torch.cuda.current_stream(1).wait_event(side.record_event())
-        return x.to("cuda:1", non_blocking=True)[0].item()
+    if wait:
+        torch.cuda.current_stream(1).wait_event(side.record_event())
+    return x.to("cuda:1", non_blocking=True)[0].item()
 
 
-# %%
 with machines.two_gpus():
-    got = {f"wait={wait}": fetched(wait=wait) for wait in (False, True)}
+    got = {"without a wait": fetched(wait=False), "with one": fetched(wait=True)}
 got
 
 # %% [markdown]

@@ -27,7 +27,6 @@ from torch.utils.data import DataLoader, TensorDataset
 import gpulab
 from gpulab import exercises, plots
 from gpulab.exercises import lesson_08 as lab
-from gpulab.exercises import machines
 
 gpulab.use("auto")
 
@@ -41,8 +40,10 @@ gpulab.use("auto")
 
 # %%
 side, default = torch.cuda.Stream(), torch.cuda.default_stream()
+side
 
 
+# %%
 def is_corrupted(before_del, n=1 << 16):
     x = torch.ones(n, device="cuda")
     side.wait_stream(torch.cuda.current_stream())
@@ -182,8 +183,10 @@ gpulab.timeline(one_by_one)
 
 # %%
 copying = torch.cuda.Stream()
+copying
 
 
+# %%
 def ahead(loader):
     ready = None
     for (batch,) in loader:
@@ -196,6 +199,8 @@ def ahead(loader):
         ready = coming
     yield ready
 
+
+next(ahead(loader)).shape
 
 # %%
 saved = exercises.predict(
@@ -280,6 +285,9 @@ def forward():
     return loss
 
 
+forward()
+
+
 # %%
 def train(backward_on, step_on, wait=lambda: None):
     loss = forward()
@@ -352,26 +360,19 @@ raises
 
 
 # %%
-def failing_line(after_each=lambda: None):
-    line = "the look-up"
-    try:
-        found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]
-        after_each()
-        line = "the addition"
-        more = found + 1
-        line = "the wait"
-        more.tolist()
-    except (IndexError, RuntimeError) as error:
-        return line, f"{type(error).__name__}: {error}"
+def program(look=lambda: None):
+    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
+    look()
+    more = found + 1  # the addition
+    look()
+    return more.tolist()  # the wait
 
 
-# %%
-with machines.throwaway_gpu():
-    late = failing_line()
+late = lab.line_that_raises(program)
 late
 
 # %%
-raises.compare(late[0])
+raises.compare(late["line"])
 
 # %% [markdown]
 # The host learns of it at the first call that waits, or at some later launch; the traceback points
@@ -380,9 +381,7 @@ raises.compare(late[0])
 # launch:
 
 # %%
-with machines.throwaway_gpu():
-    early = failing_line(after_each=torch.cuda.synchronize)
-early
+lab.line_that_raises(program, look=torch.cuda.synchronize)
 
 # %% [markdown]
 # You need not write that into the program. With `CUDA_LAUNCH_BLOCKING=1` in the environment, as in
@@ -406,6 +405,10 @@ def once_s(fn):
     return time.perf_counter() - start
 
 
+once_s(lambda: torch.cuda._sleep(1_000_000))
+
+
+# %%
 def warm_up(fn):
     last_s = []
     for _ in range(100):  # until three calls in a row agree
@@ -413,6 +416,8 @@ def warm_up(fn):
         if last_s[2:] and max(last_s) < 1.05 * min(last_s):
             break
 
+
+warm_up(lambda: torch.cuda._sleep(1_000_000))
 
 # %%
 exercises.ask("08.benchmark")
@@ -454,19 +459,13 @@ exercises.check("08.benchmark", answer)
 # choice:
 
 # %%
-a = torch.randn(2048, 2048, device="cuda")
-x = torch.randn(1 << 14, device="cuda")
+a, x = torch.randn(2048, 2048, device="cuda"), torch.randn(1 << 14, device="cuda")
 works = {"matmul": lambda: a @ a, "one small kernel": lambda: x + 1, "copy": a.clone}
-three_ways = pd.DataFrame(
-    {
-        "yours_s": {name: benchmark(work)[0] for name, work in works.items()},
-        "measure_s": {name: gpulab.measure(work).median_s for name, work in works.items()},
-        "records_s": {
-            name: gpulab.measure(work, method="profiler").median_s for name, work in works.items()
-        },
-    }
-)
-plots.bars(three_ways.reset_index(names="work"), x="work")
+rows = []
+for name, work in works.items():
+    measured, recorded = gpulab.measure(work), gpulab.measure(work, method="profiler")
+    rows.append((name, benchmark(work)[0], measured.median_s, recorded.median_s))
+plots.bars(pd.DataFrame(rows, columns=["work", "yours_s", "measure_s", "records_s"]), x="work")
 
 # %% [markdown]
 # Yours reads a few microseconds more for the small kernel: the floor of a pair of events (lesson
@@ -502,20 +501,30 @@ more
 
 
 # %%
+def slow_sum(x):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(500_000)
+        return x.sum()
+
+
+slow_sum(torch.ones(4, device="cuda"))
+
+
+# %%
 def reserved_mib(before_del):
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
     for _ in range(10):
         x = torch.ones(1 << 22, device="cuda")
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            torch.cuda._sleep(500_000)
-            x.sum()
+        slow_sum(x)
         before_del(x)
         del x
     return (torch.cuda.memory_reserved() - before) / 2**20
 
+
+reserved_mib(lambda _x: side.synchronize())
 
 # %%
 waiting = reserved_mib(lambda _x: torch.cuda.current_stream().wait_stream(side))
