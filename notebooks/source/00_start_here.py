@@ -75,12 +75,14 @@ source.compare(gpulab.device.current().source)
 # | *recorded* | a named GPU did the work earlier, and the number was saved | to compare |
 # | *virtual* | a model of a named GPU computed the time | to learn how timing works |
 #
-# Here are three recorded times: matmuls of n x n matrices. The last two columns name the source.
+# Here are some recorded times: matmuls of n x n matrices, in seconds. The last two columns name
+# the source.
 
 # %%
 recorded = recordings.load("h200-sxm-2026-11").frame()
 matmuls = recorded.query("workload == 'matmul' and dtype == 'float32' and method == 'calibrated'")
-matmuls.query("cache == 'cold'")[["size", "median_s", "source", "device_name"]]
+matmuls = matmuls.query("cache == 'cold'").sort_values("size")
+matmuls[["size", "median_s", "source", "device_name"]]
 
 # %% [markdown]
 # Here is a time of your machine. Its line ends with its source.
