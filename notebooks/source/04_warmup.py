@@ -337,8 +337,8 @@ gpulab.measure(lambda: a @ a, label="matmul").n_warmup
 # ## 4 One number out of many
 #
 # After the warm-up the samples still differ. Here a program works on batches of texts, and each
-# batch has another length. (Its work is a kernel that counts clock cycles.) In two of the 60 calls Python is also held up for some milliseconds, as
-# its garbage collector may do.
+# batch has another length. (Its work is a kernel that counts clock cycles.) In two of the 60
+# calls Python is also held up for some milliseconds, as its garbage collector may do.
 
 # %%
 generator = np.random.default_rng(4)
