@@ -33,11 +33,12 @@ from gpulab import clocks, lessons, recordings, roofline, survey, sweeps
 from gpulab.disk import growing
 from gpulab.errors import GpulabError
 from gpulab.live import Trace
-from gpulab.measurement import Conditions, Finding, Measurement
+from gpulab.measurement import Finding, Measurement
 from gpulab.serialization import Saved
 from gpulab.sweeps import Point, Sweep, Task
 from gpulab.timing import Comparison, Ladder, Rung
 from gpulab.tracing import CounterSeries, Span, Timeline
+from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1
 Random = random.Random
@@ -48,18 +49,8 @@ _MIB = 1 << 20
 # What there is to damage
 
 
-_CONDITIONS = Conditions(
-    "NVIDIA H200",
-    torch_version="2.13.0",
-    python_version="3.11.9",
-    gpulab_version="0.1.0",
-    cuda_version="13.0",
-    driver_version=None,
-    cache="hot",
-    taken_at="2026-11-20T12:00:00+00:00",
-    clock_before_mhz=1980,
-    power_after_w=310.5,
-    throttle_reasons=("power cap",),
+_CONDITIONS = dataclasses.replace(
+    HERE, clock_before_mhz=1980, power_after_w=310.5, throttle_reasons=("power cap",)
 )
 _MEASUREMENT = Measurement(
     tuple(2e-5 + 1e-8 * (number % 7) for number in range(24)),

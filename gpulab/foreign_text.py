@@ -7,7 +7,7 @@ half of a character, which no file can hold. Each is shown as Python writes it i
 import re
 from collections.abc import Mapping
 
-__all__ = ["one_line", "visible", "visible_row"]
+__all__ = ["one_line", "shortened", "visible", "visible_row"]
 
 
 # Controls but for newline and tab, marks of direction, other line ends, halves of a character, and
@@ -39,6 +39,15 @@ def one_line(text: str) -> str:
     'gemm median 1 ns\\x00'
     """
     return text if text.isprintable() else visible(" ".join(text.split()))
+
+
+def shortened(text: str, n_most: int) -> str:
+    """Return a text of at most so many characters; one that was cut ends in an ellipsis.
+
+    >>> shortened("elementwise_kernel", 12)
+    'elementwise…'
+    """
+    return text if len(text) <= n_most else f"{text[: n_most - 1]}…"
 
 
 def visible_row(row: Mapping[str, object]) -> dict[str, object]:

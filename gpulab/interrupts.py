@@ -7,7 +7,8 @@ called again a moment later. So a step costs nothing while no signal comes, and 
 raises, ``KeyboardInterrupt`` or anything else, arrives between two steps.
 
 Errors that no handler raises, such as ``MemoryError``, can come in the middle of a step. For them
-:class:`Undo` runs each of its actions to its end, once more if the first try failed.
+:class:`Undo` runs each of its actions to its end, once more if the first try failed, and an
+:func:`ending` runs once more as a whole.
 """
 
 import _signal  # type: ignore[import-not-found] # typeshed's gap; signal's own are 20 times slower
@@ -52,6 +53,24 @@ def opening(function: AnyFunction) -> AnyFunction:
     """
     _openings.add(id(function.__code__))
     return function
+
+
+def ending(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """Make a step of ``function`` that runs once more if a MemoryError breaks it off.
+
+    It must do no harm when it runs twice.
+    """
+
+    @step
+    @wraps(function)
+    def ends(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+        try:
+            return function(*args, **kwargs)
+        except MemoryError:
+            function(*args, **kwargs)
+            raise
+
+    return ends
 
 
 def all_are_steps(package: str) -> None:
@@ -117,6 +136,14 @@ _open: set[int] = set()
 @step
 def hold(context: object) -> None:
     """Have signal handlers wait for the ends of steps until :func:`let_go`."""
+    try:
+        _wrap_handlers(context)
+    except BaseException:
+        let_go(context)
+        raise
+
+
+def _wrap_handlers(context: object) -> None:
     if threading.get_ident() != threading.main_thread().ident:
         return  # signal handlers run on the main thread alone
     _open.add(id(context))
@@ -126,7 +153,7 @@ def hold(context: object) -> None:
             _signal.signal(number, _Waiting(handler))
 
 
-@step
+@ending
 def let_go(context: object) -> None:
     """Undo :func:`hold`: after the last one the handlers are the program's own again."""
     if threading.get_ident() != threading.main_thread().ident:
@@ -195,29 +222,20 @@ class _Context(Generic[Value]):
 
     def __init__(self, inner: "contextlib._GeneratorContextManager[Value]") -> None:
         self._inner = inner
+        self._stack = ExitStack()
 
     @step
     def __enter__(self) -> Value:
         try:
-            hold(self)
-            return self._inner.__enter__()
+            self._stack.callback(self._inner.gen.close)  # where it has begun, it ends
+            return self._stack.enter_context(self._inner)
         except BaseException:
-            self._inner.gen.close()  # where it has begun, it ends
-            let_go(self)
+            self._stack.close()
             raise
 
-    @step
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        try:
-            return self._inner.__exit__(kind, error, traceback)
-        finally:
-            self._inner.gen.close()
-            let_go(self)
+    @ending
+    def __exit__(self, *error: Any) -> bool | None:  # noqa: ANN401, PYI036 # contextlib wants three
+        return self._stack.__exit__(*error)
 
 
 def contextmanager(
@@ -244,7 +262,7 @@ class ExitStack(contextlib.ExitStack):
         hold(self)
         return super().enter_context(cm)
 
-    @step
+    @ending
     def __exit__(
         self,
         kind: type[BaseException] | None,

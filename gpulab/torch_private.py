@@ -49,6 +49,7 @@ autograd_node: Any = torch._C._current_autograd_node
 LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
 DeviceContext: Any = torch.utils._device.DeviceContext
+ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]
 script_operators: Any = torch.jit._builtins._get_builtin_table
 device_constructors: Any = torch.utils._device._device_constructors
 function_modes: Any = torch.overrides._get_current_function_mode_stack
@@ -187,7 +188,7 @@ def memory_snapshot() -> dict[str, Any]:
     return snapshot
 
 
-def script_module(module: torch.jit.RecursiveScriptModule) -> Any:  # noqa: ANN401 # it has no type
+def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
     """Return what a scripted module is in C++."""
     return module._c
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpulab import interrupts
+from tests.support.strikes import struck
 
 
 class HandlerError(Exception):
@@ -160,6 +161,9 @@ class OutOfMemory:
         next(self.gen)
         raise MemoryError
 
+    def __exit__(self, *_error: object) -> None:
+        """Never come here."""
+
 
 def test_a_context_whose_beginning_fails_ends_what_it_has_begun() -> None:
     """What is raised after the generator has begun does not leave it half way."""
@@ -176,3 +180,35 @@ def test_a_context_whose_beginning_fails_ends_what_it_has_begun() -> None:
     with pytest.raises(MemoryError), context:
         pass
     assert ended == [True]
+
+
+def test_an_ending_runs_once_more_after_a_memory_error() -> None:
+    """What it has not reached is done then, and the error is raised all the same."""
+    ran: list[int] = []
+
+    @interrupts.ending
+    def end(value: int) -> None:
+        ran.append(value)
+        if len(ran) == 1:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        end(7)
+    assert ran == [7, 7]
+    end(8)
+    assert ran == [7, 7, 8]
+
+
+def test_handlers_are_given_back_whatever_line_of_the_end_fails() -> None:
+    """A MemoryError in the middle of a context's end leaves no handler wrapped."""
+    before = signal.getsignal(signal.SIGUSR1)
+    n_struck, was_struck = 0, True
+    while was_struck:
+        context = empty()
+        context.__enter__()
+        was_struck = struck(
+            n_struck + 1, lambda context=context: context.__exit__(None, None, None), "gpulab."
+        )
+        assert signal.getsignal(signal.SIGUSR1) is before
+        n_struck += was_struck
+    assert n_struck > 5

@@ -1,6 +1,7 @@
 """Statistics of samples, checked against exact values and against scipy."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulab.errors import EmptyMeasurementError, InvalidOptionError
-from gpulab.stats import drift, median_interval, modes, robust_spread, steady_from, tick
+from gpulab.stats import (
+    _interval_rank,
+    _moves,
+    drift,
+    median_interval,
+    modes,
+    robust_spread,
+    steady_from,
+    tick,
+)
 
 finite = st.floats(-1e6, 1e6)
 samples_of = st.lists(finite, min_size=1, max_size=60)
@@ -190,3 +200,33 @@ def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
     assert tick([5.0, 5.000_01, 5.5, 6.5]) == pytest.approx(0.5, abs=1e-4)
     assert tick([5.0, 5.0]) == 0.0
+
+
+def test_a_confidence_that_is_reached_exactly_counts() -> None:
+    """Rounding takes no sample off the interval, nor one that is not due."""
+    for n_samples in range(2, 60):
+        tail = Fraction(0)
+        for n_ends in range(1, n_samples // 2 + 1):
+            tail += Fraction(math.comb(n_samples, n_ends - 1), 2**n_samples)
+            if tail < 1e-3:  # where the confidence itself, near one, is a rounded number
+                continue
+            rank = _interval_rank(n_samples, float(1 - 2 * tail))
+            assert rank == max(n_ends - 1, 0), (n_samples, n_ends)
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed", "moves"),
+    [
+        (1.0, 1.0, False),  # as much as is allowed
+        (1.01, 1.0, True),
+        (1.26, 0.0, True),  # 1.253 is what two medians of 8 samples differ by, from noise
+        (1.25, 0.0, False),
+        (1.26, 1.3, False),
+    ],
+)
+def test_a_tail_moves_by_more_than_noise_and_what_is_allowed(
+    change: float, allowed: float, *, moves: bool
+) -> None:
+    """Its halves are compared with twice the error of the difference of their medians."""
+    tail = np.repeat([0.0, change], 8)
+    assert _moves(tail, 0.0 if allowed == 1.0 else 1.0, allowed) is moves

@@ -227,16 +227,17 @@ class Campaign:
                 each.device.regime.has_clock_rights = True
 
     def _recover(self) -> None:
-        """Leave whatever is still entered, so that one fault is not counted again and again."""
+        """Put everything back that was found changed, so that one fault is not counted again."""
         from gpulab.virtual import entered
 
-        for _ in range(10):
-            left = entered()
-            if left is None:
-                break
-            left.__exit__(None, None, None)
-        self._new_gpu()
         try:
+            for _ in range(10):
+                left = entered()
+                if left is None:
+                    break
+                left.__exit__(None, None, None)
+            condition.put_back(self._names, self._settings)
+            self._new_gpu()
             with self._entered():
                 condition.use()
                 condition.spin_ms()

@@ -3,47 +3,19 @@
 import gc
 import signal
 import sys
-import threading
 import time
-import timeit
-from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import torch
 
+from gpulab import interrupts
+from gpulab.clocks import _lock
 from gpulab.virtual import VirtualGpu, entered
+from tests.support.replaced_names import Names, names
+from tests.support.replaced_names import put_back as put_names_back
 
-_OWNERS: tuple[Any, ...] = (
-    *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
-    *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
-    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
-    *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
-    *(time, timeit, threading, threading.Thread),
-)
+_SIGNALS = sorted(signal.valid_signals())
 _TOLERANCE = 0.02  # of a duration, which depends a little on where memory lies
-
-Names = dict[tuple[str, str], object]
-
-
-def names() -> Names:
-    """Return every name that gpulab might replace, with what stands there."""
-    found: Names = {}
-    for owner in (*_OWNERS, *_cuda_modules()):
-        for name, value in vars(owner).items():
-            found[owner.__name__, name] = value
-    for kind in (torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph):
-        found[kind.__name__, "bases"] = kind.__bases__
-    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
-        found[function.__qualname__, "defaults"] = function.__defaults__
-    found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
-    return found
-
-
-def _cuda_modules() -> Iterator[ModuleType]:
-    for name, module in sorted(sys.modules.items()):
-        if name == "torch.cuda" or name.startswith("torch.cuda."):
-            yield module
 
 
 def settings() -> dict[str, object]:
@@ -51,7 +23,7 @@ def settings() -> dict[str, object]:
     modes: Any = torch.utils._python_dispatch
     dynamo: Any = sys.modules.get("torch._dynamo.eval_frame")
     return {
-        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "signal handlers": [signal.getsignal(number) for number in _SIGNALS],
         "dispatch modes": len(modes._get_current_dispatch_mode_stack()),
         "flags of dispatch": {k: v for k, v in vars(modes).items() if k.startswith("_is_in_")},
         "function modes": len(torch.overrides._get_current_function_mode_stack()),
@@ -68,6 +40,38 @@ def settings() -> dict[str, object]:
         "entered": entered(),
         "trace": sys.gettrace(),
     }
+
+
+def put_back(names_before: Names, settings_before: dict[str, Any]) -> None:
+    """Give the process the names and settings of before, so that one fault is counted once.
+
+    What a strike has left on the GPU goes too: the current stream and a context that is held.
+    """
+    sys.settrace(None)
+    interrupts._open.clear()
+    _lock._release_all()
+    for number, handler in zip(_SIGNALS, settings_before["signal handlers"], strict=True):
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+    put_names_back(names_before)
+    modes: Any = torch.utils._python_dispatch
+    for _ in range(len(modes._get_current_dispatch_mode_stack())):
+        modes._pop_mode()
+    vars(modes).update(settings_before["flags of dispatch"])
+    for _ in range(len(torch.overrides._get_current_function_mode_stack())):
+        torch.overrides._pop_mode()  # type: ignore[no-untyped-call] # torch's is untyped
+    collects, thresholds = settings_before["garbage collector"]
+    (gc.enable if collects else gc.disable)()
+    gc.set_threshold(*thresholds)
+    torch.set_num_threads(settings_before["threads"])
+    torch.set_grad_enabled(settings_before["gradients"])
+    torch.set_default_dtype(settings_before["type"])
+    torch.backends.cuda.matmul.allow_tf32 = settings_before["TF32"]
+    torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark = settings_before["cuDNN"]
+    if torch.are_deterministic_algorithms_enabled() != settings_before["determinism"]:
+        torch.use_deterministic_algorithms(settings_before["determinism"])
+    if torch.cuda.is_available():
+        torch.cuda.set_stream(torch.cuda.default_stream())
 
 
 def changes(names_before: Names, settings_before: dict[str, object]) -> list[str]:

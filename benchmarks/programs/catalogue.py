@@ -29,8 +29,8 @@ class Program:
         Which folders above its own it imports from: 1 for the one that contains it.
     options
         Options of ``virtual_gpu``.
-    note
-        What the table says besides.
+    on_cpu
+        What its command line has besides on the CPU, which overrides a device.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Program:
     steps: int = 6
     parents: tuple[int, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
+    on_cpu: tuple[str, ...] = ()
 
 
 _COMMITS = {
@@ -54,10 +54,6 @@ _COMMITS = {
     "kuangliu/pytorch-cifar": "49b7aa97b0c12fe0d4054e670403a16b6b834ddd",
     "weiaicunzai/pytorch-cifar100": "11d8418f415b261e4ae3cb1ffe20d06ec95b98e4",
     "akamaster/pytorch_resnet_cifar10": "d5489e8995e81e91ce6b1d69dcc98ad579b0b153",
-    "facebookresearch/mixup-cifar10": "eaff31ab397a90fbc0a4aac71fb5311144b3608b",
-    "uoguelph-mlrg/Cutout": "287f934ea5fa00d4345c2cccecf3552e2b1c33e3",
-    "bearpaw/pytorch-classification": "24f1c456f48c78133088c4eefd182ca9e6199b03",
-    "hoya012/automatic-mixed-precision-tutorials-pytorch": "53f785ee07f5f09078014f7817b87487ea497eb2",
     "yunjey/pytorch-tutorial": "0500d3df5a2a8080ccfccbc00aca0eacc21818db",
     "eriklindernoren/PyTorch-GAN": "36d3c77e5ff20ebe0aeefd322326a134a279b93e",
     "locuslab/TCN": "2f8c2b817050206397458dfd1f5a25ce8a32fe65",
@@ -65,22 +61,13 @@ _COMMITS = {
     "hunkim/PyTorchZeroToAll": "e5a260fac0b4ff1e2ec434fc6f0d962ac97fc289",
     "rtqichen/torchdiffeq": "657943acefa826ef04c025ebeb1ff5e9d60dc268",
     "milesial/Pytorch-UNet": "21d7850f2af30a9695bbeea75f3136aa538cfc4a",
-    "davidtvs/pytorch-lr-finder": "76df3050c5554d698cb618e792957873bc878b30",
-    "lucidrains/vit-pytorch": "69d24fe9e3024c0d4b02761123b8583a24ebed1e",
-    "lucidrains/x-transformers": "9252ed7838021ee61e6c5be0930b3a9a88efdf06",
-    "state-spaces/s4": "e757cef57d89e448c413de7325ed5601aceaac13",
-    "KellerJordan/cifar10-airbench": "f1c599c4af24aca803e3e65a6a7e52a502e09d0e",
-    "tysam-code/hlb-CIFAR10": "993965202fc4dc05b699a39db33c00f1c7f647fd",
-    "kentaroy47/vision-transformers-cifar10": "5bb83d36018b314c3020558541015bb01bce15bc",
     "stas00/ml-engineering": "744d01e18b79512572f64a6bbd8b5f4a725203a7",
     "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
-    "ryujaehun/pytorch-gpu-benchmark": "3f47a9e2a43ca751ffade0add700b54b00e44bf0",
-    "u39kun/deep-learning-benchmark": "9dc3e36e6f97e0edf270a813f350fca1fb0e014e",
     "pytorch/benchmark": "0e83c440a51cd63464fee34724d01b7c814ce39b",
 }
 
 
-def _p(name: str, repository: str, path: str, arguments: str, **options: Any) -> Program:
+def _p(name: str, repository: str, path: str, arguments: str, **options: Any) -> Program:  # noqa: ANN401 # fields of several types
     return Program(
         name, repository, _COMMITS[repository], path, tuple(arguments.split()), **options
     )
@@ -101,7 +88,8 @@ PROGRAMS = (
         "DCGAN",
         "pytorch/examples",
         "dcgan/main.py",
-        "--dataset fake --accel --niter 1 --imageSize 64 --ngf 8 --ndf 8 --batchSize 8 --workers 0",
+        "--dataset fake --accel --niter 1 --imageSize 64 --ngf 8 --ndf 8 --batchSize 8 "
+        "--workers 0",
     ),
     _p(
         "Word language model, LSTM",
@@ -158,8 +146,11 @@ PROGRAMS = (
         "nanoGPT, training",
         "karpathy/nanoGPT",
         "train.py",
-        "--eval_iters=2 --log_interval=1 --block_size=32 --batch_size=4 --n_layer=2 --n_head=2 --n_embd=32 --max_iters=5 --lr_decay_iters=5 --dropout=0.0 --dataset=shakespeare_char --gradient_accumulation_steps=2 --eval_interval=4 --wandb_log=False",
+        "--eval_iters=2 --log_interval=1 --block_size=32 --batch_size=4 --n_layer=2 --n_head=2 "
+        "--n_embd=32 --max_iters=5 --lr_decay_iters=5 --dropout=0.0 --dataset=shakespeare_char "
+        "--gradient_accumulation_steps=2 --eval_interval=4 --wandb_log=False",
         data="tokens",
+        on_cpu=("--device=cpu",),
     ),
     _p(
         "nanoGPT, bench.py",
@@ -188,6 +179,7 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
     _p(
         "makemore, GRU",
@@ -195,8 +187,8 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt --type gru",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
-    _p("GPT from the video", "karpathy/ng-video-lecture", "gpt.py", "", data="text"),
     _p("Bigram from the video", "karpathy/ng-video-lecture", "bigram.py", "", data="text"),
     _p("CIFAR-10, SimpleDLA", "kuangliu/pytorch-cifar", "main.py", ""),
     _p(
@@ -216,25 +208,6 @@ PROGRAMS = (
         "akamaster/pytorch_resnet_cifar10",
         "trainer.py",
         "--arch resnet20 --epochs 1 -b 32 -j 0 --half",
-    ),
-    _p("mixup", "facebookresearch/mixup-cifar10", "train.py", "--epoch 1 --batch-size 16"),
-    _p(
-        "Cutout",
-        "uoguelph-mlrg/Cutout",
-        "train.py",
-        "--dataset cifar10 --model resnet18 --data_augmentation --cutout --length 16 --epochs 1 --batch_size 16",
-    ),
-    _p(
-        "Classification, PreResNet",
-        "bearpaw/pytorch-classification",
-        "cifar.py",
-        "-a preresnet --depth 20 --epochs 1 --train-batch 16 -j 0",
-    ),
-    _p(
-        "AMP tutorial",
-        "hoya012/automatic-mixed-precision-tutorials-pytorch",
-        "main.py",
-        "--epochs 1 --amp --batch_size 16",
     ),
     _p(
         "Feedforward network",
@@ -322,21 +295,9 @@ PROGRAMS = (
         "--n_epochs 1 --batch_size 16 --n_cpu 0",
     ),
     _p(
-        "PyTorch-GAN, began",
-        "eriklindernoren/PyTorch-GAN",
-        "implementations/began/began.py",
-        "--n_epochs 1 --batch_size 16 --n_cpu 0",
-    ),
-    _p(
         "PyTorch-GAN, dcgan",
         "eriklindernoren/PyTorch-GAN",
         "implementations/dcgan/dcgan.py",
-        "--n_epochs 1 --batch_size 16 --n_cpu 0",
-    ),
-    _p(
-        "PyTorch-GAN, cogan",
-        "eriklindernoren/PyTorch-GAN",
-        "implementations/cogan/cogan.py",
         "--n_epochs 1 --batch_size 16 --n_cpu 0",
     ),
     _p(
@@ -387,20 +348,11 @@ PROGRAMS = (
         parents=(1,),
     ),
     _p("Softmax on MNIST", "hunkim/PyTorchZeroToAll", "09_2_softmax_mnist.py", ""),
-    _p("Sequence to sequence", "hunkim/PyTorchZeroToAll", "14_1_seq2seq.py", ""),
-    _p("Char RNN", "hunkim/PyTorchZeroToAll", "13_3_char_rnn.py", ""),
     _p(
         "Neural ODE",
         "rtqichen/torchdiffeq",
         "examples/ode_demo.py",
         "--data_size 60 --batch_time 5 --batch_size 4 --niters 4 --test_freq 2",
-        parents=(1,),
-    ),
-    _p(
-        "Continuous normalizing flow",
-        "rtqichen/torchdiffeq",
-        "examples/cnf.py",
-        "--niters 1 --num_samples 16 --width 8 --hidden_dim 8",
         parents=(1,),
     ),
     _p(
@@ -411,46 +363,10 @@ PROGRAMS = (
         data="pictures",
     ),
     _p(
-        "LR finder, MNIST with AMP",
-        "davidtvs/pytorch-lr-finder",
-        "examples/mnist_with_amp.py",
-        "--amp_backend torch --batch_size 16",
-        parents=(1,),
-    ),
-    _p("ViT, decorrelated", "lucidrains/vit-pytorch", "train_vit_decorr.py", ""),
-    _p("x-transformers, copying", "lucidrains/x-transformers", "train_copy.py", ""),
-    _p("x-transformers, parity", "lucidrains/x-transformers", "train_parity.py", ""),
-    _p(
-        "S4, CIFAR",
-        "state-spaces/s4",
-        "example.py",
-        "--epochs 1 --n_layers 1 --d_model 16 --batch_size 4 --num_workers 0",
-    ),
-    _p("airbench94, Muon", "KellerJordan/cifar10-airbench", "airbench94_muon.py", ""),
-    _p(
-        "airbench94, simple",
-        "KellerJordan/cifar10-airbench",
-        "research/airbench94_muon_simple.py",
-        "",
-    ),
-    _p("hlb-CIFAR10", "tysam-code/hlb-CIFAR10", "main.py", ""),
-    _p(
-        "ViT on CIFAR-10",
-        "kentaroy47/vision-transformers-cifar10",
-        "train_cifar10.py",
-        "--net vit_small --bs 8 --n_epochs 1 --nowandb --size 32 --patch 8",
-    ),
-    _p(
         "MAMF finder",
         "stas00/ml-engineering",
         "compute/accelerator/benchmarks/mamf-finder.py",
         "--m 1024 --n 1024 --k 1024 --output_file mm.txt",
-    ),
-    _p(
-        "Activation memory",
-        "stas00/ml-engineering",
-        "training/performance/benchmarks/activation-memory-per-layer.py",
-        "",
     ),
     _p(
         "Pinned memory bench",
@@ -464,36 +380,9 @@ PROGRAMS = (
         "training/performance/benchmarks/matrix-shape/swiglu-maf-bench.py",
         "",
     ),
-    _p(
-        "DataLoader bench",
-        "stas00/ml-engineering",
-        "training/performance/benchmarks/dataloader/num-workers-bench.py",
-        "",
-    ),
-    _p(
-        "torch.compile bench",
-        "stas00/ml-engineering",
-        "training/performance/benchmarks/torch-compile-bench.py",
-        "",
-    ),
-    _p(
-        "When to upgrade: benchmark",
-        "stas00/ml-engineering",
-        "insights/when-to-upgrade-gpus/benchmark.py",
-        "",
-    ),
-    _p("See memory", "stas00/ml-engineering", "debug/code/see-mem-usage.py", ""),
     _p("GPU MODE, lecture 1", "gpu-mode/lectures", "lecture_001/pytorch_square.py", ""),
     _p("GPU MODE, profiler", "gpu-mode/lectures", "lecture_001/pt_profiler.py", ""),
     _p("GPU MODE, DDP", "gpu-mode/lectures", "lecture_017/ddp_simple.py", ""),
-    _p("GPU MODE, LoRA", "gpu-mode/lectures", "lecture_018/lora_on_simple_mlp.py", ""),
-    _p(
-        "GPU benchmark",
-        "ryujaehun/pytorch-gpu-benchmark",
-        "benchmark_models.py",
-        "-w 1 -n 2 -b 1 -g 1",
-    ),
-    _p("Framework benchmark", "u39kun/deep-learning-benchmark", "benchmark.py", "-f pytorch"),
     _p(
         "TorchBench, lennard_jones",
         "pytorch/benchmark",
@@ -501,36 +390,6 @@ PROGRAMS = (
         "lennard_jones -d cuda -t train",
     ),
     _p("TorchBench, dcgan", "pytorch/benchmark", "run.py", "dcgan -d cuda -t train --bs 4"),
-    _p(
-        "TorchBench, phlippe_resnet",
-        "pytorch/benchmark",
-        "run.py",
-        "phlippe_resnet -d cuda -t train --bs 8",
-    ),
-    _p(
-        "TorchBench, phlippe_densenet",
-        "pytorch/benchmark",
-        "run.py",
-        "phlippe_densenet -d cuda -t train --bs 2",
-    ),
-    _p(
-        "TorchBench, nvidia_deeprecommender",
-        "pytorch/benchmark",
-        "run.py",
-        "nvidia_deeprecommender -d cuda -t eval --bs 2",
-    ),
-    _p(
-        "TorchBench, maml_omniglot",
-        "pytorch/benchmark",
-        "run.py",
-        "maml_omniglot -d cuda -t train",
-    ),
-    _p(
-        "TorchBench, functorch_maml_omniglot",
-        "pytorch/benchmark",
-        "run.py",
-        "functorch_maml_omniglot -d cuda -t train",
-    ),
     _p(
         "TorchBench, functorch_dp_cifar10",
         "pytorch/benchmark",
@@ -544,55 +403,16 @@ PROGRAMS = (
         "pyhpc_equation_of_state -d cuda -t eval --bs 100",
     ),
     _p(
-        "TorchBench, pyhpc_turbulent_kinetic_energy",
-        "pytorch/benchmark",
-        "run.py",
-        "pyhpc_turbulent_kinetic_energy -d cuda -t eval --bs 100",
-    ),
-    _p(
-        "TorchBench, LearningToPaint",
-        "pytorch/benchmark",
-        "run.py",
-        "LearningToPaint -d cuda -t train --bs 2",
-    ),
-    _p(
         "TorchBench, tts_angular",
         "pytorch/benchmark",
         "run.py",
-        "tts_angular -d cuda -t train --bs 2",
+        "tts_angular -d cuda -t train",
     ),
-    _p(
-        "TorchBench, squeezenet1_1",
-        "pytorch/benchmark",
-        "run.py",
-        "squeezenet1_1 -d cuda -t train --bs 2",
-    ),
-    _p(
-        "TorchBench, mobilenet_v2",
-        "pytorch/benchmark",
-        "run.py",
-        "mobilenet_v2 -d cuda -t train --bs 2",
-    ),
-    _p("TorchBench, alexnet", "pytorch/benchmark", "run.py", "alexnet -d cuda -t eval --bs 1"),
-    _p("TorchBench, nanogpt", "pytorch/benchmark", "run.py", "nanogpt -d cuda -t train --bs 1"),
-    _p(
-        "TorchBench, BERT_pytorch",
-        "pytorch/benchmark",
-        "run.py",
-        "BERT_pytorch -d cuda -t train --bs 1",
-    ),
-    _p("TorchBench, dlrm", "pytorch/benchmark", "run.py", "dlrm -d cuda -t train --bs 4"),
     _p(
         "TorchBench, pytorch_unet",
         "pytorch/benchmark",
         "run.py",
         "pytorch_unet -d cuda -t eval --bs 1",
-    ),
-    _p(
-        "TorchBench, speech_transformer",
-        "pytorch/benchmark",
-        "run.py",
-        "speech_transformer -d cuda -t train --bs 1",
     ),
     _p(
         "TorchBench, soft_actor_critic",

@@ -1,7 +1,7 @@
-"""Run one program in this process, on the virtual GPU or on the CPU, and write down what it did.
+"""Run one program in this process, on the virtual GPU or on the CPU, and note what it did.
 
-The program is not changed. Three things round it are: data sets that it would download are made up,
-it ends after some optimizer steps, and the values that it calls ``backward()`` on are noted.
+The program is not changed. Three things round it are: data sets that it would download are made
+up, it ends after some optimizer steps, and the values that it calls ``backward()`` on are noted.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import runpy
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,8 +47,7 @@ def main() -> None:
     error = ""
     try:
         if options.world == "virtual":
-            options_ = {**program.options, **json.loads(os.environ.get("VALUES", "{}"))}
-            with gpulab.virtual_gpu("H200", **options_):
+            with gpulab.virtual_gpu("H200", **program.options):
                 _run(program, where, found)
         else:
             _run(program, where, found)
@@ -105,14 +103,15 @@ def _run(program: Program, path: Path, found: _Observed) -> None:
     _seed()
     backward = torch.Tensor.backward
 
-    def noted(self: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+    def noted(self: torch.Tensor, *args: object, **kwargs: object) -> None:
         found.note_loss(self)
-        backward(self, *args, **kwargs)
+        backward(self, *args, **kwargs)  # type: ignore[arg-type] # passed on
 
     torch.Tensor.backward = noted  # type: ignore[method-assign] # watched from outside
     hook = register_optimizer_step_post_hook(found.note_step)
     here = Path.cwd() / path.name
-    sys.argv = [str(here), *program.arguments]
+    on_cpu = () if torch.cuda.is_available() else program.on_cpu
+    sys.argv = [str(here), *program.arguments, *on_cpu]
     sys.path[:0] = [str(here.parent), *(str(path.parents[n]) for n in program.parents)]
     try:
         runpy.run_path(str(here), run_name="__main__")

@@ -1,5 +1,6 @@
 """What programs would download, made up: data sets of torchvision, text, pictures and graphs."""
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import torch
 
-_N_SAMPLES = 128
+_N_SAMPLES = 200
 # Each data set of torchvision: the mode of its pictures, their size, and how many classes.
 _PICTURES = {
     "MNIST": ("L", 28, 10),
@@ -20,12 +21,17 @@ _PICTURES = {
 }
 # Operators are forgotten with the library that names them.
 _library = torch.library.Library("torchvision", "FRAGMENT")
-_SENTENCE = "the quick brown fox jumps over the lazy dog and asks : what is a stream ?\n"
+_SENTENCE = (
+    "the quick brown fox jumps over the lazy dog and asks : what is a stream ? O God, O God!\n"
+)
 
 
 def install() -> None:
-    """Put made-up data sets in the place of torchvision's, and a silent logger in that of wandb."""
-    sys.modules["wandb"] = MagicMock()
+    """Put made-up data sets in the place of torchvision's, and silent loggers."""
+    for name in ("wandb", "torch.utils.tensorboard"):
+        sys.modules[name] = MagicMock()
+    popen = os.popen  # some programs ask for the width of a terminal, of which there is none
+    os.popen = lambda command, *args: popen("echo 24 80" if "stty" in command else command, *args)
     # A torchvision of another build than torch's cannot register its operators in C++.
     with suppress(RuntimeError):
         for name in ("nms", "qnms"):
@@ -54,7 +60,7 @@ def _data_set(name: str, mode: str, size: int, n_classes: int) -> type:
     class Pictures(Dataset[Any]):
         """Random pictures with random labels, the same in each run."""
 
-        classes = [str(number) for number in range(n_classes)]
+        classes = tuple(str(number) for number in range(n_classes))
 
         def __init__(  # torchvision's signature
             self,

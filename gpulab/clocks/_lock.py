@@ -12,7 +12,7 @@ from pathlib import Path
 from gpulab.clocks import _nvml as driver
 from gpulab.clocks import _watchdog as watchdog
 from gpulab.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
-from gpulab.interrupts import contextmanager
+from gpulab.interrupts import contextmanager, ending
 from gpulab.requirements import COUNT, COUNT_OR_ZERO
 
 _PATIENCE_S = 5.0  # for a watchdog that has nothing left to do
@@ -190,6 +190,7 @@ def _refusal(entry: _Entry, answers: list[str]) -> str:
     )
 
 
+@ending
 def _release(entry: _Entry) -> None:
     if entry not in _entries or entry.pid != os.getpid():  # refused, or undone; or a forked child
         return

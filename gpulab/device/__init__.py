@@ -1,12 +1,13 @@
 """Which GPU is in use, a real one or the virtual one, and what this machine can time."""
 
 from gpulab.device._device import STAND_IN, Device, find, outside
-from gpulab.device._in_use import active, conditions, current, doctor, use
+from gpulab.device._in_use import NotEnteredWarning, active, conditions, current, doctor, use
 from gpulab.device._probe import cuda_obstacle
 
 __all__ = [
     "STAND_IN",
     "Device",
+    "NotEnteredWarning",
     "active",
     "conditions",
     "cuda_obstacle",

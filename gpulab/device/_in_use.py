@@ -1,6 +1,8 @@
 """The GPU in use: choose it, look it up, and enter it; diagnose the machine that it is in."""
 
 import platform
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -16,11 +18,16 @@ from gpulab.measurement import Conditions
 from gpulab.virtual import entered
 
 
+class NotEnteredWarning(UserWarning):
+    """A virtual GPU was chosen in a script, where nothing enters it."""
+
+
 def use(gpu: str = "auto") -> Device:
     """Choose the GPU for all that follows, and return it.
 
     In a notebook a virtual GPU stands behind ``torch.cuda`` while a cell runs, and only then, so
-    that the kernel itself keeps real time. In a script, enter it with :func:`active`.
+    that the kernel itself keeps real time. In a script, enter it by
+    ``with gpulab.virtual_gpu(...)``; a warning says so.
 
     Parameters
     ----------
@@ -36,8 +43,21 @@ def use(gpu: str = "auto") -> Device:
         If there is no such GPU; the message names the nearest.
     UnsupportedVersionError
         If Python or torch is outside the supported range.
+    VirtualGpuError
+        If a notebook calls it on another thread than the one that runs the cells.
     """
-    return session.switch(gpu)
+    chosen = session.switch(gpu)
+    is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller
+    if chosen.virtual is not None and session.shell is None and is_script:
+        name = chosen.virtual.spec.name
+        warnings.warn(
+            f"gpulab.use({gpu!r}) in a script chooses the GPU of gpulab's own functions, such as "
+            "measure; for torch.cuda itself write "
+            f"`with gpulab.virtual_gpu({name!r}):` round that code",
+            NotEnteredWarning,
+            stacklevel=2,
+        )
+    return chosen
 
 
 def current() -> Device:

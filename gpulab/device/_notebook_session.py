@@ -1,9 +1,12 @@
 """The GPU that a notebook has chosen: entered at the start of each cell and left at its end."""
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from gpulab.device._device import Device, find
+from gpulab.errors import VirtualGpuError
+from gpulab.foreign_text import one_line
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:
@@ -41,8 +44,17 @@ class NotebookSession:
 
     def switch(self, gpu: str) -> Device:
         """Choose the GPU of this name, and enter it in a notebook."""
+        thread = threading.current_thread()
+        if _ipython() is not None and thread is not threading.main_thread():
+            raise VirtualGpuError(
+                f"gpulab.use() was called on the thread {one_line(thread.name)}, and it chooses "
+                "for the cells, which run on the main thread; call it in a cell, outside of your "
+                "threads"
+            )
         device = find(gpu)  # may refuse, and then nothing has changed
         self.release()  # the old GPU must be left before the new one can be entered
+        if self.virtual is not None:
+            self.virtual.abandon()  # IPython's Out keeps what use() returned, and with it the GPU
         self.device = device
         self.hold()
         return device

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(11))
+_LESSONS = tuple(f"{number:02}" for number in range(12))
 
 
 def exercise_ids() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpulab import gpus, recordings
+from gpulab import gpus
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.explorers._scene import (
     CeilingsStep,
@@ -25,11 +25,11 @@ from gpulab.explorers._scene import (
 from gpulab.explorers._sources import (
     COMPUTED,
     HERE,
-    RECORDED,
     computed_options,
     here_of,
     points_among,
     recorded_options,
+    recording_of,
     too_long,
 )
 from gpulab.figures import unit_of
@@ -303,7 +303,7 @@ def _listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.Data
     """
     if gpu.startswith(COMPUTED):
         return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
-    known = recordings.load(gpu.removeprefix(RECORDED)).points if gpu != HERE else here
+    known = recording_of(gpu).points if gpu != HERE else here
     points = [
         point
         for point in (here_of(known, "gpu") if gpu == HERE else known)
@@ -363,7 +363,7 @@ def _ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
         name = here_of(points_among(found), "gpu")[-1].device_name
         mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
         return mine[-1] if mine else _data_sheet(name)
-    recording = recordings.load(gpu.removeprefix(RECORDED))
+    recording = recording_of(gpu)
     try:
         return ceilings_of(recording)
     except UnknownNameError:  # it has no such section

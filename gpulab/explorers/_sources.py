@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from gpulab import gpus, recordings
 from gpulab.device import outside
@@ -15,6 +16,7 @@ from gpulab.workloads import workload
 HERE = "here"
 RECORDED, COMPUTED = "recorded:", "computed:"
 _N_CURVES_KEPT = 500
+_N_FILES_KEPT = 8
 _SLOW_S = 0.25  # a call; larger sizes would block the notebook too long
 _LONGEST_S = 0.05  # virtual times hardly vary
 
@@ -32,6 +34,20 @@ def computed_options() -> tuple[tuple[str, str], ...]:
         for name in gpus.names()
         for key in (COMPUTED + name,)
     )
+
+
+def recording_of(choice: str) -> recordings.Recording:
+    """Return the recording of an option; one's own file is read again only if it has changed."""
+    name = choice.removeprefix(RECORDED)
+    if name in recordings.list():
+        return recordings.load(name)
+    found = Path(name).stat() if Path(name).exists() else None
+    return _read(name, None if found is None else (found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=_N_FILES_KEPT)
+def _read(path: str, _version: tuple[int, int] | None) -> recordings.Recording:
+    return recordings.load(path)
 
 
 def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
@@ -85,7 +101,7 @@ def points_of(
     if choice.startswith(COMPUTED):
         return computed(choice.removeprefix(COMPUTED), name, dtype, **how)
     if choice.startswith(RECORDED):
-        known: Sequence[Point] = recordings.load(choice.removeprefix(RECORDED)).points
+        known: Sequence[Point] = recording_of(choice).points
     else:
         known = here_of(here, on)
     return tuple(

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.figures._inputs import check_frame
-from gpulab.foreign_text import one_line, visible
+from gpulab.foreign_text import one_line, shortened, visible
 from gpulab.measurement import Measurement
 from gpulab.requirements import instance_of, items_of
 from gpulab.units import time_unit
@@ -23,6 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (2, 1)))
 _HATCHES = ("..", "//", "", "xx", "\\\\", "--")
+_MOST_TEXT = 300  # characters; matplotlib draws longer ones for minutes
 _MILLION = 1e6
 _MANY_DECADES = 30.0
 
@@ -137,4 +138,4 @@ def _show_as_it_is(ax: "Axes") -> None:
             texts += axis.get_ticklabels()
     for text in texts:
         text.set_parse_math(False)
-        text.set_text(visible(text.get_text()))
+        text.set_text(shortened(visible(text.get_text()), _MOST_TEXT))

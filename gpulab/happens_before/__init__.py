@@ -2,7 +2,7 @@
 
 from gpulab.happens_before._accesses import Allocation, MemoryAccess
 from gpulab.happens_before._byte_ranges import extent
-from gpulab.happens_before._call_sites import NOWHERE, Site, user_site
+from gpulab.happens_before._call_sites import NOWHERE, Site, site_text, user_site
 from gpulab.happens_before._checker import Checker
 from gpulab.happens_before._hazard import HAZARD_KINDS, Hazard, Operation
 from gpulab.happens_before._vector_clocks import Snapshot, StreamKey
@@ -19,5 +19,6 @@ __all__ = [
     "Snapshot",
     "StreamKey",
     "extent",
+    "site_text",
     "user_site",
 ]

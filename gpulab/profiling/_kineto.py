@@ -11,6 +11,7 @@ from gpulab.activity import ActivityRecord, HostCall
 from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
+from gpulab.torch_private import spin
 
 # Each session loses time, and in some versions of CUPTI records, over its first launches.
 _N_THROWN_AWAY = 8
@@ -40,8 +41,8 @@ class KinetoSession:
 
     @step
     def __enter__(self) -> Self:
-        hold(self)
         try:
+            hold(self)
             self._begin()
         except BaseException:
             let_go(self)
@@ -77,7 +78,7 @@ class KinetoSession:
                 ) from error
         try:
             for _ in range(_N_THROWN_AWAY):
-                torch.cuda._sleep(1)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
+                spin(1)
             torch.cuda.synchronize()
         except BaseException:
             self._end(None)

@@ -18,6 +18,7 @@ import torch
 
 from gpulab.timing._event_pairs import Pair, elapsed_s, new_pairs
 from gpulab.timing._samplers import Sampler
+from gpulab.torch_private import spin
 from gpulab.work import Work, collector_paused
 
 __all__ = ["SaturatedSampler"]
@@ -130,4 +131,4 @@ class SaturatedSampler(Sampler):
 
 
 def _sleep(duration_s: float) -> None:
-    torch.cuda._sleep(int(duration_s * _CYCLES_PER_S))  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
+    spin(int(duration_s * _CYCLES_PER_S))

@@ -12,6 +12,7 @@ from gpulab import stats
 from gpulab.errors import GpulabError
 from gpulab.timing._event_pairs import new_event
 from gpulab.timing._isolation import calling_work
+from gpulab.torch_private import spin
 from gpulab.work import Work, refuse_endless
 
 __all__ = ["WarmUp", "warm_up"]
@@ -167,7 +168,7 @@ def waits(work: Work, host_s: float, sleep_s: float = _SLEEPS_S[-1]) -> bool | N
     asleep = new_event()
     # Twice the host's time allows for a slow call, the rest for an interruption by the system.
     cycles = int((sleep_s + 2 * host_s) * _CYCLES_PER_S)
-    torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]  # noqa: SLF001  # PyTorch has no public name for it
+    spin(cycles)
     asleep.record()
     work()
     waited: bool = asleep.query()  # type: ignore[no-untyped-call]  # torch's gap

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpulab.errors import InvalidOptionError
 from gpulab.figures import WIDTH_IN, Figure, Look, check_axes, check_words, finish, looks, render
-from gpulab.foreign_text import one_line, visible
+from gpulab.foreign_text import one_line, shortened, visible
 from gpulab.requirements import TEXT, Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._flows import Flow
@@ -25,10 +25,15 @@ MAX_BARS = 3_000
 MAX_ARROWS = 60
 _ROW_IN, _MARGIN_IN = 0.32, 1.3
 _BAR, _SERIES = 0.7, 0.8  # of the height of a row
+# Characters of a lane's name and of the device's: longer ones take minutes to draw, and the room
+# of the picture.
+_MOST_NAME, _MOST_PLACE = 60, 120
 _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
+_LEAST_SHORTENED = 7  # "lau…" says less than the colour of the bar does
 _SCALE = 1e6  # to microseconds
 _INK = "#404040"
+_ABOVE_ARROWS = 5.0  # for names: matplotlib draws arrows over text otherwise
 # By what it has: the record shows itself through this module, which therefore cannot import it.
 _TIMELINE = Requirement(
     "a timeline, such as gpulab.timeline() returns", lambda value: hasattr(value, "spans")
@@ -71,11 +76,9 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
         _draw_series(ax, series, row, length_us)
     middles = [lane.first_row + (lane.n_rows - 1) / 2 for lane in shown.lanes]
     rows = [*middles, *range(n_rows, n_rows + len(shown.series))]
-    names = [one_line(lane.name) for lane in shown.lanes]
-    names += [
-        one_line(f"{title_of(series, shown)} (≤ {most_of(series)})") for series in shown.series
-    ]
-    ax.set_yticks(rows, names)
+    names = [lane.name for lane in shown.lanes]
+    names += [f"{title_of(series, shown)} (≤ {most_of(series)})" for series in shown.series]
+    ax.set_yticks(rows, [shortened(one_line(name), _MOST_NAME) for name in names])
     ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)
     ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
     ax.xaxis.set_major_formatter("{x:,.6g}")
@@ -121,7 +124,8 @@ def draw_timeline(
     size = ax_size or (WIDTH_IN, _MARGIN_IN + _ROW_IN * n_rows)
     canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
     ax = _paint(shown, canvas.add_subplot())
-    ax.set_title(visible(f"{title} ({record.place})"), fontsize="medium", parse_math=False)
+    place = shortened(record.place, _MOST_PLACE)
+    ax.set_title(visible(f"{title} ({place})"), fontsize="medium", parse_math=False)
     said = [alt] if alt is not None else (summary or record.summary()).lines()
     notes = [shown.note] if shown.note else []
     n_arrows = len(arrows_of(shown))
@@ -184,8 +188,11 @@ def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None
     """Write a name, or the beginning of it, into a bar with room for so many characters."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     name = one_line(name)
-    name = name if len(name) <= room else f"{name[: room - 1]}…"
-    ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
+    if len(name) > room and room < _LEAST_SHORTENED:
+        return
+    name = shortened(name, room)
+    text = ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
+    text.set_zorder(_ABOVE_ARROWS)
 
 
 def _draw_arrows(ax: "Axes", shown: Drawing) -> None:

@@ -3,6 +3,7 @@ from ._entered import entered as entered
 from ._self_check import failures as failures
 from ._session import VirtualGpu as VirtualGpu
 from ._session import virtual_gpu as virtual_gpu
+from .dispatch import MissingValuesWarning as MissingValuesWarning
 from .patches import NotCompiledWarning as NotCompiledWarning
 from .simulator import Gaps as Gaps
 from .simulator import Kind as Kind

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from gpulab.activity import ActivityRecord, HostCall
-from gpulab.interrupts import hold, let_go, step
+from gpulab.interrupts import ending, hold, let_go, step
 
 if TYPE_CHECKING:
     from gpulab.virtual.simulator import Machine, StreamTask, TaskRecord
@@ -51,7 +51,6 @@ class SimulatorSession:
 
     @step
     def __enter__(self) -> Self:
-        hold(self)
         places = [
             *((self._machine.host, name) for name in _OF_HOST),
             *((self._machine, name) for name in _ALLOCATIONS),
@@ -59,6 +58,7 @@ class SimulatorSession:
         watched = [self._watch(name, getattr(owner, name)) for owner, name in places]
         self._own = [(owner, name, vars(owner).get(name)) for owner, name in places]
         try:
+            hold(self)
             for (owner, name), function in zip(places, watched, strict=True):
                 vars(owner)[name] = function
             self._kept = [
@@ -66,19 +66,12 @@ class SimulatorSession:
                 for gpu in self._machine.gpus
             ]
         except BaseException:
-            self._end()
+            self.__exit__()
             raise
         return self
 
-    @step
+    @ending
     def __exit__(self, *_error: object) -> None:
-        try:
-            self._end()
-        except BaseException:
-            self._end()
-            raise
-
-    def _end(self) -> None:
         self._keeping.close()
         for owner, name, own in self._own:
             if own is None:

@@ -4,6 +4,7 @@ The same seed gives the same numbers here again, and neither those of a CPU gene
 a real GPU.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import index
@@ -39,10 +40,20 @@ class Philox:
         Names the sequence, from 0 to 2**64 - 1.
     offset
         How far it is used up, in random numbers of each thread.
+    captured
+        While a graph is captured: how far the graph uses it up, beyond the offset at its launch.
     """
 
     seed: int = _FIRST_SEED
     offset: int = 0
+    captured: int | None = None
+
+    def go_to(self, offset: int) -> None:
+        """Go to an offset: in the graph while one is captured, as on CUDA."""
+        if self.captured is None:
+            self.offset = offset
+        else:
+            self.captured = offset
 
 
 class VirtualGenerator(torch.Generator):
@@ -78,6 +89,13 @@ class VirtualGenerator(torch.Generator):
 
     def manual_seed(self, seed: int) -> "VirtualGenerator":
         """Start the sequence of ``seed`` from its beginning; negative ones count from 2**64."""
+        if self._philox.captured is not None:
+            if seed & _UINT64 != self._philox.seed:
+                raise RuntimeError(
+                    "CUDAGeneratorImpl::set_current_seed can be called during stream capture only "
+                    "if new seed is the same as the original seed."
+                )
+            return self
         super().manual_seed(seed)
         self._philox.seed, self._philox.offset = super().initial_seed(), 0
         return self
@@ -102,12 +120,13 @@ class VirtualGenerator(torch.Generator):
             raise RuntimeError(f"manual_offset expected a long, but got {kind}")  # noqa: TRY004 # as PyTorch
         if index(offset) % _OFFSET_STEP:
             raise RuntimeError("offset must be a multiple of 4")
-        self._philox.offset = index(offset) & _UINT64
+        self._philox.go_to(index(offset) & _UINT64)
         return self
 
     def get_state(self) -> torch.Tensor:
         """Return seed and offset as 16 bytes on the host."""
-        numbers = (self._philox.seed, self._philox.offset)
+        captured = self._philox.captured
+        numbers = (self._philox.seed, self._philox.offset if captured is None else captured)
         state = b"".join(number.to_bytes(_N_SEED_BYTES, "little") for number in numbers)
         return torch.tensor(list(state), dtype=torch.uint8, device="cpu")
 
@@ -229,9 +248,40 @@ def generator_for(generator: torch.Generator | None, device_index: int) -> Virtu
 def next_seed(generator: VirtualGenerator) -> int:
     """Return the seed, from 0 to 2**32 - 1, for the numbers of one launch, and go on."""
     philox = generator.philox
-    mixed = _mixed(_mixed(philox.seed) ^ philox.offset)
+    seed = _seed_at(philox, philox.offset)
     philox.offset += _OFFSET_STEP
-    return mixed >> 32
+    return seed
+
+
+def _seed_at(philox: Philox, offset: int) -> int:
+    return _mixed(_mixed(philox.seed) ^ offset) >> 32
+
+
+def captured_seeds(generator: VirtualGenerator) -> Callable[[], int]:
+    """Return what draws the seed of a launch that is captured now, at each of its replays.
+
+    A replay draws what the same work would draw without a graph: a checkpoint that goes back to an
+    earlier state while it is captured draws the same numbers twice in each replay.
+    """
+    philox = generator.philox
+    position = philox.captured or 0
+    philox.captured = position + _OFFSET_STEP
+    return lambda: _seed_at(philox, philox.offset + position)
+
+
+def begin_capture() -> None:
+    """Count in all generators, from here on, what the launches of a graph use up."""
+    for generator in _by_address.values():
+        generator.philox.captured = 0
+
+
+def end_capture() -> list[tuple[Philox, int]]:
+    """Return the generators that the graph draws from, and how far each replay uses them up."""
+    philoxes = {id(generator.philox): generator.philox for generator in _by_address.values()}
+    used = [(philox, philox.captured) for philox in philoxes.values() if philox.captured]
+    for philox in philoxes.values():
+        philox.captured = None
+    return used
 
 
 def _mixed(number: int) -> int:

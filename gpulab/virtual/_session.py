@@ -11,7 +11,7 @@ from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, SECONDS, Requirement
 from gpulab.torch_private import leave_mode, mode_flags
-from gpulab.virtual import _clock, _settings
+from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
@@ -83,6 +83,11 @@ class VirtualGpu:
         """The virtual host's time in seconds; looking costs nothing."""
         return self.machine.host.now_ns / 1e9
 
+    def abandon(self) -> None:
+        """Keep no values in memory that nobody uses: another GPU takes this one's place."""
+        for gpu in self.machine.gpus:
+            gpu.memory.abandon()
+
     def __enter__(self) -> Self:
         if self._depth == 0:
             self._install()
@@ -100,6 +105,14 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            self._leave()
+        except MemoryError:
+            if self in stack:
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
         if self._depth == 0 and self not in stack:
             raise VirtualGpuError(
                 f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
@@ -138,6 +151,7 @@ class VirtualGpu:
             undo.callback(replaced.restore)
             install(self.machine, replaced, undo)
             _clock.install(self.machine.host, replaced, undo)
+            _timer_loops.install(self.machine.host, replaced)
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
             # Not by its own __exit__, which would take off whatever mode is the last one then.
             undo.callback(leave_mode, mode, mode_flags())

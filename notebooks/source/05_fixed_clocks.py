@@ -30,7 +30,6 @@ import gpulab
 from gpulab import clocks, exercises, live, plots
 from gpulab.exercises import lesson_05 as lab
 
-# %%
 # %load_ext gpulab
 gpulab.use("auto")
 
@@ -104,9 +103,9 @@ exercises.claim("05.slower-later", here=last_s / first_s)
 # %% [markdown]
 # ## 2 What lowers the clock
 #
-# `live.load` runs a function again and again, reads the GPU every 0.1 s through NVML, the driver's
-# monitoring library, and draws the readings while the work runs. NVML needs no special rights. (On
-# a real GPU it needs the package `nvidia-ml-py`.)
+# `live.load` runs a function again and again, reads the GPU several times a second through NVML,
+# the driver's monitoring library, and draws the readings while the work runs. NVML needs no
+# special rights. (On a real GPU it needs the package `nvidia-ml-py`.)
 #
 # Three things could lower the clock: the chip is hot, it draws more power than it may, or somebody
 # has set a lower clock.
@@ -118,8 +117,8 @@ cause = exercises.predict(
 cause
 
 # %% [markdown]
-# Look ahead to the moment when the clock has just fallen. How much power does the driver report
-# then, as a share of the limit?
+# Whatever the cause is, look at the moment when the clock has just fallen. How much power does the
+# driver report then, as a share of the limit?
 
 # %%
 late = exercises.predict("Power, as a share of the limit?", ..., unit="%", counts="points")
@@ -139,8 +138,8 @@ cause.compare(lab.cause_of(trace.regime))
 # %% [markdown]
 # *Recorded* on an H200: the clock falls from 1980 MHz to about 1440 within 0.1 s, with the reason
 # *software power cap* (gpulab writes `power cap`). Power rises to 690 W of the 700 W that are
-# allowed, and the chip stays below 62 °C. At its highest clock this matmul would draw more than
-# 700 W, so the driver lowers the clock until the power fits.
+# allowed, and the chip stays below 62 °C. At its highest clock this matmul would draw more than it
+# may, so the driver lowers the clock until the power fits.
 #
 # Now the power in the first reading after the clock fell:
 
@@ -313,8 +312,8 @@ exercises.check("05.in-turns", answer)
 # ```
 #
 # - Without *persistence mode* the driver unloads when the last program ends, and forgets the lock.
-# - The *memory clock* has its own lock. Kernels that wait for memory depend on it. (3201 MHz is
-#   the memory clock of an H200; take yours from the list.)
+# - The *memory clock* has its own lock. Kernels that wait for memory depend on it. (The value
+#   above is that of an H200; take yours from the list.)
 # - A lock affects every program on that GPU, and it stays until somebody resets it.
 #
 # For that last reason no cell of this lesson runs these commands. In Python `with
@@ -335,8 +334,9 @@ allowed.compare(asked.outcome)
 # %% [markdown]
 # The message names the command for an administrator, and the one that undoes it.
 #
-# Suppose that you have the rights. You ask for 1980, 1695 or 1200 MHz and run the matmul. The lock
-# asks for a clock; the power limit still applies. Which of the three does the GPU keep?
+# Suppose that you have the rights. You ask for a clock of 1980, 1695 or 1200 (in MHz) and run the
+# matmul. The lock asks for a clock; the power limit still applies. Which of the three does the GPU
+# keep?
 
 # %%
 which = exercises.predict(
@@ -378,7 +378,7 @@ def once_s(fn):
 once_s(matmul)
 
 
-# %%
+# %% tags=["exercise"]
 def benchmark(fn, n_samples=11):
     last_s = []
     for _ in range(100):  # warm up until three calls in a row agree
@@ -454,8 +454,8 @@ exercises.progress()
 #
 # ## A Clock or noise?
 #
-# Here are two traces of the same matmul, one call every 22 ms, from a virtual H200. In both, some
-# calls take 15 % longer than others.
+# Here are two traces of the same matmul from a virtual H200. In both, some calls take clearly
+# longer than others.
 
 # %%
 traces = exercises.readings("05.two-traces")
@@ -496,7 +496,7 @@ gpulab.timeline(disturbed)
 #
 # On most shared machines you may not lock the clock. You may read it: take a reading with every
 # sample, and leave out the samples from another regime. `clocks.flag` marks each sample whose
-# clock differs from the median clock by more than 3 %.
+# clock differs from the median clock by more than its `tolerance`.
 
 # %%
 share = exercises.predict(
@@ -620,10 +620,10 @@ exercises.claim("05.zeros-settle-higher", here=rows["zeros"] / rows["random numb
 # | `e` | ECC errors and PCIe replays |
 # | `t` | PCIe traffic |
 #
-# Rules of thumb, to be doubted: GPU-Util above 90 % means that the GPU is rarely without work;
-# below 50 % it often waits for the host or for data. *Memory-Util* is the share of time in which
-# memory was read or written, not how full it is. Many GPUs lower the clock for heat from about 83
-# °C on; `nvidia-smi -q -d TEMPERATURE` lists the limits of yours.
+# Rules of thumb, found in no documentation: GPU-Util above 90 % means that the GPU is rarely
+# without work; below 50 % it often waits for the host or for data. *Memory-Util* is the share of
+# time in which memory was read or written, not how full it is. Many GPUs lower the clock for heat
+# from about 83 °C on; `nvidia-smi -q -d TEMPERATURE` lists the limits of yours.
 #
 # The number that everybody reads is **GPU-Util**; our readings call it `utilization`. Let the GPU
 # run `torch.cuda._sleep`, a kernel of a *single thread* that counts cycles. An H200 can hold

@@ -30,11 +30,9 @@ import torch
 from torch.nn.functional import linear
 
 import gpulab
-from gpulab import exercises, live, plots
+from gpulab import exercises, plots
 from gpulab.exercises import lesson_06 as lab
-from gpulab.timing import flusher
 
-# %%
 # %load_ext gpulab
 gpulab.use("auto")
 
@@ -78,15 +76,7 @@ steps = exercises.predict(
 steps
 
 # %%
-shown = live.series(
-    lab.per_megabyte(additions, "hot"),
-    lab.staircase,
-    n_expected=len(additions),
-    title="A repeated addition",
-    alt="Time per megabyte over the size of the working set.",
-    value_label="time per MB (µs)",
-    l2_mib=l2_bytes / MIB,
-)
+shown = lab.live_staircase(additions, "hot", title="A repeated addition", l2_mib=l2_bytes / MIB)
 shown
 
 # %%
@@ -244,7 +234,7 @@ enough.compare(slow[0] if slow else "2")
 # the virtual GPU drops exactly the lines that were unused for longest. Real hardware does so only
 # roughly. Counters see the rest. *Recorded* on an H200, over 14 kernels:
 #
-# | read before the kernel | takes | still in the L2, at most | written back meanwhile |
+# | read before the kernel (recorded) | takes | still in the L2, at most | written back meanwhile |
 # |---|---|---|---|
 # | 1 times the L2 | 23 µs | 2.4 % | 7.9 MB |
 # | 1.5 times | 31 µs | 0.3 % | 2.7 MB |
@@ -294,14 +284,14 @@ moved["kernel_us"] = moved["kernel_s"] * 1e6
 moved[["kernel_us", "from_memory_mb", "to_memory_mb"]].head(3).round(2)
 
 # %% [markdown]
-# After either flush 30.5 MB come from memory. The kernel is fully cold. But after the write flush
-# 10.4 MB also go *to* memory, from a layer whose own result has 8 kB. So the standard recipe makes
-# cold kernels look slower than they are.
+# After either flush all weights come from memory: the kernel is fully cold. But after the write
+# flush megabytes also go *to* memory, from a layer whose own result is a few kilobytes. So the
+# standard recipe makes cold kernels look slower than they are.
 #
 # Look at it on a timeline: read flush, layer, write flush, layer.
 
 # %%
-read_flush, write_flush = flusher("read"), flusher("write")
+read_flush, write_flush = gpulab.timing.flusher("read"), gpulab.timing.flusher("write")
 record = gpulab.timeline(lambda: (read_flush(), layer(x), write_flush(), layer(x)))
 record
 
@@ -341,7 +331,7 @@ after = exercises.predict("After the matmul, the activation is", ..., choices=("
 after
 
 # %%
-left, right, hidden = (torch.randn(2048, 2048, device="cuda").half() for _ in range(3))
+left, right, hidden = (torch.randn(1024, 1024, device="cuda") for _ in range(3))
 activation, matmul = partial(torch.relu_, hidden), partial(torch.mm, left, right, out=hidden)
 chained = gpulab.measure(activation, setup=matmul, cache="hot", label="after the matmul")
 states = [gpulab.measure(activation, cache=state, label=state) for state in ("hot", "cold")]
@@ -392,7 +382,7 @@ def once_s(fn):
 once_s(lambda: layer(x))
 
 
-# %%
+# %% tags=["exercise"]
 def benchmark(fn, n_samples=11):
     last_s = []
     for _ in range(100):  # warm up until three calls in a row agree
@@ -511,7 +501,7 @@ loser
 
 # %%
 big, total = torch.randn(30 * MIB // 4, device="cuda"), torch.zeros((), device="cuda")
-square = torch.randn(2304, 2304, device="cuda", dtype=torch.half)
+square = torch.randn(1600, 1600, device="cuda")
 works = {
     "a fill": lambda: big.fill_(1.5),
     "a sum": lambda: torch.sum(big, 0, out=total),
@@ -656,9 +646,9 @@ lab.plot_staircase(
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it
 # is hot, almost none do, although the addresses are the same: lines of the far half now lie in
-# both halves. A line that is read from one side takes one and a half places on average, so an L2
-# of 60 MiB has room for 40 MiB of them. There the misses begin. The oldest lines leave first, so a
-# kernel that reads in the same order each time soon finds nothing at all.
+# both halves. A line that is read from one side takes one and a half places on average, so the L2
+# has room for such lines up to two thirds of its size. There the misses begin. The oldest lines
+# leave first, so a kernel that reads in the same order each time soon finds nothing at all.
 #
 # So **a benchmark is not hot just because its data are smaller than the L2.** (The virtual GPU
 # models this more simply, and its step comes a little earlier.)

@@ -34,9 +34,10 @@ import gpulab
 from gpulab import exercises, live, plots
 from gpulab.exercises import lesson_07 as lab
 
-# %%
 # %load_ext gpulab
 gpulab.use("auto")
+
+# %%
 a = torch.randn(2048, 2048, device="cuda")
 x = torch.randn(2**14, device="cuda")
 small = torch.zeros(1024, device="cuda")
@@ -157,13 +158,15 @@ def samples_after(first, work, n_samples=40):
     first()  # a sleep, or nothing
     begin, ahead = time.perf_counter(), 0
     for start, end in pairs:
-        start.record()
-        work()
-        end.record()
+        start.record(), work(), end.record()
         ahead += not start.query()
     host_s = time.perf_counter() - begin
     torch.cuda.synchronize()
     return [start.elapsed_time(end) / 1e3 for start, end in pairs], ahead, host_s
+
+
+add = partial(small.add_, 1)
+samples_after(torch.cuda.synchronize, add, n_samples=2)
 
 
 # %%
@@ -171,7 +174,6 @@ def sleep(duration_s):
     return lambda: torch.cuda._sleep(int(duration_s * cycles_per_s))
 
 
-add = partial(small.add_, 1)
 _, _, host_s = samples_after(sleep(0), add)
 f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for 200 µs"
 
@@ -386,7 +388,8 @@ exercises.check("07.graph-it", graphed)
 #
 # This is your `benchmark(fn)` from lesson 06. For kernels that are shorter than their launches it
 # still reads Python. Give the host a head start for all samples. (`torch.cuda._sleep(int(seconds *
-# 2e9))` sleeps for at least that many seconds on any GPU below 2 GHz.)
+# 2e9))` sleeps for at least that many seconds on any GPU whose clock is below 2e9 cycles per
+# second.)
 
 
 # %%
@@ -401,7 +404,7 @@ def once_s(fn):
 once_s(lambda: ten_relus(x))
 
 
-# %%
+# %% tags=["exercise"]
 def benchmark(fn, n_samples=11):
     last_s = []
     for _ in range(100):  # warm up until three calls in a row agree

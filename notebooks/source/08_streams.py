@@ -1,45 +1,38 @@
 # %% [markdown]
-# # 08 Streams
+# # 08 Streams: order and overlap
 #
 # How do copies and kernels run at the same time, safely?
 #
 # A GPU can do several things at once: compute, copy in, copy out. It does so only if you put the
-# work into several queues, and then nothing orders them but you. A wait too many costs the
-# overlap; a wait too few costs the result, and nobody tells you.
+# work into several queues, and then nothing orders them but you. One wait too many costs the
+# overlap. One wait too few costs the result, and no error says so. (The second half,
+# `08b_stream_memory`, is about memory, backward and late errors.)
 #
 # | section | what you will learn | minutes |
 # |---|---|---|
-# | 1 Queues and engines | what is ordered, what is not, and the default stream | 10 |
-# | 2 Who waits for whom | five waits and one puzzle | 15 |
-# | 3 Copies | what it takes to copy beside a kernel | 15 |
-# | 4 Still one after the other | two reasons that streams do not help | 10 |
-# | 5 The double buffer | to find two races, mend them and keep the overlap | 25 |
-# | 6 Memory that is still in use | `record_stream`, and whose memory it is | 10 |
-# | 7 Backward and the optimizer | on which stream gradients are made, and who waits | 10 |
-# | 8 Two GPUs | streams and events across devices | 5 |
-# | 9 Errors that come late | why the traceback points at the wrong line | 5 |
+# | 1 Queues and engines | what is ordered, what is not, and the default stream | 9 |
+# | 2 Who waits for whom | five waits and one puzzle | 9 |
+# | 3 Copies | what it takes to copy while a kernel runs | 9 |
+# | 4 The double buffer | to find two races, fix them and keep the overlap | 18 |
+# | *Going further* | *no overlap in spite of streams, naming a stream, two GPUs* | *25* |
 
 # %%
-import time
-from functools import partial
-
 import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, live
+from gpulab import exercises
+from gpulab.exercises import lesson_08 as lab
 from gpulab.exercises import machines
-from gpulab.exercises.lesson_08 import overlap, pipelines
-from gpulab.units import format_time
+from gpulab.exercises.lesson_08 import pipelines
 
 gpulab.use("auto")
 
 # %% [markdown]
 # ## 1 Queues and engines
 #
-# A stream is a queue. `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and leaves
-# the rest of the GPU free. Two of them, each in a stream of its own: one after the other, or at
-# once?
+# A stream is a queue. `torch.cuda._sleep(n)` is a kernel that counts n clock cycles and leaves the
+# rest of the GPU free. Two of them, each in a stream of its own: one after the other, or at once?
 
 # %%
 two = exercises.predict(
@@ -57,29 +50,20 @@ def sleep_in(*streams, n_cycles=1_000_000):
             torch.cuda._sleep(n_cycles)
 
 
-gpulab.timeline(lambda: (sleep_in(left, right), sleep_in(left, left)))
+same = gpulab.timeline(lambda: sleep_in(left, left))
+apart = gpulab.timeline(lambda: sleep_in(left, right))
+apart
 
 # %%
-two.compare("at once")
+two.compare(lab.how_they_ran(apart))
 
 # %% [markdown]
-# The first two run at once, in two streams. The last two are in one stream, so they take turns.
-# Inside a stream the order is the order of the launches; across streams there is none.
+# Inside a stream the order is the order of the launches; across streams there is none. (The lanes
+# have the numbers that the driver gives to the streams; stream 0 is the default stream on the
+# virtual GPU.)
 #
-# ### The current stream
-#
-# Who launches never names a stream: work goes into the *current* one. It is the default stream
-# until `with torch.cuda.stream(...)` makes another one current, for the length of the block.
-
-# %%
-streams = [torch.cuda.current_stream()]
-with torch.cuda.stream(left):
-    streams.append(torch.cuda.current_stream())
-streams.append(torch.cuda.current_stream())
-[stream == torch.cuda.default_stream() for stream in streams]
-
-# %% [markdown]
-# ### Does the default stream stop the others?
+# A launch never names a stream: the work goes into the *current* one. That is the default stream,
+# until `with torch.cuda.stream(...)` makes another one current for the length of the block.
 #
 # You may have read that work in the default stream waits for all other streams, and they for it.
 # Three sleeps: in `left`, in the default stream, in `right`.
@@ -89,24 +73,26 @@ fence = exercises.predict("How do the three run?", ..., choices=("one after the 
 fence
 
 # %%
-shown = gpulab.timeline(partial(sleep_in, left, torch.cuda.default_stream(), right))
-shown
+default = torch.cuda.default_stream()
+three = gpulab.timeline(lambda: sleep_in(left, default, right))
+three
 
 # %%
-share = shown.summary().devices[0]
-three_s = sum(stream.busy_s for stream in share.streams)
-fence.compare("at once" if share.busy_s < 0.6 * three_s else "one after the other")
+fence.compare(lab.how_they_ran(three))
+
+# %%
+exercises.claim("08.no-fence", here=lab.share_of_serial(three))
 
 # %% [markdown]
-# That rule is true of CUDA's *blocking* streams. The side streams of PyTorch are made
-# non-blocking: the default stream does not fence them, and they do not fence it. So the old rule
-# saves you from nothing here. If you need an order, you must say so.
+# The rule that you read is true for CUDA's *blocking* streams. PyTorch creates its side streams as
+# non-blocking ones: the default stream does not wait for them, nor they for it. So the old rule
+# doesn't save you here. If you need an order, you must ask for it.
 #
-# ### Three engines
+# ### Engines
 #
-# Kernels need the multiprocessors. Copies need one of the copy engines, and there is one for each
-# direction. How long do a copy in, a copy out and a kernel take, if each takes 0.3 ms alone and
-# all three are in streams of their own?
+# Kernels need the multiprocessors. Copies need a copy engine; an H200 has three of them by its
+# driver, other GPUs two to seven. How long do a copy in, a copy out and a kernel take, if each
+# takes a third of a millisecond alone and all three are in streams of their own?
 
 # %%
 engines = exercises.predict("How long do all three take?", ..., unit="ms")
@@ -114,8 +100,8 @@ engines
 
 # %%
 N = 1 << 22  # 16 MiB of float32
-host_in, host_out = (torch.empty(N, pin_memory=True) for _ in range(2))
-gpu_in, gpu_out = (torch.empty(N, device="cuda") for _ in range(2))
+host_in, host_out = torch.empty(N).pin_memory(), torch.empty(N).pin_memory()
+gpu_in, gpu_out = torch.empty(2, N, device="cuda")
 
 
 def all_three():
@@ -126,6 +112,9 @@ def all_three():
     torch.cuda._sleep(600_000)
 
 
+all_three()
+
+# %%
 shown = gpulab.timeline(all_three)
 shown
 
@@ -133,58 +122,53 @@ shown
 engines.compare(shown.summary().devices[0].busy_s)
 
 # %% [markdown]
-# Both directions and the kernel run at once. The summary above names the engines that were busy:
-# this is all that there is to overlap. Two copies in the same direction take turns, whatever their
-# streams.
+# Both directions and the kernel run at once. Two copies in the *same* direction gain nothing from
+# two streams, even with a free engine: they share one link.
 
 # %% [markdown]
 # ## 2 Who waits for whom
 #
-# Lesson 02 showed the waits from the host's side. Here is what they do to the queues. `left` works
-# for some milliseconds, with a marker behind it. Which of these calls keeps the host?
+# Lesson 02 showed what the waits do to the host. Here is what they do to the queues. `left` works
+# for some milliseconds, and a marker (an event) is recorded after that work. Which call blocks the
+# host?
 
 # %%
-keeps = exercises.predict(
-    "Which one keeps the host?",
+blocks = exercises.predict(
+    "Which one blocks the host?",
     ...,
     choices=("query", "wait_event", "wait_stream", "synchronize"),
 )
-keeps
+blocks
 
 # %%
 marker = torch.cuda.Event()
 calls = {
     "query": marker.query,
-    "wait_event": partial(right.wait_event, marker),
-    "wait_stream": partial(right.wait_stream, left),
+    "wait_event": lambda: right.wait_event(marker),
+    "wait_stream": lambda: right.wait_stream(left),
     "synchronize": marker.synchronize,
 }
-list(calls)
 
-# %%
-rows = []
-for _ in range(2):  # the second round is kept: first calls are slow
+
+def some_work():
     sleep_in(left, n_cycles=10_000_000)
     marker.record(left)
-    for name, call in calls.items():
-        start = time.perf_counter()
-        result = call()
-        rows.append((name, time.perf_counter() - start, result))
-host = pd.DataFrame(rows[-4:], columns=["call", "host_s", "returns"])
-host.assign(host=host["host_s"].map(format_time))[["call", "host", "returns"]]
+
+
+host_s = lab.host_times(calls, before=some_work)
+host_s
 
 # %%
-keeps.compare(host.loc[host["host_s"].idxmax(), "call"])
+blocks.compare(host_s["host_s"].idxmax())
 
 # %% [markdown]
 # `query` asks and returns. `wait_event` and `wait_stream` put an entry into the queue of `right`:
-# the GPU will wait there, the host goes on. Only `synchronize` keeps the host.
+# the GPU will wait there, and the host goes on. Only `synchronize` blocks the host.
 #
 # ### Exercise: the puzzle of the five waits
 #
-# The device, a stream, an event: three to synchronize with. `wait_event` and `wait_stream`: two
-# that order queues. And `.item()`, which is a hidden one of the first kind. What does each of them
-# put in order?
+# You can synchronize with three things: the device, a stream, an event. Two calls order queues:
+# `wait_event` and `wait_stream`. And `.item()` is a hidden wait. What does each of them order?
 
 # %%
 exercises.ask("08.five-waits")
@@ -204,72 +188,16 @@ answer = {
 exercises.check("08.five-waits", answer)
 
 # %% [markdown]
-# `exercises.hint("08.five-waits")` gives a hint, and one more each time.
+# `exercises.hint("08.five-waits")` gives a hint, and one more each time. Rule of thumb: to *read*
+# something on the host, use a call that blocks the host. To *order* streams, use one that doesn't.
 #
-# ### Let the GPU answer
-#
-# The same program, run. Each kernel is followed by an event, so you can ask at `now()` which are
-# done. What is done by luck must not count: so each line runs twice, once with a short c and once
-# with a long one, and only what is done both times is listed.
-
-# %%
-values = torch.ones(8, device="cuda")
-LINES = {
-    "torch.cuda.synchronize()": torch.cuda.synchronize,
-    "left.synchronize()": left.synchronize,
-    "marker.synchronize()": marker.synchronize,
-    "right.wait_event(marker)": partial(right.wait_event, marker),
-    "right.wait_stream(left)": partial(right.wait_stream, left),
-    "y.item()": lambda: values.sum().item(),
-}
-list(LINES)
-
-
-# %%
-def kernel(stream, n_cycles):
-    sleep_in(stream, n_cycles=n_cycles)
-    return stream.record_event(torch.cuda.Event(enable_timing=True))
-
-
-kernel(left, 1).query()
-
-
-# %%
-def trial(line, c_cycles):
-    done = {"a": kernel(left, 2_000_000)}
-    marker.record(left)
-    done |= {"b": kernel(left, 2_000_000), "c": kernel(right, c_cycles)}
-    with torch.cuda.stream(right):
-        line()
-    at_now = {name for name, event in done.items() if event.query()}
-    d = kernel(right, 1)  # d is over as soon as it starts
-    torch.cuda.synchronize()
-    return at_now, {name for name, event in done.items() if event.elapsed_time(d) > 0}
-
-
-trial(torch.cuda.synchronize, 1)
-
-# %%
-rows = []
-for name, line in LINES.items():
-    pairs = zip(trial(line, 400_000), trial(line, 20_000_000), strict=True)
-    rows.append([name, *("".join(sorted(short & long)) or "none" for short, long in pairs)])
-pd.DataFrame(rows, columns=["LINE", "done at now()", "done before d"]).set_index("LINE")
-
-# %% [markdown]
-# Compare it with your table. To *read* something on the host, use one that keeps the host. To
-# *order* streams, use one that does not.
-
-# %% [markdown]
 # ## 3 Copies
-#
-# ### Pinned and pageable memory
 #
 # Ordinary host memory is *pageable*: the operating system may move it. A copy engine can read only
 # memory that stays where it is, called *pinned*: `torch.empty(n, pin_memory=True)`. From pageable
 # memory the driver copies in pieces through a pinned buffer of its own, and the host takes part.
 #
-# A copy of 16 MiB with `non_blocking=True` from pageable memory: when does the call return?
+# A copy of 16 MiB from pageable memory with `non_blocking=True`: when does the call return?
 
 # %%
 returns = exercises.predict(
@@ -279,43 +207,29 @@ returns
 
 # %%
 pageable = torch.empty(N)
-ways = [
-    ("pinned", "in", partial(gpu_in.copy_, host_in, non_blocking=True)),
-    ("pinned", "out", partial(host_out.copy_, gpu_in, non_blocking=True)),
-    ("pageable", "in", partial(gpu_in.copy_, pageable, non_blocking=True)),
-    ("pageable", "out", partial(pageable.copy_, gpu_in, non_blocking=True)),
-]
-len(ways)
+copies = {
+    "pinned in": lambda: gpu_in.copy_(host_in, non_blocking=True),
+    "pinned out": lambda: host_out.copy_(gpu_out, non_blocking=True),
+    "pageable in": lambda: gpu_in.copy_(pageable, non_blocking=True),
+    "pageable out": lambda: pageable.copy_(gpu_out, non_blocking=True),
+}
+times = lab.host_times(copies)
+times.assign(**{"GB/s": 4 * N / times["done_s"] / 1e9}).round(6)
 
 # %%
-rows = []
-for memory, way, copy in [*ways, *ways]:  # the second round is kept
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    copy()
-    returned = time.perf_counter()
-    torch.cuda.synchronize()
-    rows.append((memory, way, returned - start, time.perf_counter() - start))
-len(rows)
+pageable_in = times.loc["pageable in"]
+waited = pageable_in["host_s"] > 0.5 * pageable_in["done_s"]
+returns.compare("when the copy is done" if waited else "at once")
 
 # %%
-copies = pd.DataFrame(rows[4:], columns=["memory", "way", "host_s", "copy_s"])
-copies["GB/s"] = (4 * N / copies["copy_s"] / 1e9).round(1)
-copies.assign(host=copies["host_s"].map(format_time)).drop(columns=["host_s", "copy_s"])
-
-# %%
-waited = copies.set_index(["memory", "way"]).loc[("pageable", "in")]
-returns.compare("when the copy is done" if waited.host_s > 0.8 * waited.copy_s else "at once")
+exercises.claim("08.pageable-blocks", here=pageable_in["host_s"] / pageable_in["done_s"])
 
 # %% [markdown]
-# `non_blocking=True` is a request, and pageable memory cannot grant it. *Recorded* on an H200 for
-# 256 MiB: a pinned copy moves 55 GB/s and keeps the host for 12 µs; a pageable one moves 23 GB/s
-# in and 16 out, and keeps the host for 11.8 ms on the way in.
+# `non_blocking=True` is a request, and pageable memory can't grant it. *Recorded* on an H200 for
+# 256 MiB: a pinned copy moves 55 GB/s and blocks the host for 12 µs; a pageable one moves 23 GB/s
+# in and 16 out, and blocks the host for 11.8 ms on the way in.
 #
-# ### Beside a kernel
-#
-# A copy and behind it a kernel that does not need what is copied: two lines of a program. Say
-# first what it takes to run both at once; then see it.
+# ### Exercise: a copy during a kernel
 
 # %%
 exercises.ask("08.copy-overlap")
@@ -327,6 +241,9 @@ answer = "d"
 ### END SOLUTION
 exercises.check("08.copy-overlap", answer)
 
+# %% [markdown]
+# Try it: neither change, each change alone, and both.
+
 
 # %%
 def copy_then_kernel(on_host, stream):
@@ -335,120 +252,31 @@ def copy_then_kernel(on_host, stream):
     torch.cuda._sleep(600_000)  # in the current stream
 
 
-default = torch.cuda.default_stream()
-gpulab.timeline(partial(copy_then_kernel, pageable, default))
-
-# %% [markdown]
-# Neither change is made: first the copy, then the kernel. Now each change alone, and both.
-
-# %%
-variants = {
-    "pinned alone": (host_in, default),
-    "a second stream alone": (pageable, left),
-    "both": (host_in, left),
+lines = {
+    "neither": gpulab.timeline(lambda: copy_then_kernel(pageable, default)),
+    "pinned": gpulab.timeline(lambda: copy_then_kernel(host_in, default)),
+    "a second stream": gpulab.timeline(lambda: copy_then_kernel(pageable, left)),
+    "both": gpulab.timeline(lambda: copy_then_kernel(host_in, left)),
 }
-shown = {name: gpulab.timeline(partial(copy_then_kernel, *how)) for name, how in variants.items()}
-shares = {name: line.summary().devices[0] for name, line in shown.items()}
-saved = {name: sum(part.busy_s for part in s.engines) - s.busy_s for name, s in shares.items()}
-pd.Series(saved, name="saved by overlap (ms)").mul(1e3).round(2)
+pd.Series({name: lab.how_they_ran(line) for name, line in lines.items()})
 
 # %%
-shown["both"]
+lines["both"]
 
 # %% [markdown]
-# Two reasons kept the trace sequential, and each of them hid the other. You need all three:
-# pinned memory, `non_blocking=True`, and two streams.
+# Each of the two reasons was enough to keep copy and kernel apart, and hid the other. You need all
+# three: pinned memory, `non_blocking=True`, and two streams.
+
+# %% [markdown]
+# ## 4 The double buffer
 #
-# With pageable memory in a second stream, a kernel that was launched *before* the copy does run
-# beside it. But the host stands in the copy, so nothing that comes after it can start.
-
-# %% [markdown]
-# ## 4 Still one after the other
-#
-# Two products of 4096 x 4096 matrices, in two streams, nothing waits. Do they overlap? (A small
-# kernel goes before some products, to prepare them.)
-
-# %%
-big = exercises.predict("How much do they overlap?", ..., choices=("fully", "hardly at all"))
-big
-
-# %%
-a = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
-outs = [torch.empty_like(a) for _ in range(2)]
-HALF = 0.5
-
-
-def two_products():
-    for stream, out in zip((left, right), outs, strict=True):
-        with torch.cuda.stream(stream):
-            torch.mm(a, a, out=out)
-
-
-products = gpulab.timeline(two_products)
-products
-
-# %%
-share = products.summary().devices[0].overlap_achieved
-big.compare("fully" if share > HALF else "hardly at all")
-
-# %% [markdown]
-# And two kernels on 1,024 elements each?
-
-# %%
-tiny = exercises.predict("How much do they overlap?", ..., choices=("fully", "hardly at all"))
-tiny
-
-# %%
-smalls = [torch.zeros(1024, device="cuda") for _ in range(2)]
-
-
-def two_small_kernels():
-    for stream, x in zip((left, right), smalls, strict=True):
-        with torch.cuda.stream(stream):
-            x.add_(1)
-
-
-kernels = gpulab.timeline(two_small_kernels)
-kernels
-
-# %%
-share = kernels.summary().devices[0].overlap_achieved
-tiny.compare("fully" if share > HALF else "hardly at all")
-
-# %% [markdown]
-# ### Exercise: two reasons for a sequential trace
-
-# %%
-exercises.ask("08.two-reasons")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = {
-    "two products": ("the gpu is full", "nothing"),
-    "two small kernels": ("the host is late", "fewer launches"),
-}
-### END SOLUTION
-exercises.check("08.two-reasons", answer)
-
-# %% [markdown]
-# So streams pay for kernels of a middle size, and for copies beside kernels. That is where we go
-# now.
-
-# %% [markdown]
-# ## 5 The double buffer
-#
-# A program has 40 batches on the host. Each must be brought to the GPU and computed on. With two
+# A program has 40 batches on the host. Each must be copied to the GPU and computed on. With two
 # buffers, batch k + 1 can be copied while batch k is computed on. `pipelines.run` calls such a
-# program with:
-#
-# - `slots`: two of them, each with a buffer `.pinned`, a buffer `.on_device`, and two events,
-#   `.copied` and `.computed`
-# - `copying`: a stream for the copies
-# - `fill(pinned, step)`: the host writes batch `step` into a pinned buffer
-# - `compute(on_device, step)`: launches the work on the current stream.
-#
-# It then compares every result with what it should be. First without any overlap:
+# program with `slots`, `copying` (a stream), `fill(pinned, step)`, by which the host writes batch
+# `step` into a pinned buffer, and `compute(on_device, step)`, which launches work on the current
+# stream. Each of the two slots has a buffer `.pinned`, a buffer `.on_device`, and two events,
+# `.copied` and `.computed`. Then it compares every result with the right one. First without
+# overlap:
 
 
 # %%
@@ -461,16 +289,14 @@ def one_at_a_time(slots, _copying, fill, compute, n_steps):
         torch.cuda.synchronize()
 
 
-serial = pipelines.run(one_at_a_time)
-serial
+pipelines.run(one_at_a_time)
 
 # %% [markdown]
-# Right, and slow. Below is the listing that you find in many places: the copies have their own
-# stream, and before `compute` the current stream waits for the copy. How many of the 40 steps
-# compute on wrong data?
+# Right, and slow. The next listing is a common one: the copies have their own stream, and before
+# `compute` the current stream waits for the copy. How many of the 40 steps compute on wrong data?
 
 # %%
-wrong = exercises.predict("How often is a result wrong?", ..., unit="times")
+wrong = exercises.predict("How many of 40 steps?", ..., unit="times", counts="count")
 wrong
 
 
@@ -492,15 +318,18 @@ listed
 # %%
 wrong.compare(listed.n_wrong)
 
+# %%
+exercises.claim("08.listing-is-wrong", here=listed.n_wrong)
+
 # %% [markdown]
-# It is fast, and nearly everything in it is wrong. No error, no warning; on an H200 a program of
-# this kind had 38 wrong steps of 40 (*recorded*). A training run would just learn a little worse.
+# It is fast, and nearly everything in it is wrong. No error, no warning: a training run would just
+# learn a little worse.
 #
 # ### Find the races
 #
-# `gpulab.hazards()` follows who touches which bytes, and who waits for whom. It reports two
-# operations on the same bytes, one of them a write, that no wait puts in order. (Times inside the
-# block mean nothing: watching takes time.)
+# `gpulab.hazards()` follows which work touches which bytes, and what waits for what. It reports
+# pairs of operations on the same bytes, one of them a write, that no wait orders. (Times inside
+# the block mean nothing: watching takes time.)
 
 # %%
 with gpulab.hazards() as found:
@@ -521,13 +350,11 @@ answer = {
 exercises.check("08.find-the-races", answer)
 
 # %% [markdown]
-# ### Mend one of them
-#
-# The race on the device is the one that everybody thinks of. Suppose you mend it alone: the copy
-# waits until the last computing on its buffer is done. How many steps are wrong now?
+# Most people think of the race on the device only. Suppose you fix that one alone: the copy waits
+# until the last `compute` on its buffer is done. How many steps are wrong now?
 
 # %%
-half = exercises.predict("How often is a result wrong?", ..., unit="times")
+half = exercises.predict("How many of 40 steps?", ..., unit="times", counts="count")
 half
 
 
@@ -545,19 +372,15 @@ def device_wait_alone(slots, copying, fill, compute, n_steps):
         slot.computed.record()
 
 
-device_wait_alone.__name__
+pipelines.run(device_wait_alone)
 
 # %%
-mended = pipelines.run(device_wait_alone)
-mended
-
-# %%
-half.compare(mended.n_wrong)
+half.compare(pipelines.run(device_wait_alone).n_wrong)
 
 # %% [markdown]
-# Hardly better (*recorded* on an H200: 37 of 40). The host runs far ahead: it refills both pinned
-# buffers long before the first copy starts. One race hid the other, and a program with one race is
-# as wrong as one with two.
+# The host runs far ahead: it refills both pinned buffers long before the first copy starts. One
+# race hid the other, and a program with one race is as wrong as one with two. (*Recorded* on an
+# H200: 38 of 40 steps wrong as listed, 37 with the device's wait alone.)
 #
 # ### Exercise: the double buffer, done right
 
@@ -587,305 +410,143 @@ def pipeline(slots, copying, fill, compute, n_steps):
 exercises.check("08.double-buffer", pipeline)
 
 # %% [markdown]
-# ### What it brings
+# Overlap can save at most the shorter of the two: all copying, or all computing. How much of that
+# does each program save? Hatched bars computed on wrong data.
+
+# %%
+programs = [one_at_a_time, as_listed, device_wait_alone]
+programs += [pipeline] if callable(pipeline) else []
+lab.draw_overlap({program.__name__: pipelines.run(program) for program in programs})
+
+# %% [markdown]
+# The right waits cost next to nothing, because each of them waits for one event that lies two
+# steps back.
 #
-# Overlap can save at most the shorter of the two: all copying, or all computing (but for the first
-# batch, which has nothing to hide behind). How much of that does each program save? They run once
-# more, and each bar appears when its program is done.
-
-# %%
-programs = {
-    "one at a time": one_at_a_time,
-    "as listed": as_listed,
-    "device wait alone": device_wait_alone,
-}
-programs |= {"yours": pipeline} if callable(pipeline) else {}
-columns = ["duration_s", "hidden_s", "possible_s", "n_wrong"]
-
-
-def savings():
-    for name, program in programs.items():
-        done = pipelines.run(program)
-        yield {"program": name} | {column: getattr(done, column) for column in columns}
-
-
-list(programs)
-
-# %%
-shown = live.series(
-    savings(),
-    overlap,
-    n_expected=len(programs),
-    title="Overlap achieved against possible",
-    alt="One at a time saves nothing; the others save nearly all that is possible.",
-    ax_size=(8, 2.6),
-)
-shown
-
-# %%
-results = shown.to_frame()
-speed_up = results["duration_s"].iloc[0] / results["duration_s"]
-results[["program", "n_wrong"]].assign(speed_up=speed_up.round(2))
-
-# %% [markdown]
-# The waits that make it right cost next to nothing, because each of them waits for one event that
-# lies two steps back. You can see it in the lanes of your program, or of the faulty one if you
-# have none yet.
-
-# %%
-pipelines.timeline_of(pipeline if callable(pipeline) else as_listed)
-
-# %% [markdown]
-# ## 6 Memory that is still in use
+# ## What you take along
 #
-# `del x` gives memory back at once: not to the GPU but to PyTorch's allocator, which keeps a pool
-# for each stream. The next tensor of this size on *that* stream gets it. In one stream this is
-# safe, as the new tensor's kernel comes after all that used the old one. A tensor that another
-# stream still reads is another matter.
-
+# - Inside a stream everything is ordered, across streams nothing is. The default stream is no
+#   fence.
+# - `synchronize` and `.item()` block the host; `wait_event` and `wait_stream` block a stream.
+# - A copy runs during a kernel if its memory is pinned, it is `non_blocking`, and it has a stream
+#   of its own.
+# - A writer waits for the last reader of its buffer: a stream by an event, the host by
+#   `synchronize`.
+# - Right values prove no order. `gpulab.hazards()` looks at the order itself.
 
 # %%
-def is_corrupted(before_del, n=1 << 16, filled=7.0):
-    x = torch.ones(n, device="cuda")
-    left.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(left):
-        torch.cuda._sleep(200_000)
-        total = x.sum()
-    before_del(x, total)
-    del x
-    other = torch.full((n,), filled, device="cuda")
-    torch.cuda.synchronize()
-    return total.item() != n or other[0].item() != filled
-
-
-is_corrupted(lambda _x, _total: left.synchronize())
+exercises.progress()
 
 # %% [markdown]
-# x is made on the default stream, read in `left`, dropped, and a new tensor is made. If the host
-# waits for `left` before it drops x, the total is right, as you see. Now it waits for nothing. In
-# how many of 20 trials is the total wrong?
+# # Going further
+#
+# What follows is not part of the 45 minutes.
+#
+# ## No overlap in spite of streams
+#
+# Two matmuls of 4096 x 4096, in two streams; nothing waits. Do they overlap?
 
 # %%
-dropped = exercises.predict("In how many of 20 trials?", ..., unit="times")
-dropped
-
-
-# %%
-def n_corrupted(before_del):
-    return sum(is_corrupted(before_del) for _ in range(20))
-
-
-n_wrong = n_corrupted(lambda _x, _total: None)
-n_wrong
+big = exercises.predict("Two matmuls?", ..., choices=("one after the other", "at once"))
+big
 
 # %%
-dropped.compare(n_wrong)
+a = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
+outs = [torch.empty_like(a) for _ in range(2)]
+
+
+def two_matmuls():
+    for stream, out in zip((left, right), outs, strict=True):
+        with torch.cuda.stream(stream):
+            torch.mm(a, a, out=out)
+
+
+matmuls = gpulab.timeline(two_matmuls)
+matmuls
+
+# %%
+big.compare(lab.how_they_ran(matmuls))
 
 # %% [markdown]
-# *Recorded* on an H200: 19 of 20. The stream was ordered rightly behind the making of x; the
-# memory was not ordered behind its last use. The checker sees that, too:
+# And two kernels on 1,024 elements each?
 
 # %%
-with gpulab.hazards() as found:
-    n_corrupted(lambda _x, _total: None)
-found
+tiny = exercises.predict("Two small kernels?", ..., choices=("one after the other", "at once"))
+tiny
+
+# %%
+smalls = torch.zeros(2, 1024, device="cuda")
+
+
+def two_small_kernels():
+    for stream, x in zip((left, right), smalls, strict=True):
+        with torch.cuda.stream(stream):
+            x.add_(1)
+
+
+kernels = gpulab.timeline(two_small_kernels)
+kernels
+
+# %%
+tiny.compare(lab.how_they_ran(kernels))
 
 # %% [markdown]
-# ### Exercise: who keeps the memory
+# ### Exercise: two reasons for a sequential trace
 
 # %%
-exercises.ask("08.record-stream")
+exercises.ask("08.two-reasons")
 
 # %% tags=["exercise"]
 answer = ...
 ### BEGIN SOLUTION
 answer = {
-    "a": "corrupted",
-    "b": "safe",
-    "c": "safe",
-    "d": "corrupted",
-    "e": "corrupted",
-    "f": "safe",
+    "two matmuls": ("the gpu is full", "nothing"),
+    "two small kernels": ("the host is late", "fewer launches"),
 }
 ### END SOLUTION
-exercises.check("08.record-stream", answer)
-
-# %%
-endings = {
-    "a": lambda _x, _total: None,
-    "b": lambda x, _total: x.record_stream(left),
-    "c": lambda _x, _total: torch.cuda.current_stream().wait_stream(left),
-    "d": lambda _x, _total: left.wait_stream(torch.cuda.current_stream()),
-    "e": lambda _x, total: total.record_stream(left),
-    "f": lambda _x, _total: left.synchronize(),
-}
-pd.Series({name: n_corrupted(ending) for name, ending in endings.items()}, name="wrong of 20")
+exercises.check("08.two-reasons", answer)
 
 # %% [markdown]
-# `record_stream` is the cheap way: nobody waits, the memory is only kept back until `left` has
-# done what was in its queue at `del`.
+# So streams pay for kernels of a middle size, and for copies during kernels. If two kernels do run
+# at the same time, start the expensive one first: a short one fits beside it, and the other way
+# round the long one is left alone at the end.
 #
-# ### Freed on another stream
+# ## More ways to name a stream
 #
-# Memory belongs to the stream that was current when the tensor was *made*. Where it is dropped
-# does not matter. A tensor is made in `left` and dropped under the default stream. Who gets its
-# memory?
+# `torch.cuda.set_stream(stream)` makes a stream current without a block, until you set another
+# one. `torch.cuda.Stream(device=...)` creates a stream on a named GPU. And each GPU has a current
+# stream of its own.
 
 # %%
-heir = exercises.predict(
-    "Who gets the memory?", ..., choices=("the default stream", "left", "the first to ask")
-)
-heir
-
-
-# %%
-def address(stream):
-    with torch.cuda.stream(stream):
-        x = torch.empty(1 << 18, device="cuda")
-    return x.data_ptr()  # x is dropped here, outside of the block
-
-
-made_in_left = address(left)
-asked = {"the default stream": address(default), "left": address(left)}
-pd.Series({name: where == made_in_left for name, where in asked.items()}, name="got the memory")
+torch.cuda.set_stream(left)
+inside = torch.cuda.current_stream() == left
+torch.cuda.set_stream(torch.cuda.default_stream())
+inside, torch.cuda.current_stream() == torch.cuda.default_stream()
 
 # %%
-heir.compare(next(name for name, where in asked.items() if where == made_in_left))
+torch.cuda.Stream(device="cuda:0", priority=-1)
 
 # %% [markdown]
-# So a tensor that was made in a side stream and is used in the default stream needs the same care,
-# the other way round: `x.record_stream(torch.cuda.default_stream())`. That is what a batch is
-# which a copy stream has made with `.to("cuda")`.
-
-# %% [markdown]
-# ## 7 Backward and the optimizer
+# Prefer the block: after an error, `set_stream` leaves the wrong stream current. The current
+# stream also belongs to a thread: a new thread of your program begins with the default stream,
+# whatever is current in the others. CUDA has one more kind, the *per-thread default stream*: C++
+# code that is compiled with `--default-stream per-thread` has a default stream for each thread,
+# and none of them is a fence. PyTorch isn't built that way, but an extension may be.
 #
-# The forward pass ran in a side stream. Then `loss.backward()` is called under the default stream.
-# Where does the backward pass run?
-
-# %%
-where = exercises.predict(
-    "Where does backward run?", ..., choices=("the default stream", "the side stream")
-)
-where
-
-# %%
-weight = torch.ones(4, device="cuda", requires_grad=True)
-seen = []
-with torch.cuda.stream(left):
-    product = weight * 3
-    product.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
-    loss = product.sum()
-loss.backward()
-ran_in_left = seen == [left]
-ran_in_left
-
-# %%
-where.compare("the side stream" if ran_in_left else "the default stream")
-
-# %% [markdown]
-# Each operator goes back on the stream on which it went forward, whatever is current. That keeps
-# the overlap of forward. But who may use the gradients?
+# ## Let the GPU answer the puzzle
 #
-# Here is a training step whose backward takes a few milliseconds, with the three calls on streams
-# of your choice. The weight is 1 and its gradient 3, so with a learning rate of 1 the new weight
-# must be -2. A step that reads the gradient too early finds the old one, zero, and leaves it at 1.
+# The puzzle of section 2, run. An event follows each kernel, so you can ask at `now()` which are
+# done. Luck must not count: each line runs with a short c and with a long one, and the table lists
+# only what is done both times.
 
 # %%
-optimizer = torch.optim.SGD([weight], lr=1.0)
-
-
-def forward():
-    weight.data.fill_(1)
-    optimizer.zero_grad(set_to_none=False)
-    left.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(left):
-        product = weight * 3
-        product.register_hook(lambda _gradient: torch.cuda._sleep(4_000_000))
-        loss = product.sum()
-    torch.cuda.current_stream().wait_stream(left)
-    return loss
-
-
-forward().shape
-
-
-# %%
-def train(backward_on, step_on, wait=lambda: None):
-    loss = forward()
-    torch.cuda.synchronize()
-    with torch.cuda.stream(backward_on):
-        loss.backward()
-    wait()
-    with torch.cuda.stream(step_on):
-        optimizer.step()
-    torch.cuda.synchronize()
-    return weight[0].item()
-
-
-train(default, default)
+lab.run_the_puzzle()
 
 # %% [markdown]
-# Both calls under the default stream, backward in `left`, no wait, and the weight is right. Now
-# backward is called inside `with torch.cuda.stream(left)`, and the step stays outside. What is the
-# weight?
-
-# %%
-outside = exercises.predict("The new weight?", ..., choices=("-2 (right)", "1 (too early)"))
-outside
-
-# %%
-new_weight = train(left, default)
-outside.compare("1 (too early)" if new_weight > 0 else "-2 (right)")
-
-# %% [markdown]
-# At the end of backward one stream is made to wait for all gradients: the one that was current
-# when you *called* it. Here that was `left`.
-#
-# ### Exercise: what must be waited for before the step
-
-# %%
-exercises.ask("08.backward")
-
-# %% tags=["exercise"]
-answer = ...
-### BEGIN SOLUTION
-answer = {
-    "a": "none",
-    "b": "default waits for side",
-    "c": "third waits for default",
-    "d": "none",
-}
-### END SOLUTION
-exercises.check("08.backward", answer)
-
-# %%
-cases = {
-    "a": (default, default),
-    "b": (left, default),
-    "b with a wait": (left, default, partial(default.wait_stream, left)),
-    "c": (default, right),
-    "c with a wait": (default, right, partial(right.wait_stream, default)),
-    "d": (left, left),
-}
-pd.Series({name: train(*case) for name, case in cases.items()}, name="new weight")
-
-# %% [markdown]
-# The usual program is case a, and it needs nothing: call backward and the optimizer under the same
-# stream, and the order is kept. The checker agrees about b:
-
-# %%
-with gpulab.hazards() as found:
-    train(left, default)
-found
-
-# %% [markdown]
-# ## 8 Two GPUs
+# ## Two GPUs
 #
 # Every GPU has its own streams, its own current stream and its own allocator. If this machine has
-# fewer than two, `machines.two_gpus()` lends you virtual ones for the length of a block.
-#
-# A sleep of half a millisecond on each of two GPUs, both in the default stream. At once?
+# fewer than two, `machines.two_gpus()` lends you virtual ones for the length of a block. A sleep
+# of half a millisecond on each of two GPUs, both in the default stream. At once?
 
 # %%
 pair = exercises.predict(
@@ -909,11 +570,10 @@ both
 alone_s = sum(share.busy_s for share in both.summary().devices)
 pair.compare("at once" if both.duration_s < 0.9 * alone_s else "one after the other")
 
-
 # %% [markdown]
-# Each GPU has a default stream of its own. An event of one can be waited for by a stream of the
-# other: nothing else orders them. Here `cuda:1` fetches what a side stream of `cuda:0` computes,
-# without a wait and with one. What should be fetched is 5.
+# Each GPU has a default stream of its own. A stream of one can wait for an event of the other;
+# nothing else orders them. Here `cuda:1` fetches what a side stream of `cuda:0` computes, without
+# a wait and with one. The right value is 5.
 
 
 # %%
@@ -923,100 +583,15 @@ def fetched(*, wait):
     with torch.cuda.stream(side):
         torch.cuda._sleep(1_000_000)
         x.fill_(5)
-    with torch.cuda.device(1):
-        if wait:
-            torch.cuda.current_stream(1).wait_event(side.record_event())
-        there = x.to("cuda:1", non_blocking=True)
-    return there[0].item()
+    if wait:
+        torch.cuda.current_stream(1).wait_event(side.record_event())
+    return x.to("cuda:1", non_blocking=True)[0].item()
 
 
-fetched.__name__
-
-# %%
 with machines.two_gpus():
-    got = {wait: fetched(wait=wait) for wait in (False, True)}
+    got = {"without a wait": fetched(wait=False), "with one": fetched(wait=True)}
 got
 
 # %% [markdown]
 # The copy waits for the *current* streams of both GPUs and for no side stream. It is the rule of
 # this lesson once more: what no wait orders is not ordered.
-
-# %% [markdown]
-# ## 9 Errors that come late
-#
-# A kernel that fails does so long after its launch. This one looks up an index that does not
-# exist. Which line raises? (The cell uses a virtual GPU of its own: on a real one the error would
-# end the work of this notebook.)
-
-# %%
-raises = exercises.predict(
-    "Which line raises?", ..., choices=("the look-up", "the addition", "the wait")
-)
-raises
-
-
-# %%
-program = {
-    "the look-up": lambda _: torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")],
-    "the addition": lambda x: x + 1,
-    "the wait": lambda x: x.tolist(),
-}
-list(program)
-
-
-# %%
-def failing_line(after_each=lambda: None):
-    result = None
-    for line, step in program.items():
-        try:
-            result = step(result)
-            after_each()
-        except (IndexError, RuntimeError) as error:
-            return line, f"{type(error).__name__}: {error}"
-    return "no line", ""
-
-
-with machines.throwaway_gpu():
-    late = failing_line()
-late
-
-# %%
-raises.compare(late[0])
-
-# %% [markdown]
-# The host learns of it at the first call that waits, or at some later launch; the traceback points
-# there, at an innocent line. (On hardware the error has another type, and its text says that it
-# "might be asynchronously reported at some other API call".) The cure is to look after every
-# launch:
-
-# %%
-with machines.throwaway_gpu():
-    early = failing_line(after_each=torch.cuda.synchronize)
-early
-
-# %% [markdown]
-# You need not write that into the program. With `CUDA_LAUNCH_BLOCKING=1` in the environment, as in
-# `CUDA_LAUNCH_BLOCKING=1 python train.py`, every launch waits until its kernel is done, and the
-# error comes at the line that made it. Three things to know:
-#
-# - It must be set before the process first uses the GPU.
-# - It takes away all that this lesson is about: nothing overlaps, and most races vanish. So it
-#   finds wrong indices, and it hides missing waits. A program that is right *only* with it has a
-#   race.
-# - Never measure with it.
-#
-# ## What you take along
-#
-# - Inside a stream everything is ordered, across streams nothing is. The default stream is no
-#   fence.
-# - `synchronize` and `.item()` keep the host; `wait_event` and `wait_stream` keep a stream.
-# - A copy runs beside a kernel if its memory is pinned, it is `non_blocking`, and it has a stream
-#   of its own. Kernels overlap only if there is room and they arrive in time.
-# - Whoever writes into a buffer waits for its last reader: a stream by an event, the host by
-#   `synchronize`.
-# - Memory that another stream reads: `record_stream` before it is dropped.
-# - Gradients are ready for the stream that called `backward()`, and for no other.
-# - Right values prove no order. `gpulab.hazards()` looks at the order itself.
-
-# %%
-exercises.progress()

@@ -111,6 +111,9 @@ table.map(format_time)
 growth = table[2048] / table[64]
 three.compare(growth.sub(1).abs().idxmin())
 
+# %%
+exercises.claim("09.launch-is-flat", here=growth["naive"])
+
 # %% [markdown]
 # - *Naive* is the launch alone. Nobody has a result after that time, so it can't be one side of a
 #   comparison. Compared with it, a CPU looks slow from small sizes on.
@@ -162,6 +165,10 @@ coarse = gpulab.crossover(
     "matmul", [64, 128, 256, 512], n_threads=1, max_time_s=0.1, progress=False
 )
 pd.Series({"few sizes": lab.short(coarse.crossing), "many": lab.short(fine.crossing)})
+
+# %%
+small = fine.cpu.median_s[0] / fine.gpu.median_s[0]
+exercises.claim("09.cpu-wins-small", here=small)
 
 # %% [markdown]
 # If the two intervals don't overlap, that is no fault of the statistics. The interval contains the
@@ -232,7 +239,10 @@ exercises.check("09.meeting-point", answer)
 
 # %%
 agree = exercises.predict(
-    "The lines meet at how many times the measured crossing?", ..., unit="times"
+    "The lines meet at how many times the measured crossing?",
+    ...,
+    unit="times",
+    counts="direction",
 )
 agree
 
@@ -242,17 +252,11 @@ n_predicted = (flops / 2) ** (1 / 3)
 agree.compare(n_predicted / recorded.crossing.size)
 
 # %% [markdown]
-# `recorded.predicted` does the same, with an interval from the intervals of the four numbers:
-
-# %%
-print("from the lines:", recorded.predicted)
-print("measured:      ", recorded.crossing)
-
-# %% [markdown]
-# Such a simple formula comes close, and it explains what matters: the *fixed costs* and the CPU's
-# slope make the crossing. The GPU's slope hardly enters. A GPU twice as fast crosses at nearly the
-# same n; a shorter launch would not. Where the two answers differ a lot, believe the measured one:
-# the CPU's curve is no line, and "farthest point" says by how much.
+# (The explorer wrote the same as "from the fitted lines alone", with an interval from those of the
+# four numbers.) Such a simple formula comes close, and it explains what matters: the *fixed costs*
+# and the CPU's slope make the crossing. The GPU's slope hardly enters. A GPU twice as fast crosses
+# at nearly the same n; a shorter launch would not. Where the two answers differ a lot, believe the
+# measured one: the CPU's curve is no line, and "farthest point" says by how much.
 
 # %% [markdown]
 # ## 5 Eight operations
@@ -353,6 +357,9 @@ print(one, many, sep="\n")
 
 # %%
 twenty.compare(many.median_s / one.median_s)
+
+# %%
+exercises.claim("09.staying-pays", here=many.median_s / one.median_s)
 
 # %% [markdown]
 # The chain is even better than the rule: its launches overlap with the copies and with each other,

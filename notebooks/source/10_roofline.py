@@ -3,7 +3,7 @@
 #
 # How fast could it be at all?
 #
-# You have measured 2.7 ms. Is that good? A stopwatch can't answer that. In this lesson you compute
+# You have measured a time. Is it good? A stopwatch can't answer that. In this lesson you compute
 # what the hardware allows, compare it with measured times, and find out where the rest goes.
 #
 # | section | what you will learn | minutes |
@@ -91,7 +91,9 @@ exercises.check("10.farthest", answer)
 # double all sides, how many times as high is it?
 
 # %%
-twice = exercises.predict("Twice the side: the intensity grows by", ..., unit="times")
+twice = exercises.predict(
+    "Twice the side: the intensity grows by", ..., unit="times", counts="percent"
+)
 twice
 
 
@@ -200,7 +202,11 @@ roofs
 
 # %%
 limit = roofs.data_sheet or roofs.measured  # not every GPU is in the table of data sheets
-share.compare(100 * roofs.measured.bandwidth_bytes_per_s / limit.bandwidth_bytes_per_s)
+reached = 100 * roofs.measured.bandwidth_bytes_per_s / limit.bandwidth_bytes_per_s
+share.compare(reached)
+
+# %%
+exercises.claim("10.copy-below-sheet", here=reached)
 
 # %% [markdown]
 # Without a GPU, "measured" means: reached on the virtual GPU, by its model. *Recorded* on an H200:
@@ -249,6 +255,9 @@ tiny
 x, y = torch.randn(2, 1024, device="cuda")
 few = gpulab.measure(lambda: x + y, n_samples=21)
 tiny.compare(few)
+
+# %%
+exercises.claim("10.floor", here=few.median_s / limit.memory_s(3 * x.nbytes))
 
 # %% [markdown]
 # A kernel must be fetched and started, its threads ask for their data and wait for memory, and the
@@ -422,6 +431,9 @@ one_wave = gpulab.measure(lambda: full @ weights, n_samples=21)
 two_waves = gpulab.measure(lambda: more @ weights, n_samples=21)
 wave.compare(two_waves.median_s / one_wave.median_s)
 
+# %%
+exercises.claim("10.wave", here=two_waves.median_s / one_wave.median_s)
+
 # %% [markdown]
 # So time doesn't grow in a straight line. More and more rows, times (4096, 4096):
 
@@ -465,6 +477,9 @@ print(copied, normalized, sep="\n")
 
 # %%
 soft.compare(normalized.median_s / copied.median_s)
+
+# %%
+exercises.claim("10.softmax-is-no-copy", here=normalized.median_s / copied.median_s)
 
 # %% [markdown]
 # Same bytes, same intensity, and not the same time. *Recorded* on an H200: this softmax takes 212

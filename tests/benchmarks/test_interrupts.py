@@ -1,15 +1,16 @@
 """A short form of the campaign of interrupts: every so many bytecodes, and some random calls."""
 
 import pytest
+import torch
 
 from benchmarks.interrupts.campaign import Campaign
 from benchmarks.interrupts.injection import KINDS
+from gpulab import interrupts
 
 pytestmark = pytest.mark.slow
 
 
-# A MemoryError can leave more behind; the campaign counts it, and docs/trust.md says so.
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "memory"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # findings are of no interest here
 def test_nothing_is_left_behind(kind: str) -> None:
     """Contexts are whole, and the same GPU gives what one gives that nothing has struck."""
@@ -18,8 +19,32 @@ def test_nothing_is_left_behind(kind: str) -> None:
         campaign.boundaries("virtual_gpu", step=401),
         campaign.boundaries("left_as_found", step=199),
         campaign.boundaries("hazards", step=307),
+        campaign.boundaries("records", step=307),
         campaign.points("streams", 4, seed=1),
         campaign.points("graphs", 4, seed=1),
     ]
     assert {outcome.name: dict(outcome.faults) for outcome in outcomes if outcome.faults} == {}
     assert all(outcome.n >= 4 for outcome in outcomes)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_a_strike_has_left_is_put_back_before_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program that leaves names, settings, handlers or a stream fails once, and not forever."""
+    n_runs = 0
+
+    def leave_much() -> None:
+        nonlocal n_runs
+        n_runs += 1
+        if n_runs == 3:  # after two that count the calls
+            torch.zeros = torch.ones
+            torch.set_num_threads(torch.get_num_threads() + 1)
+            interrupts.hold(campaign)
+            torch.cuda.set_stream(torch.cuda.Stream())
+        torch.ones(3, device="cuda").add_(1)
+
+    monkeypatch.setattr("benchmarks.interrupts.campaign.programs", lambda: {"leaves": leave_much})
+    campaign = Campaign(kind="interrupt")
+    outcome = campaign.points("leaves", 4, seed=1)
+    assert (outcome.n, outcome.n_failed) == (4, 1)

@@ -145,6 +145,18 @@ def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.Mo
     assert seen == [None, None]
 
 
+def test_a_script_is_told_to_enter() -> None:
+    """A script that chooses a virtual GPU is told at once how torch.cuda gets it."""
+    script = {"__name__": "__main__", "gpulab": gpulab}
+    with pytest.warns(device.NotEnteredWarning) as caught:
+        exec("gpulab.use('a100')", script)
+    assert len(caught) == 1
+    assert str(caught[0].message) == (
+        "gpulab.use('a100') in a script chooses the GPU of gpulab's own functions, such as "
+        "measure; for torch.cuda itself write `with gpulab.virtual_gpu('A100'):` round that code"
+    )
+
+
 def test_active_enters_and_leaves() -> None:
     """Code that needs the GPU gets it for as long as it asks, also if it fails."""
     chosen = gpulab.use("H200")
@@ -272,6 +284,25 @@ def test_cells_that_fail_leave_as_well(cell: str, warm_python: list[str]) -> Non
     """An error, Ctrl-C, a syntax error or an exit in a cell leaves the GPU like any other end."""
     seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", cell, LOOK)
     assert seen[1:] == [[False, True, None], [True, True, "H200"]]
+
+
+@pytest.mark.slow
+def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
+    """The refusal says where to choose, and the GPU of the cells stays in use."""
+    other = (
+        "import threading; inside = []\n"
+        "def choose():\n"
+        "    try: gpulab.use('A100')\n"
+        "    except Exception as error: inside.append(str(error))\n"
+        "thread = threading.Thread(target=choose, name='mine'); thread.start(); thread.join()"
+    )
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
+    refused = (
+        "gpulab.use() was called on the thread mine, and it chooses for the cells, which run on "
+        "the main thread; call it in a cell, outside of your threads"
+    )
+    assert seen[1][2] == [refused]
+    assert seen[2] == [True, True, "T4"]
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.lesson_06 import _exercises as lesson
 from gpulab.exercises.lesson_06 import (
     in_words,
+    live_staircase,
     meeting_point,
     per_megabyte,
     plot_staircase,
@@ -399,6 +400,17 @@ def test_a_staircase_in_one_call_says_its_ends() -> None:
         shown = str(plot_staircase(two_curves(), title="Additions", value_label="time (µs)"))
     assert "Additions (virtual NVIDIA H200)" in shown
     assert "hot: 1 on the left, 2 on the right. cold: 2 on the left, 2 on the right." in shown
+
+
+def test_a_live_staircase_keeps_its_rows() -> None:
+    """It shows what per_megabyte measured, one row a work."""
+    with gpulab.virtual_gpu("H200"):
+        x = torch.ones(2**20, device="cuda")
+        works = {4.0: lambda: torch.relu(x), 8.0: lambda: torch.add(x, x)}
+        shown = live_staircase(works, "cold", title="Two works", l2_mib=60)
+    frame = shown.to_frame()
+    assert frame["size_mib"].tolist() == [4.0, 8.0]
+    assert set(frame["series"]) == {"cold"}
 
 
 def test_time_per_megabyte_is_by_the_size_given() -> None:

@@ -14,11 +14,21 @@ import gpulab
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises import lesson_08, machines
 from gpulab.exercises._exercise import Verdict
-from gpulab.exercises.lesson_08 import overlap, pipelines
+from gpulab.exercises.lesson_08 import (
+    draw_overlap,
+    host_times,
+    how_they_ran,
+    line_that_raises,
+    overlap,
+    pipelines,
+    run_the_puzzle,
+    share_of_serial,
+)
 from gpulab.exercises.lesson_08._exercises import DOUBLE_BUFFER
+from gpulab.exercises.lesson_08._exercises import EXERCISES as LISTED
 
 mpl.use("agg")
-EXERCISES = {exercise.exercise_id: exercise for exercise in lesson_08.EXERCISES}
+EXERCISES = {exercise.exercise_id: exercise for exercise in LISTED}
 WAITS = {
     "torch.cuda.synchronize": ("abc", "after abc"),
     "left.synchronize": ("ab", "after abc"),
@@ -28,7 +38,7 @@ WAITS = {
     "y.item": ("c", "after c"),
 }
 REASONS = {
-    "two products": ("the gpu is full", "nothing"),
+    "two matmuls": ("the gpu is full", "nothing"),
     "two small kernels": ("the host is late", "fewer launches"),
 }
 RACES = {"pinned": ("fill", "copy", "host"), "device": ("copy", "compute", "copying")}
@@ -72,7 +82,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("08.copy-overlap", "a", "one-queue"),
     ("08.copy-overlap", "b", "pageable"),
     ("08.copy-overlap", "c", "already-asked"),
-    ("08.two-reasons", REASONS | {"two products": ("one stream", "nothing")}, "streams-are-two"),
+    ("08.two-reasons", REASONS | {"two matmuls": ("one stream", "nothing")}, "streams-are-two"),
     (
         "08.two-reasons",
         REASONS | {"two small kernels": ("the gpu is full", "nothing")},
@@ -80,18 +90,18 @@ WRONG: list[tuple[str, object, str]] = [
     ),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the host is late", "fewer launches")},
+        REASONS | {"two matmuls": ("the host is late", "fewer launches")},
         "launched-in-time",
     ),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the gpu is full", "more streams")},
+        REASONS | {"two matmuls": ("the gpu is full", "more streams")},
         "more-streams",
     ),
-    ("08.two-reasons", REASONS | {"two products": ("a wait", "nothing")}, "wrong-reason"),
+    ("08.two-reasons", REASONS | {"two matmuls": ("a wait", "nothing")}, "wrong-reason"),
     (
         "08.two-reasons",
-        REASONS | {"two products": ("the gpu is full", "pinned memory")},
+        REASONS | {"two matmuls": ("the gpu is full", "pinned memory")},
         "wrong-cure",
     ),
     ("08.find-the-races", RACES | {"device": ("fill", "copy", "host")}, "host-writes-device"),
@@ -143,7 +153,7 @@ def judge(exercise_id: str, answer: object) -> Verdict:
 
 def test_every_exercise_is_tested() -> None:
     """Each has an answer that is right, hints, and says how to answer when there is none."""
-    assert set(EXERCISES) == {*RIGHT, "08.double-buffer"}
+    assert set(EXERCISES) == {*RIGHT, "08.double-buffer", "08.benchmark"}
     for exercise in EXERCISES.values():
         verdict = exercise.judge(..., None)
         assert (verdict.ok, verdict.message) == (None, exercise.judge.how)
@@ -184,7 +194,7 @@ def test_a_wait_in_a_stream_is_told_in_words() -> None:
     verdict = judge("08.five-waits", WAITS | {"right.wait_event": ("a", "after ac")})
     assert verdict.message == (
         "wait_event and wait_stream put the wait into the queue of right. The host goes on at "
-        "once and knows nothing of a, b or c. (Wrong so far: right.wait_event.)"
+        "once, whether a, b or c are done or not. (Wrong so far: right.wait_event.)"
     )
 
 
@@ -239,7 +249,7 @@ def lazy(slots: Any, _copying: object, fill: Any, _compute: object, n_steps: int
 
 
 PIPELINES: list[tuple[object, str, str]] = [
-    (buffered(), "", "Every step computed on its own data, no order is left open,"),
+    (buffered(), "", "Every step computed on its own data, and gpulab.hazards() finds nothing;"),
     (
         buffered(host=False, device=False),
         "both-races",
@@ -250,17 +260,17 @@ PIPELINES: list[tuple[object, str, str]] = [
     (
         buffered(arrival=False),
         "copy-not-awaited",
-        "Every value was right this time, by luck: the order is left open. compute reads",
+        "Every value was right this time, by luck: nothing fixes the order. compute reads",
     ),
     (
         buffered(device_sync=True),
         "no-overlap",
-        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+        "Values and order are right, but the overlap is ",
     ),
     (
         buffered(one_stream=True),
         "no-overlap",
-        "Values and order are right, but the overlap is 0 % of what is possible; 50 % are asked",
+        "Values and order are right, but the overlap is ",
     ),
     (
         buffered(device_sync=True, shift=1),
@@ -281,6 +291,42 @@ def test_pipelines_are_told_apart(pipeline: object, code: str, beginning: str) -
     verdict = judge("08.double-buffer", pipeline)
     assert (verdict.diagnosis_code, bool(verdict)) == (code, code == "")
     assert verdict.message.startswith(beginning)
+
+
+def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int) -> None:  # noqa: ANN401  # as learners write it
+    """Wait as the race detector proposes for the listing: for whole queues."""
+    current = torch.cuda.current_stream()
+    for step in range(n_steps):
+        slot = slots[step % 2]
+        copying.synchronize()
+        fill(slot.pinned, step)
+        copying.wait_stream(current)
+        with torch.cuda.stream(copying):
+            slot.on_device.copy_(slot.pinned, non_blocking=True)
+            slot.copied.record()
+        current.wait_event(slot.copied)
+        compute(slot.on_device, step)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_gpu")
+def test_the_waits_that_are_proposed_are_right() -> None:
+    """They are safe without any overlap, and the verdict doesn't praise them for more."""
+    verdict = judge("08.double-buffer", as_proposed)
+    assert verdict.ok
+    assert "of what is possible. You wait for whole queues" in verdict.message
+    assert "nothing else" not in verdict.message
+    assert "for nothing else" in judge("08.double-buffer", buffered()).message
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_wide_waits_are_counted_and_the_methods_put_back() -> None:
+    """Those of the device and those of a queue apart; the stopwatch's own are not counted."""
+    before = torch.cuda.synchronize
+    seen = pipelines.run(as_proposed, n_steps=4)
+    assert (seen.n_device_waits, seen.n_queue_waits) == (0, 8)
+    assert pipelines.run(buffered(device_sync=True), n_steps=4).n_device_waits == 4
+    assert torch.cuda.synchronize is before
 
 
 @pytest.mark.usefixtures("_gpu")
@@ -322,18 +368,18 @@ def test_a_run_says_what_came_out() -> None:
     """Values, time, overlap and whose numbers they are, in one line."""
     seen = pipelines.run(buffered(device_sync=True), n_steps=4)
     assert str(seen) == (
-        "0 of 4 steps computed on wrong data; 1.74 ms, overlap 0 % of what is possible "
+        "0 of 4 steps computed on wrong data; 1.79 ms, overlap 0 % of what is possible "
         "(virtual NVIDIA H200)"
     )
 
 
 def test_overlap_is_a_share_of_what_is_possible() -> None:
     """All but the first of the shorter steps can be hidden; more than that is no more than all."""
-    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, "here")
+    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, None, 0, 0, "here")
     assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
-    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, "here")
+    slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, None, 0, 0, "here")
     assert (slow.hidden_s, slow.overlap) == (0.0, 0.0)
-    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, "here")
+    half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
     assert half.overlap == 0.5
 
 
@@ -345,6 +391,85 @@ def test_a_pipeline_has_a_timeline() -> None:
     assert sum("sleep" in name for name in works) == 3
     assert sum(span.kind == "copy" for span in shown.spans) == 3
     assert len(shown.summary().devices[0].streams) == 2
+
+
+# What the notebook calls
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_how_work_ran() -> None:
+    """Beside each other or in turns, from the busy time and that of all work one by one."""
+    sides = [torch.cuda.Stream() for _ in range(2)]
+
+    def sleep(*streams: torch.cuda.Stream) -> None:
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(200_000)
+
+    apart, same = (
+        gpulab.timeline(lambda: sleep(*sides)),
+        gpulab.timeline(lambda: sleep(*sides[:1] * 2)),
+    )
+    assert (how_they_ran(apart), how_they_ran(same)) == ("at once", "one after the other")
+    assert 0.5 < share_of_serial(apart) < 0.6
+    assert share_of_serial(same) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_host_is_timed_apart_from_the_gpu() -> None:
+    """A launch returns at once, a wait does not; work that is put before is awaited as well."""
+    calls = {"launch": lambda: torch.cuda._sleep(2_000_000), "wait": torch.cuda.synchronize}
+    table = host_times(calls, before=lambda: torch.cuda._sleep(2_000_000))
+    assert list(table.index) == ["launch", "wait"]
+    assert table.loc["launch", "host_s"] < 1e-4
+    assert table.loc["launch", "done_s"] > 1.9e-3
+    assert 0.9e-3 < table.loc["wait", "host_s"] <= table.loc["wait", "done_s"] < 1.1e-3
+    shown = host_times({"tensor": lambda: torch.ones(2), "word": lambda: True})
+    assert list(shown["returned"]) == ["", "True"]
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_the_puzzle_run_is_its_key() -> None:
+    """The GPU gives the answer of the exercise, for each of the six lines."""
+    found = run_the_puzzle()
+    ran = [(now, f"after {before}") for now, before in found.itertuples(index=False)]
+    assert ran == list(WAITS.values())
+
+
+def failing(look: Callable[[], object] = lambda: None) -> object:
+    """Look up an index that does not exist, as the program of the lesson does."""
+    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
+    look()
+    return found.tolist()  # the wait
+
+
+def test_the_line_that_raises_is_named() -> None:
+    """The one that waits, or the one before a wait; a program that runs through has none."""
+    late, early = line_that_raises(failing), line_that_raises(failing, look=torch_wait)
+    assert (late["line"], early["line"]) == ("the wait", "the look-up")
+    assert "Error: " in late["error"]
+    assert line_that_raises(lambda: None)["line"] == "no line"
+
+
+def torch_wait() -> None:
+    """Wait on the GPU in use at that moment."""
+    torch.cuda.synchronize()
+
+
+def test_claims_of_the_lesson_can_fail() -> None:
+    """Each holds for what the lesson says and not for its contrary."""
+    values = {
+        "08.no-fence": (0.34, 1.0),
+        "08.pageable-blocks": (0.99, 0.1),
+        "08.listing-is-wrong": (38, 0),
+        "08.dropped-too-early": (19, 0),
+        "08.prefetch-is-faster": (0.8, 1.2),
+        "08.caller-waits": ("-2 and 1", "-2 and -2"),
+    }
+    assert {claim.claim_id: (True, False) for claim in lesson_08.CLAIMS} == {
+        claim.claim_id: tuple(map(claim.holds, values[claim.claim_id]))
+        for claim in lesson_08.CLAIMS
+    }
 
 
 # Borrowed machines
@@ -401,6 +526,14 @@ def test_overlap_figure() -> None:
         *("saved, values right", "saved, on wrong data", "possible"),
     ]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "program")
+
+
+def test_overlap_of_programs_is_one_call() -> None:
+    """The text of the figure has the numbers of each program."""
+    right = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, None, 0, 0, "here")
+    shown = draw_overlap({"right": right, "wrong": replace(right, n_wrong=2)})
+    assert "wrong: 2 of 4 steps computed on wrong data" in shown.caption
+    assert shown.title.endswith("(here)")
 
 
 def test_overlap_figure_without_a_column() -> None:

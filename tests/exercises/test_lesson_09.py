@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from gpulab.exercises import lesson_09
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.lesson_09 import (
     causes,
@@ -21,12 +20,14 @@ from gpulab.exercises.lesson_09 import (
     short,
 )
 from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
+from gpulab.exercises.lesson_09._claims import CLAIMS
+from gpulab.exercises.lesson_09._exercises import EXERCISES
 from gpulab.scaling import Crossover, crossover
 from gpulab.sweeps import Point, Task
 from gpulab.workloads import workload
 from tests.support.judging import check_function, exercise_tests, judged
 
-READ_OFF, WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = lesson_09.EXERCISES
+READ_OFF, WHICH, MEETING, NEVER_PAYS, HOW_MANY, SAYS = EXERCISES
 LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
 TIMES = {"a": "until done", "b": "kernel alone", "c": "with copies", "d": "launch"}
 PLACES = {"n": 40_404, "n_fast_gpu": 40_201, "n_slow_launch": 87_542}
@@ -78,7 +79,7 @@ STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, {"n": "many"}, {"a": ("b",)}]
 
 
 test_right, test_mistake, test_whole, test_strange = exercise_tests(
-    lesson_09.EXERCISES, RIGHT, WRONG, STRANGE
+    EXERCISES, RIGHT, WRONG, STRANGE
 )
 
 
@@ -338,3 +339,15 @@ def test_short_words_for_crossings() -> None:
 def test_the_table_is_a_frame() -> None:
     """With the columns that the figure needs."""
     assert isinstance(crossings_of([made("add", 10, 20)]), pd.DataFrame)
+
+
+def test_claims_of_the_lesson_can_fail() -> None:
+    """Each holds for what the lesson says and not for its contrary."""
+    values = {
+        "09.launch-is-flat": (1.0, 30.0),
+        "09.cpu-wins-small": (0.3, 1.2),
+        "09.staying-pays": (1.4, 20.0),
+    }
+    for claim in CLAIMS:
+        assert tuple(map(claim.holds, values[claim.claim_id])) == (True, False)
+    assert len(CLAIMS) == len(values)

@@ -12,16 +12,17 @@ import pytest
 import gpulab
 from gpulab import roofline
 from gpulab.errors import UnknownNameError
-from gpulab.exercises import lesson_10
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.answers import CaseFunction
 from gpulab.exercises.lesson_10 import slow_program
+from gpulab.exercises.lesson_10._claims import CLAIMS
+from gpulab.exercises.lesson_10._exercises import EXERCISES
 from gpulab.exercises.lesson_10._slow_programs import SlowProgram
 from gpulab.exercises.lesson_10._which_bound import WORKS, bound_of
 from gpulab.gpus import data_sheet, gpu
 from tests.support.judging import check_function, exercise_tests, judged
 
-FARTHEST, LEAST, A100, ROOF, BOUND, GAPS = lesson_10.EXERCISES
+FARTHEST, LEAST, A100, ROOF, BOUND, GAPS = EXERCISES
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "recordings"
 SHEET = data_sheet(gpu("H200"))
 
@@ -83,7 +84,7 @@ STRANGE = ["z", 3.5j, [1], {"z": 1}, object(), {"a": ("b",)}, {"ridge": "much"}]
 
 
 test_right, test_mistake, test_whole, test_strange = exercise_tests(
-    lesson_10.EXERCISES, RIGHT, WRONG, STRANGE
+    EXERCISES, RIGHT, WRONG, STRANGE
 )
 
 
@@ -343,3 +344,16 @@ def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -
     assert len(set(codes)) == len(codes)
     rights = [judge.right(*case) for case in judge.cases]
     assert all([mistake(*case) for case in judge.cases] != rights for mistake, _ in judge.mistakes)
+
+
+def test_claims_of_the_lesson_can_fail() -> None:
+    """Each holds for what the lesson says and not for its contrary."""
+    values = {
+        "10.copy-below-sheet": (89.0, 101.0),
+        "10.floor": (500.0, 2.0),
+        "10.wave": (1.4, 1.0),
+        "10.softmax-is-no-copy": (1.5, 1.0),
+    }
+    for claim in CLAIMS:
+        assert tuple(map(claim.holds, values[claim.claim_id])) == (True, False)
+    assert len(CLAIMS) == len(values)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from gpulab import widgets
+from gpulab import recordings, widgets
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.explorers import Explorer, _open, crossover_explorer
 from gpulab.explorers._crossover import CrossoverState
@@ -134,6 +134,21 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
     assert explorer.state.n_threads == 8
     assert "(CPU a CPU, recorded; GPU NVIDIA H200, recorded)" in explorer.scene.title
     assert explorer.scene.words[0].startswith("At n = 16,777,216: CPU 631 µs, GPU 60.3 µs;")
+
+
+def test_recording_of_ones_own_is_read_once_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides and every choice take what was read; a file that was written anew is read."""
+    path = recording(points("add"), tmp_path)
+    loaded = []
+    load = recordings.load
+    monkeypatch.setattr(recordings, "load", lambda name: loaded.append(name) or load(name))
+    crossover_explorer("add", recordings=path).choose(size=1024)
+    assert loaded == [path]
+    recording(points("add", n_threads=(2, 8)), tmp_path)
+    assert options(crossover_explorer("add", recordings=path), "n_threads") == [8, 2]
+    assert loaded == [path, path]
 
 
 def test_virtual_gpu_against_a_cpu() -> None:

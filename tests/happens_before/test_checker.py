@@ -23,6 +23,12 @@ from gpulab.happens_before import (
     _call_sites,
     extent,
 )
+from gpulab.happens_before._accesses import (
+    _MIN_SWEPT,
+    FreedMemory,
+    RecordedAccess,
+    _moved,
+)
 from gpulab.happens_before._byte_ranges import MAX_RUNS, Extent
 from gpulab.happens_before._checker import MAX_RECORDED
 from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
@@ -454,6 +460,12 @@ def test_views_meet_exactly_if_they_share_a_byte() -> None:
     assert 300 < n_meeting < 2_700
 
 
+def test_axes_are_joined_with_the_longest_before_them() -> None:
+    """An axis goes on from the one with the next longest step, and from no other."""
+    assert extent((2, 2, 3), (3, 7, 14), 0, 1).axes == ((7, 6), (3, 2))
+    assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
+
+
 def test_large_views_are_told_apart_at_once() -> None:
     """Columns of a large matrix need no enumeration: the remainders of the steps suffice."""
     n = 1 << 20
@@ -483,6 +495,34 @@ def test_a_moved_view_keeps_its_form() -> None:
     assert (cut.start, cut.stop) == (4, 10)
     assert comb.shifted(4).clipped(0, 10).axes == ((2, 4),)
     assert not run.shifted(40).clipped(0, 10).meets(run)
+
+
+def written(view: Extent) -> RecordedAccess:
+    """Return a write to some bytes on stream A."""
+    access = MemoryAccess(None, view, is_write=True, label="")
+    return RecordedAccess(Checker()._thread(A), access, "fill", ("", 0))
+
+
+def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:
+    """One byte is enough, and an access that ends where the block begins has none."""
+    comb = extent((2,), (2,), 0, 1)
+    assert [past.extent.stop for past in _moved([written(comb)], -2, 8)] == [1]
+    assert _moved([written(comb)], -4, 8) == []
+
+
+def test_freed_blocks_are_swept_each_time_that_there_are_twice_as_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So what is freed costs little, however much of it the host has not waited for."""
+    sweeps = []
+    sweep = FreedMemory._sweep
+    monkeypatch.setattr(
+        FreedMemory, "_sweep", lambda freed, host: sweeps.append(host) or sweep(freed, host)
+    )
+    freed = FreedMemory()
+    for index in range(8 * _MIN_SWEPT):
+        freed.keep(Allocation(A, index << 12, 1 << 12), [written(ALL)], {})
+    assert len(sweeps) == 4
 
 
 def test_the_site_is_the_users_line() -> None:

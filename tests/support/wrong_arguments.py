@@ -26,7 +26,7 @@ from tests.support.right_values import Spy, right_value, value_of
 _ANY = -math.inf
 LEAST: dict[str, float] = {
     **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged"), 0),
-    **dict.fromkeys(("max_value_elements", "max_value_flops", "device", "indent"), 0),
+    **dict.fromkeys(("max_value_elements", "max_value_bytes", "device", "indent"), 0),
     **dict.fromkeys(("flops", "size_bytes", "intensity", "tolerance", "min_separation"), 0),
     **dict.fromkeys(("median_s", "low_s", "high_s", "floor_error_s", "n_samples of Point"), 0),
     **dict.fromkeys(("utilization", "clock_mhz", "max_sm_mhz", "power_w", "power_limit_w"), 0),

@@ -240,7 +240,7 @@ def test_reading_served_by_the_cache() -> None:
         "1.20 ms instead of 1.00 ms",
         'use cache="cold" for work that finds its inputs in memory, as most programs do',
     )
-    assert examine(observed(STEADY_S, "events", cold_s=1.05e-3)) == ()
+    assert examine(observed(STEADY_S, "events", cold_s=1.05 * 1e-3)) == ()
     assert examine(observed(STEADY_S, "events", cold_s=1.2e-3, cache="cold")) == ()
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,6 @@ from gpulab.measurement import Measurement
 from gpulab.progress import Bar
 from gpulab.timing import METHODS, Floor, _run, _stopping, calibration, measure
 from gpulab.timing.calibration import _device_floor
-from gpulab.units import format_time
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 
@@ -632,7 +632,8 @@ def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
     x = torch.ones(1 << 21, device="cuda")
     cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
     (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
-    assert f"takes {format_time(cold.median_s)} instead of" in finding.message
+    (said_us,) = re.findall(r"takes ([0-9.]+) µs instead of", finding.message)
+    assert float(said_us) == pytest.approx(cold.median_s * 1e6, rel=0.01)
 
 
 def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:

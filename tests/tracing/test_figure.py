@@ -86,7 +86,7 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
 def test_names_are_cut_to_the_room(ax: Axes) -> None:
     """A short bar has the beginning of a long name, and one that is too short has none."""
     name = "vectorized_elementwise_kernel"
-    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 114, name=name))
+    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 117, name=name))
     timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
     assert [text.get_text() for text in ax.texts] == [name, "vector…"]
 
@@ -101,6 +101,8 @@ def test_arrows(ax: Axes) -> None:
         pytest.approx((80, 1.35, 80, 1.65)),
         pytest.approx((80, 0.65, 90, 0.35)),
     ]
+    names = [text for text in ax.texts if text.get_text()]
+    assert min(text.zorder for text in names) > max(text.zorder for text in arrows)
 
 
 def test_too_many_arrows_are_left_out(ax: Axes) -> None:
@@ -146,3 +148,20 @@ def test_nothing_cannot_be_drawn(ax: Axes) -> None:
         with pytest.raises(InvalidOptionError) as error:
             function(replace(SHOWN, spans=()))
         assert str(error.value) == "the timeline has no spans; there is nothing to draw"
+
+
+def test_long_names_are_cut_where_they_are_drawn(ax: Axes) -> None:
+    """Matplotlib takes minutes for text of a page; the table has all of it."""
+    long = "x" * 10_000
+    record = replace(
+        SHOWN,
+        spans=(*SHOWN.spans, replace(SHOWN.spans[1], lane=long, name=long)),
+        device_name=long,
+        memory=(replace(SHOWN.memory[0], name=long),),
+    )
+    timeline(record, ax=ax)
+    assert max(map(len, rows(ax))) == 60
+    assert max(len(text.get_text()) for text in ax.texts) < 200
+    drawn = draw_timeline(record, alt="words")
+    assert len(drawn.title) < 200
+    assert long in drawn.frame["name"].to_list()

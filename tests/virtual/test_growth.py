@@ -139,3 +139,27 @@ def test_a_graph_that_is_gone_keeps_no_bytes(virtual: VirtualGpu) -> None:
     torch.cuda.synchronize()
     assert with_bytes() == 0
     assert torch.cuda.memory_reserved() == reserved_bytes
+
+
+def test_a_gpu_whose_place_another_takes_keeps_no_bytes() -> None:
+    """A notebook keeps what ``use`` returned; tensors of the old GPU keep their values."""
+    gpu = gpulab.use("H200").virtual
+    assert gpu is not None
+
+    def with_bytes() -> int:
+        segments = gpu.machine.gpu.memory.segments()
+        return sum(segment.payload is not None for segment in segments)
+
+    with gpu:  # 16 MiB each, so that each has a segment
+        dropped, kept = (
+            torch.ones(1 << 20, dtype=torch.complex128, device="cuda") for _ in range(2)
+        )
+        assert (dropped[0] + kept[0]).item() == 2
+        before = with_bytes()
+        del dropped
+    gpulab.use("A100")
+    assert with_bytes() < before
+    with gpu:
+        assert kept[0].item() == 1
+    del kept
+    assert with_bytes() == 0

@@ -1,16 +1,21 @@
 """Ctrl-C and errors in the middle of the virtual GPU's work: the same GPU goes on afterwards."""
 
 import signal
-import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import pytest
 import torch
 
 import gpulab
-from gpulab.virtual import VirtualGpu
+from gpulab.virtual import VirtualGpu, entered
+from tests.support.replaced_names import names
+from tests.support.strikes import struck
+
+ENGINE = tuple(
+    f"gpulab.virtual.simulator.{name}"
+    for name in ("_event_queue", "_device", "_scheduler", "_thermal")
+)
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_an_error_in_the_middle_of_the_engine_begins_unfinished_work_anew(n_stre
     for at in range(1, 1_000, 37):
         with gpulab.virtual_gpu("H200", first_use=False) as gpu:
             streams = [torch.cuda.Stream() for _ in range(n_streams)]
-            n_struck += struck(at, lambda streams=streams: load(streams))
+            n_struck += struck(at, lambda streams=streams: load(streams), ENGINE)
             torch.cuda.synchronize()
             assert gpu.machine.gpu.device.n_pending == 0
             assert (torch.arange(4.0, device="cuda") * 2).tolist() == [0.0, 2.0, 4.0, 6.0]
@@ -118,26 +123,25 @@ def load(streams: list[Any]) -> None:
     torch.cuda.synchronize()
 
 
-def struck(at: int, work: Callable[[], object]) -> bool:
-    """Raise a MemoryError at a line of the engine; tell whether it came through."""
-    n = 0
+@pytest.mark.slow
+def test_an_error_at_any_line_of_the_end_leaves_nothing_behind() -> None:
+    """Names of torch, signal handlers and the stack of GPUs are as before, whatever line fails."""
+    with gpulab.virtual_gpu("H200") as gpu:
+        pass
+    before = names(), handlers()
+    n_struck = 0
+    for at in (*range(1, 40), *range(40, 2_000, 97)):  # past the beginning it repeats itself
+        gpu.__enter__()
+        n_struck += struck(at, lambda: gpu.__exit__(None, None, None), ENDS)
+        assert (entered(), gpu.entered) == (None, False)
+        assert [name for name, value in names().items() if before[0].get(name) is not value] == []
+        assert handlers() == before[1]
+    assert n_struck > 20
 
-    def trace(frame: FrameType, event: str, _arg: object) -> object:
-        nonlocal n
-        name = str(frame.f_globals.get("__name__"))
-        if not name.endswith(("_event_queue", "simulator._device", "_scheduler", "_thermal")):
-            return None
-        n += event == "line"
-        if n == at:
-            n += 1
-            raise MemoryError
-        return trace
 
-    sys.settrace(trace)
-    try:
-        work()
-    except MemoryError:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
+ENDS = ("gpulab.interrupts", "gpulab.virtual._session")
+
+
+def handlers() -> list[object]:
+    """Return the handlers of all signals."""
+    return [signal.getsignal(number) for number in sorted(signal.valid_signals())]

@@ -2,13 +2,9 @@
 
 import asyncio
 import contextlib
-import sys
 import threading
 import time
-import timeit
-from collections.abc import Iterator
-from types import FunctionType, ModuleType
-from typing import Any
+from types import FunctionType
 
 import pytest
 import torch
@@ -19,36 +15,7 @@ import gpulab
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.virtual import entered
 from gpulab.virtual.dispatch._deferred_values import without_dispatch
-
-OWNERS: list[Any] = [
-    *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
-    *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
-    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
-    *(torch.nn.DataParallel, torch.nn.parallel, torch.distributed, torch.export),
-    *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
-    *(time, timeit, threading, threading.Thread),
-]
-
-
-def cuda_modules() -> Iterator[ModuleType]:
-    """Yield torch.cuda and everything below it that is loaded."""
-    for name, module in sorted(sys.modules.items()):
-        if name == "torch.cuda" or name.startswith("torch.cuda."):
-            yield module
-
-
-def everything() -> dict[tuple[str, str], object]:
-    """Return every name that the virtual GPU might replace, with what stands there."""
-    found: dict[tuple[str, str], object] = {}
-    for owner in (*OWNERS, *cuda_modules()):
-        for name, value in vars(owner).items():
-            found[owner.__name__, name] = value
-    for kind in (torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph):
-        found[kind.__name__, "bases"] = kind.__bases__
-    for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
-        found[function.__qualname__, "defaults"] = function.__defaults__
-    found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
-    return found
+from tests.support.replaced_names import names
 
 
 def use_much() -> None:
@@ -70,7 +37,7 @@ def test_leaving_gives_everything_back(*, fails: bool) -> None:
     """All of torch, torch.cuda, torch._C, Tensor, time and timeit is as it was, errors or not."""
     with gpulab.virtual_gpu("H200"):
         use_much()  # loads what torch loads at the first use
-    before = everything()
+    before = names()
     try:
         with gpulab.virtual_gpu("A100", count=2):
             use_much()
@@ -78,7 +45,7 @@ def test_leaving_gives_everything_back(*, fails: bool) -> None:
                 raise ZeroDivisionError  # noqa: TRY301 # the error is the point
     except ZeroDivisionError:
         pass
-    after = everything()
+    after = names()
     assert sorted(after.keys() ^ before.keys()) == []
     assert [key for key, value in after.items() if value is not before[key]] == []
     # What the first entry added and did not take away again was there both times.
@@ -92,7 +59,7 @@ def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.Monke
 
     with gpulab.virtual_gpu("H200"):
         use_much()
-    before = everything()
+    before = names()
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError
@@ -101,7 +68,7 @@ def test_an_error_while_entering_leaves_nothing_behind(monkeypatch: pytest.Monke
         patched.setattr(_clock, "install", fail)
         with pytest.raises(ZeroDivisionError), gpulab.virtual_gpu("H200"):
             pass
-    after = everything()
+    after = names()
     assert [key for key, value in after.items() if value is not before.get(key)] == []
     with gpulab.virtual_gpu("H200"):
         assert torch.ones(2, device="cuda").sum().item() == 2
@@ -316,6 +283,7 @@ def test_hidden_waits_warn_or_raise_on_request() -> None:
     [
         ("count", "from 1 to 120, as many as PyTorch can tell apart"),
         ("max_value_elements", "0 or more"),
+        ("max_value_bytes", "0 or more"),
     ],
 )
 def test_options_that_cannot_be_are_refused(option: str, wanted: str) -> None:

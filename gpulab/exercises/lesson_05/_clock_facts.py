@@ -1,6 +1,5 @@
 """What readings of the clock say in words, and a lock that only the virtual GPU is asked for."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,10 +53,10 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
     sm_mhz
         Clock in MHz.
     """
-    is_virtual = device.current().source == "virtual"
     try:
         with (
-            nullcontext() if is_virtual else virtual.virtual_gpu("H200"),
+            device.outside(),
+            virtual.virtual_gpu("H200", first_use=False),
             clocks.lock(sm_mhz) as held,
         ):
             return VirtualLock("locked", str(held))

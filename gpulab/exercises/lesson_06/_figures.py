@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.figures import Figure, finish, log_axis, looks, need
+from gpulab.live import Series
+from gpulab.live import series as live_series
 from gpulab.plots import draw
 from gpulab.timing import measure
 
@@ -55,6 +57,29 @@ def per_megabyte(
         reading = measure(work, cache=cache, n_samples=_N_SAMPLES, progress=False)
         value = reading.median_s * 1e6 / (size_mib * _MIB / 1e6)
         yield {"size_mib": size_mib, "value": value, "series": cache}
+
+
+def live_staircase(
+    works: Mapping[float, Callable[[], object]], cache: str, *, title: str, l2_mib: float
+) -> Series:
+    """Measure each work with a hot or cold cache, and draw each result as soon as it is there.
+
+    Parameters
+    ----------
+    works, cache
+        As in :func:`per_megabyte`.
+    title, l2_mib
+        As in :func:`plot_staircase`.
+    """
+    return live_series(
+        per_megabyte(works, cache),
+        staircase,
+        n_expected=len(works),
+        title=title,
+        alt="Time per megabyte over the size of the working set; the numbers are in the table.",
+        value_label="time per MB (µs)",
+        l2_mib=l2_mib,
+    )
 
 
 def meeting_point(record: "pd.DataFrame") -> float:

@@ -41,12 +41,12 @@ class DoubleBuffer:
         found = _broken(seen) or _unordered({h.kind for h in hazards_of(answer)}, seen)
         found = found or _without_order(seen)
         n_tries = 1
-        while found is None and _too_slow(seen) and n_tries < _N_TRIES:
+        while found is None and _is_slow(seen) and n_tries < _N_TRIES:
             again = run(answer)
             found = _broken(again) or _without_order(again)
             seen = max(seen, again, key=lambda tried: tried.overlap)
             n_tries += 1
-        found = found or _too_slow(seen)
+        found = found or _without_overlap(seen)
         return found.verdict() if found else Verdict(ok=True, message=_why(seen))
 
 
@@ -69,7 +69,7 @@ def _unordered(kinds: "Collection[str]", seen: "PipelineRun") -> Diagnosis | Non
     values = (
         f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data. "
         if seen.n_wrong
-        else "Every value was right this time, by luck: the order is left open. "
+        else "Every value was right this time, by luck: nothing fixes the order. "
     )
     if {_HOST_RACE, _DEVICE_RACE} <= set(kinds):
         found = _BOTH
@@ -84,26 +84,42 @@ def _without_order(seen: "PipelineRun") -> Diagnosis | None:
     return Diagnosis(
         "wrong-data",
         f"{seen.n_wrong} of {seen.n_steps} steps computed on wrong data, although their order is "
-        "fixed: it is the wrong one, or a copy is missing. Follow one batch through its slot.",
+        "fixed. It is the wrong order, or a copy is missing: follow one batch through its slot.",
     )
 
 
-def _too_slow(seen: "PipelineRun") -> Diagnosis | None:
-    if seen.overlap >= LEAST_OVERLAP:
+def _is_slow(seen: "PipelineRun") -> bool:
+    return seen.overlap < LEAST_OVERLAP
+
+
+def _without_overlap(seen: "PipelineRun") -> Diagnosis | None:
+    """Refuse a pipeline without overlap, unless it waits as the race detector proposes."""
+    if not _is_slow(seen) or (seen.n_queue_waits and not seen.n_device_waits):
         return None
+    cause = (
+        "torch.cuda.synchronize() waits for all streams, also for what could go on."
+        if seen.n_device_waits
+        else "Something waits for more than it must: keep the copies in the stream copying."
+    )
     return Diagnosis(
         "no-overlap",
         f"Values and order are right, but the overlap is {100 * seen.overlap:.0f} % of what is "
-        f"possible; {100 * LEAST_OVERLAP:.0f} % are asked for. Something waits for more than it "
-        "must: let each wait name one event, and keep copies in the stream copying.",
+        f"possible; you need {100 * LEAST_OVERLAP:.0f} %. {cause} Let each wait name one event.",
     )
 
 
 def _why(seen: "PipelineRun") -> str:
+    overlap = f"the overlap is {100 * seen.overlap:.0f} % of what is possible"
+    safe = "Every step computed on its own data, and gpulab.hazards() finds nothing"
+    if seen.n_device_waits or seen.n_queue_waits:
+        return (
+            f"{safe}; {overlap}. You wait for whole queues, which is safe, and more than needed: "
+            "one step's copy then waits for the other step's work too. Wait for the events of the "
+            "slot, slot.copied and slot.computed, and compare the overlap."
+        )
     return (
-        f"Every step computed on its own data, no order is left open, and the overlap is "
-        f"{100 * seen.overlap:.0f} % of what is possible. Each writer waits for the last reader "
-        "of its buffer, and for nothing else."
+        f"{safe}; {overlap}. Each writer waits for the last reader of its buffer, and for "
+        "nothing else."
     )
 
 
@@ -116,7 +132,7 @@ _RACES = {
     _HOST_RACE: Diagnosis(
         "host-race",
         "The host refills a pinned buffer whose copy has not run yet. Let the host wait for that "
-        "copy before fill; a wait in a stream does not hold the host.",
+        "copy before fill; a wait in a stream does not block the host.",
     ),
     _DEVICE_RACE: Diagnosis(
         "device-race",
@@ -126,7 +142,7 @@ _RACES = {
     _NOT_ARRIVED: Diagnosis(
         "copy-not-awaited",
         "compute reads a device buffer whose copy may not be done. Let the current stream wait "
-        "for the event behind the copy.",
+        "for the event recorded after the copy.",
     ),
 }
 _OTHER = Diagnosis(

@@ -1,27 +1,27 @@
 """How copies and kernels run at the same time, and which waits keep that safe."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Table
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
 from gpulab.exercises.lesson_08._double_buffer import LEAST_OVERLAP, DoubleBuffer
 
 _GPU_SIDE = Diagnosis(
     "wait-is-gpu-side",
-    "wait_event and wait_stream put the wait into the queue of right. The host goes on at once "
-    "and knows nothing of a, b or c.",
+    "wait_event and wait_stream put the wait into the queue of right. The host goes on at once, "
+    "whether a, b or c are done or not.",
 )
 _OWN_QUEUE = Diagnosis(
     "own-queue-first",
-    "d stands in right behind c, so it always comes after c, whatever LINE is. Add what LINE "
-    "makes it wait for.",
+    "d is in right, after c, so it always starts after c, whatever LINE is. Add what LINE makes "
+    "it wait for.",
 )
 _MARKER = Diagnosis(
     "marker-is-not-the-stream",
-    "The marker was recorded between a and b: whoever waits for it waits for a, and not for b.",
+    "The marker was recorded between a and b: a wait for it is a wait for a, and not for b.",
 )
 _ONE_STREAM = Diagnosis(
     "one-stream-alone",
     "left.synchronize() and .item() wait for one stream. What the other one has done by then is "
-    "luck, and no promise.",
+    "luck: nothing guarantees it.",
 )
 _ITEM_WAITS = Diagnosis(
     "item-waits",
@@ -29,8 +29,8 @@ _ITEM_WAITS = Diagnosis(
 )
 _LAUNCHED_LATE = Diagnosis(
     "launched-after-the-wait",
-    "Where the host waits, d is not even launched before: whatever the host has waited for is "
-    "done when d starts.",
+    "If the host waits, it launches d only afterwards: everything the host has waited for is done "
+    "when d starts.",
 )
 _WAITED = ("none", "a", "ab", "c", "abc")
 _AFTER = ("at once", "after a", "after ab", "after c", "after ac", "after abc")
@@ -45,7 +45,7 @@ _SURE = (
 
 FIVE_WAITS = Exercise(
     "08.five-waits",
-    "One of six lines stands in the place of LINE: torch.cuda.synchronize(), left.synchronize(), "
+    "Put one of six lines in the place of LINE: torch.cuda.synchronize(), left.synchronize(), "
     "marker.synchronize(), right.wait_event(marker), right.wait_stream(left), or y.item(), where "
     "y is the result of c and right is current. Which of a, b and c are surely done when the host "
     "arrives at now()? And after which of them does d surely start?\n\n"
@@ -61,9 +61,9 @@ FIVE_WAITS = Exercise(
     "        d()",
     Table(
         right=dict(zip(_LINES, _SURE, strict=True)),
-        why="Three of them keep the host, for all streams, for one stream, or up to a marker; "
-        ".item() keeps it too, for the current stream. wait_event and wait_stream keep only the "
-        "stream. And in its own stream d stands behind c in any case.",
+        why="Three of them block the host: for all streams, for one stream, or up to a marker. "
+        ".item() blocks it too, for the current stream. wait_event and wait_stream block only the "
+        "stream. And in its own stream d always comes after c.",
         allowed=(_WAITED, _AFTER),
         wrong={
             **dict.fromkeys(
@@ -87,32 +87,32 @@ FIVE_WAITS = Exercise(
         ),
     ),
     hints=(
-        "Draw three lanes: the host, left, right. Put LINE into the lane of who waits.",
+        "Draw three lanes: the host, left, right. Put LINE into the lane that waits.",
         "d is in right, and so is c: every answer about d has c in it.",
     ),
 )
 
 COPY_OVERLAP = Exercise(
     "08.copy-overlap",
-    "compute() launches a kernel that does not need x, and still the kernel starts when the copy "
-    "is over. What does it take to run them at the same time?\n\n"
+    "compute() launches a kernel that does not need x, and still the kernel starts only after the "
+    "copy. What does it take to run them at the same time?\n\n"
     "    batch = torch.empty(n)\n"
     "    x.copy_(batch, non_blocking=True)\n"
     "    compute()",
     Choice(
         right="d",
-        why="There were two reasons, and each alone is enough to keep the trace sequential: "
-        "pageable memory keeps the host in the copy, and one stream is one queue.",
+        why="There were two reasons, and each alone is enough to keep the timeline sequential: a "
+        "copy from pageable memory blocks the host, and one stream is one queue.",
         wrong={
             "a": Diagnosis(
                 "one-queue",
-                "Now the host goes on, but copy and compute() stand in one stream: an entry "
-                "starts when the one before it is done.",
+                "Now the host goes on, but copy and compute() are in one stream: an entry starts "
+                "when the one before it is done.",
             ),
             "b": Diagnosis(
                 "pageable",
-                "Two queues, but the host stands in the copy until it is over, whatever "
-                "non_blocking says: compute() is launched too late to run beside it.",
+                "Two queues, but the copy blocks the host until it is done, whatever non_blocking "
+                "says: the host launches compute() too late.",
             ),
             "c": Diagnosis(
                 "already-asked",
@@ -122,8 +122,8 @@ COPY_OVERLAP = Exercise(
         },
     ),
     hints=(
-        "Who is held up by the copy: the host, the stream, or both?",
-        "Each of the two reasons hides the other: mend one, and the trace looks the same.",
+        "What does the copy block: the host, the stream, or both?",
+        "Each of the two reasons hides the other: fix one, and the timeline looks the same.",
     ),
     choices={
         "a": "Pinned memory: `torch.empty(n, pin_memory=True)`.",
@@ -134,7 +134,7 @@ COPY_OVERLAP = Exercise(
 )
 
 _SEQUENCES = {
-    "two products": ("the gpu is full", "nothing"),
+    "two matmuls": ("the gpu is full", "nothing"),
     "two small kernels": ("the host is late", "fewer launches"),
 }
 _REASONS = ("the gpu is full", "the host is late", "one stream", "a wait")
@@ -147,33 +147,33 @@ _NOT_ONE_STREAM = Diagnosis(
 
 TWO_REASONS = Exercise(
     "08.two-reasons",
-    'You have seen two timelines: "two products" of 4096 x 4096 and "two small kernels". In both '
+    'You have seen two timelines: "two matmuls" of 4096 x 4096 and "two small kernels". In both '
     "the kernels are in two streams, nothing waits, and still one kernel runs after the other. "
     "Why, and what would help?",
     Table(
         right=_SEQUENCES,
-        why="A kernel that fills the GPU leaves no room: nothing is lost, the GPU works all the "
-        "time. A kernel that is done before the next one is launched leaves the GPU idle: there "
-        "the cure is less launching, by larger kernels or by a graph, not more streams.",
+        why="A kernel that fills the GPU leaves no room for another. Nothing is lost: the GPU "
+        "works all the time. A kernel that is done before the next one is launched leaves the GPU "
+        "idle: there you need fewer launches, by larger kernels or by a graph, not more streams.",
         allowed=(_REASONS, _CURES),
         wrong={
             **dict.fromkeys(((name, "one stream") for name in _SEQUENCES), _NOT_ONE_STREAM),
             ("two small kernels", "the gpu is full"): Diagnosis(
                 "small-does-not-fill",
-                "A kernel on 1,024 elements takes a handful of the multiprocessors. Compare the "
-                "end of the first kernel with the launch of the second.",
+                "A kernel on 1,024 elements takes a few of the multiprocessors. Compare the end "
+                "of the first kernel with the launch of the second.",
             ),
-            ("two products", "the host is late"): Diagnosis(
+            ("two matmuls", "the host is late"): Diagnosis(
                 "launched-in-time",
-                "Both launches are over long before the first product ends. The second one was "
+                "Both launches are over long before the first matmul ends. The second one was "
                 "in its queue, ready, and found no free multiprocessor.",
             ),
             **dict.fromkeys(
                 ((name, "more streams") for name in _SEQUENCES),
                 Diagnosis(
                     "more-streams",
-                    "More streams change nothing where there is no room, and nothing where the "
-                    "kernels arrive one by one.",
+                    "More streams change nothing if there is no room, and nothing if the kernels "
+                    "arrive one by one.",
                 ),
             ),
         },
@@ -181,8 +181,8 @@ TWO_REASONS = Exercise(
             Diagnosis("wrong-reason", "Is the GPU idle between the two kernels, or not?"),
             Diagnosis(
                 "wrong-cure",
-                "The reasons are right. What would make each GPU finish sooner? For one of them "
-                "nothing does: it works all the time already.",
+                "The reasons are right. What would make the GPU finish sooner? In one of the two "
+                "cases nothing does: it already works all the time.",
             ),
         ),
     ),
@@ -197,19 +197,19 @@ _WAITS = ("host", "copying", "computing")
 
 FIND_THE_RACES = Exercise(
     "08.find-the-races",
-    "The report of gpulab.hazards() names two races, one for each kind of buffer. For each: who "
-    "writes too early, who still reads, and who must wait (the host, the stream copying, or the "
+    "The report of gpulab.hazards() names two races, one for each kind of buffer. For each: what "
+    "writes too early, what still reads, and what must wait (the host, the stream copying, or the "
     "stream computing)?",
     Table(
         right={"pinned": ("fill", "copy", "host"), "device": ("copy", "compute", "copying")},
-        why="Whoever writes into a buffer waits for its last reader. The writer of the pinned "
-        "buffer is the host, so the host waits; the writer of the device buffer is a stream, so "
-        "the stream waits, and the host goes on.",
+        why="A writer must wait for the last reader of its buffer. The host writes the pinned "
+        "buffer, so the host waits. A stream writes the device buffer, so the stream waits, and "
+        "the host goes on.",
         allowed=(_WHO, _WHO, _WAITS),
         wrong={
             ("device", "fill"): Diagnosis(
                 "host-writes-device",
-                "fill writes the pinned buffer only. Into the buffer on the GPU writes the copy.",
+                "fill writes the pinned buffer only. The copy writes the buffer on the GPU.",
             ),
             ("pinned", "copy"): Diagnosis(
                 "copy-writes-pinned",
@@ -217,29 +217,29 @@ FIND_THE_RACES = Exercise(
             ),
             ("pinned", "copying"): Diagnosis(
                 "stream-cannot-hold-host",
-                "The one that is too early is the host. A wait in a stream does not hold it: the "
-                "host must stand still, in event.synchronize().",
+                "The host is the one that is too early. A wait in a stream does not block it: the "
+                "host must wait itself, in event.synchronize().",
             ),
             ("pinned", "computing"): Diagnosis(
                 "stream-cannot-hold-host",
-                "The one that is too early is the host. A wait in a stream does not hold it: the "
-                "host must stand still, in event.synchronize().",
+                "The host is the one that is too early. A wait in a stream does not block it: the "
+                "host must wait itself, in event.synchronize().",
             ),
             ("device", "computing"): Diagnosis(
                 "reader-waits-already",
-                "computing waits for the copy already. What is missing is the way back: the next "
-                "copy into this buffer must wait until computing has read it.",
+                "computing already waits for the copy. The way back is missing: the next copy "
+                "into this buffer must wait until computing has read it.",
             ),
             ("device", "host"): Diagnosis(
                 "host-need-not-wait",
-                "The host could wait here, but then it launches nothing meanwhile. The writer is "
-                "the copy in the stream copying: let that stream wait.",
+                "The host could wait here, but then it launches nothing in the meantime. The "
+                "writer is the copy in the stream copying: let that stream wait.",
             ),
         },
         otherwise=(
-            Diagnosis("wrong-writer", "Who puts new data into the buffer two steps later?"),
-            Diagnosis("wrong-reader", "Who may still be reading the buffer at that moment?"),
-            Diagnosis("wrong-waiter", "The writer waits. In which lane does it stand?"),
+            Diagnosis("wrong-writer", "What puts new data into the buffer two steps later?"),
+            Diagnosis("wrong-reader", "What may still be reading the buffer at that moment?"),
+            Diagnosis("wrong-waiter", "The writer waits. In which lane is it?"),
         ),
     ),
     hints=(
@@ -251,12 +251,12 @@ FIND_THE_RACES = Exercise(
 DOUBLE_BUFFER = Exercise(
     "08.double-buffer",
     "Write pipeline(slots, copying, fill, compute, n_steps): the listing above with both races "
-    "mended. Every step must compute on its own data, gpulab.hazards() must find nothing, and at "
-    f"least {100 * LEAST_OVERLAP:.0f} % of the possible overlap must remain.",
+    "fixed. Every step must compute on its own data, and gpulab.hazards() must find nothing. Then "
+    f"keep the overlap: {100 * LEAST_OVERLAP:.0f} % of what is possible, or more.",
     DoubleBuffer(),
     hints=(
-        "Two waits are missing, each in front of a write: fill writes, and so does the copy.",
-        "An event that nobody has recorded yet holds nobody up: the first two steps are no case.",
+        "Two waits are missing, each before a write: fill writes, and so does the copy.",
+        "A wait for an event that was never recorded returns at once.",
         "The two calls are slot.copied.synchronize() and copying.wait_event(slot.computed).",
     ),
 )
@@ -264,7 +264,7 @@ DOUBLE_BUFFER = Exercise(
 _WRONG_WAY = Diagnosis(
     "wrong-direction",
     "d: that makes side wait for the current stream. The memory goes back to the current stream's "
-    "pool: the current stream must wait for side.",
+    "pool, so the current stream must wait for side.",
 )
 _WRONG_TENSOR = Diagnosis(
     "wrong-tensor",
@@ -297,24 +297,24 @@ RECORD_STREAM = Exercise(
         wrong={
             ("a", "safe"): Diagnosis(
                 "del-does-not-wait",
-                "a: del waits for nothing. The host drops x while side has yet to read it, and "
-                "the next tensor of this size gets the same memory.",
+                "a: del waits for nothing. The host drops x before side has read it, and the next "
+                "tensor of this size gets the same memory.",
             ),
             ("d", "safe"): _WRONG_WAY,
             ("e", "safe"): _WRONG_TENSOR,
             ("c", "corrupted"): Diagnosis(
                 "order-is-enough",
-                "c: other gets the same memory, but its kernel is in the current stream, behind "
-                "the wait. The memory is used again after side has read it.",
+                "c: other gets the same memory, but its kernel is in the current stream, after "
+                "the wait. So the memory is written only after side has read it.",
             ),
             ("f", "corrupted"): Diagnosis(
                 "nothing-left-to-read",
-                "f: the host goes on when side is done. Safe, but the host stood still for it.",
+                "f: the host goes on when side is done. That is safe, but it blocks the host.",
             ),
             ("b", "corrupted"): Diagnosis(
                 "record-stream",
-                "b: this is what record_stream is for. The allocator hands the memory out again "
-                "only when side has done what it had in its queue at del.",
+                "b: this is what record_stream is for. The allocator gives the memory to another "
+                "tensor only when side has done what was in its queue at del.",
             ),
         },
         otherwise=(Diagnosis("wrong", "When is the memory of x written again?"),),
@@ -353,13 +353,13 @@ BACKWARD = Exercise(
         wrong={
             ("a", "default waits for side"): Diagnosis(
                 "caller-waits-already",
-                "a: not wrong, but superfluous. The stream that is current when backward() is "
+                "a: not wrong, but unnecessary. The stream that is current when backward() is "
                 "called waits for the gradients by itself.",
             ),
             ("b", "none"): Diagnosis(
                 "caller-was-side",
                 "b: backward makes the caller's stream wait, and here that was side. The default "
-                "stream knows nothing of it.",
+                "stream does not wait.",
             ),
             ("c", "none"): Diagnosis(
                 "other-stream",
@@ -368,8 +368,9 @@ BACKWARD = Exercise(
             ),
             ("c", "third waits for side"): Diagnosis(
                 "not-promised",
-                "c: this is enough only while every gradient is made on side. What PyTorch "
-                "promises is that the caller's stream comes after all of them: wait for default.",
+                "c: this is enough only while every gradient is computed on side. PyTorch "
+                "guarantees only that the caller's stream comes after all of them: wait for "
+                "default.",
             ),
             ("d", "default waits for side"): Diagnosis(
                 "default-not-concerned",
@@ -385,7 +386,20 @@ BACKWARD = Exercise(
     ),
 )
 
+BENCHMARK = Exercise(
+    "08.benchmark",
+    "Your benchmark from lesson 07, whole: it waits, warms up, flushes the cache, times with "
+    "events, gives the host a head start, and reports the clock. Does it agree with "
+    "gpulab.measure for a large matmul, a sum of 64 MiB and ten small kernels? It may differ by "
+    "15 % and the floor of a pair of events.",
+    BenchmarkJudge(rung="measure"),
+    hints=(
+        "Start from the listing above. The check names the first rung that is missing.",
+        "Flush before each sample, and let the GPU sleep long enough for all launches of a round.",
+    ),
+)
+
 EXERCISES = (
     *(FIVE_WAITS, COPY_OVERLAP, TWO_REASONS, FIND_THE_RACES),
-    *(DOUBLE_BUFFER, RECORD_STREAM, BACKWARD),
+    *(DOUBLE_BUFFER, RECORD_STREAM, BACKWARD, BENCHMARK),
 )

@@ -2,11 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from gpulab.figures import COLOURS, finish, need, unit_of
+from gpulab import plots
+from gpulab.figures import COLOURS, Figure, finish, need, unit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from gpulab.exercises.lesson_08.pipelines import PipelineRun
 
 
 _BAR = 0.6
@@ -57,3 +62,20 @@ def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     finish(ax, "Bar chart", f"time saved by overlap ({unit})", "program", legend=False)
     ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax
+
+
+def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
+    """Return the figure of the overlap of some programs; its text has the numbers."""
+    import pandas as pd
+
+    columns = ["hidden_s", "possible_s", "n_wrong"]
+    rows = [(name, *(getattr(run, column) for column in columns)) for name, run in runs.items()]
+    said = (f"{name}: {run}." for name, run in runs.items())
+    return plots.draw(
+        overlap,
+        pd.DataFrame(rows, columns=["program", *columns]),
+        title="Time saved by overlap, and what is possible",
+        alt=" ".join(said),
+        ax_size=(8, 0.9 + 0.45 * len(runs)),
+        source=next(iter(runs.values())).place,
+    )

@@ -1,8 +1,11 @@
 """A bench that runs a double buffer: which values, which hazards, how much overlap."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
 import torch
 
@@ -59,6 +62,9 @@ class PipelineRun:
         What all copies take with nothing beside them, and all computing.
     error
         What the pipeline raised, or None.
+    n_device_waits, n_queue_waits
+        How often it called ``torch.cuda.synchronize``, which waits for everything, and how often
+        it waited for all that stands in one queue: ``stream.synchronize``, ``wait_stream``.
     place
         Whose times these are.
     """
@@ -71,6 +77,8 @@ class PipelineRun:
     copies_s: float
     computes_s: float
     error: Exception | None
+    n_device_waits: int
+    n_queue_waits: int
     place: str
 
     @property
@@ -117,7 +125,8 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
     with device.active():
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
-        duration_s = stopwatch_s(partial(bench.call, pipeline))
+        with _wide_waits(type(bench.copying)) as waits:
+            duration_s = stopwatch_s(partial(bench.call, pipeline))
         in_use = device.current()
         return PipelineRun(
             n_steps,
@@ -128,6 +137,8 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
             copies_s,
             computes_s,
             bench.error,
+            waits["device"] - 2,  # the stopwatch waits before and after
+            waits["queue"],
             device_label(in_use.name, in_use.source),
         )
 
@@ -214,6 +225,36 @@ class _Bench:
     def n_wrong(self) -> int:
         expected = torch.arange(1.0, self.n_steps + 1, dtype=torch.float64)
         return int((self.results.cpu() != expected).sum())
+
+
+@contextmanager
+def _wide_waits(stream_type: Any) -> Iterator[Counter[str]]:  # noqa: ANN401  # a class of torch, or its stand-in
+    """Count the calls that wait for a whole device or a whole queue; the methods are put back."""
+    counted: Counter[str] = Counter()
+    places = (
+        (torch.cuda, "synchronize", "device"),
+        (stream_type, "synchronize", "queue"),
+        (stream_type, "wait_stream", "queue"),
+    )
+    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+    for (owner, name, kind), (*_, original) in zip(places, originals, strict=True):
+        setattr(owner, name, _counting(original, counted, kind))
+    try:
+        yield counted
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+
+
+def _counting(
+    original: Callable[..., object], counted: Counter[str], kind: str
+) -> Callable[..., object]:
+    @wraps(original)
+    def counting(*given: object, **named: object) -> object:
+        counted[kind] += 1
+        return original(*given, **named)
+
+    return counting
 
 
 def _slot() -> Slot:

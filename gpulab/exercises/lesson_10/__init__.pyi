@@ -1,2 +1,2 @@
-from ._exercises import EXERCISES as EXERCISES
+from ._claims import CLAIMS as CLAIMS
 from ._slow_programs import slow_program as slow_program

@@ -1,6 +1,6 @@
 """Run an operator of PyTorch on the virtual GPU: plan it, launch it, compute its values late."""
 
-from gpulab.virtual.dispatch._copies import is_pinned, pin, require_values
+from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing
 from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
@@ -8,6 +8,7 @@ from gpulab.virtual.dispatch._value_limits import missing_by_size
 
 __all__ = [
     "META",
+    "MissingValuesWarning",
     "VirtualMode",
     "VirtualStorage",
     "dispatch",

@@ -1,6 +1,7 @@
 """Copy between host and GPUs: on which engine, how long, who waits, and when the values move."""
 
 import math
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 
 from gpulab.errors import NoValuesError
-from gpulab.happens_before import MemoryAccess
+from gpulab.happens_before import MemoryAccess, user_site
 from gpulab.tensor_accesses import forget_when_freed, host_access
 from gpulab.virtual.dispatch._deferred_values import Payload, without_dispatch
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
@@ -46,6 +47,10 @@ _PEER_FLOOR_NS = 17_000
 _PEER_LAUNCH_NS = 7_000
 # A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
 _STAGED_BYTES = 65_536
+
+
+class MissingValuesWarning(UserWarning):
+    """``nan`` was read from a tensor of the virtual GPU that has no values."""
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:
@@ -180,8 +185,8 @@ def read_item(source: VirtualTensor) -> Any:
     return on_device.view().item()
 
 
-def require_values(tensor: VirtualTensor) -> None:
-    """Refuse a tensor whose values are not computed.
+def require_values(tensor: VirtualTensor, where: str = "") -> None:
+    """Refuse a tensor whose values are not computed; ``where`` it is, as ``["fc.weight"]``.
 
     Raises
     ------
@@ -190,13 +195,22 @@ def require_values(tensor: VirtualTensor) -> None:
     """
     missing = tensor.storage_block.values.missing
     if missing is not None:
-        raise NoValuesError(explained(tensor, missing, active().limits))
+        reason = explained(tensor, missing, active().limits)
+        raise NoValuesError(f"{where}: {reason}" if where else reason)
 
 
 def _stand_in(tensor: VirtualTensor) -> float:
     """Return what stands for a value that was not computed, or refuse where nothing could."""
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         require_values(tensor)
+    machine, missing = active(), tensor.storage_block.values.missing
+    # Who has switched values off knows; the others are told once.
+    if missing is not None and machine.limits.max_elements and not machine.has_warned:
+        machine.has_warned = True
+        message = (
+            f"nan stands for what was not computed: {explained(tensor, missing, machine.limits)}"
+        )
+        warnings.warn_explicit(message, MissingValuesWarning, *user_site())
     return math.nan
 
 

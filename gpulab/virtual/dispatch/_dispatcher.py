@@ -194,6 +194,7 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
     out: list[Any] = []
     size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
     has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
+    machine.host.charge("operator of the host")
     with conjugating_lazily() if has_complex(args) else nullcontext():
         machine.host.run(
             lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0

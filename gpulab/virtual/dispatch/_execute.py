@@ -5,7 +5,12 @@ from functools import partial
 from typing import Any
 
 from gpulab.torch_private import next_sequence_number
-from gpulab.virtual._generators import generator_for, generator_in, next_seed
+from gpulab.virtual._generators import (
+    captured_seeds,
+    generator_for,
+    generator_in,
+    next_seed,
+)
 from gpulab.virtual.dispatch._deferred_values import DeferredValues
 from gpulab.virtual.dispatch._in_place_reshape import reshape
 from gpulab.virtual.dispatch._operators import DispatchedCall
@@ -30,13 +35,21 @@ from gpulab.virtual.simulator import (
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
 
+_FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
+
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Make the results of a call and launch its kernel."""
     machine, tensors = active(), call.tensors
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
-    machine.host.begin_operator(call.operator, next_sequence_number())
+    is_launch = plan.effect is Effect.KERNEL
+    machine.host.begin_operator(
+        call.operator,
+        next_sequence_number(),
+        launches=is_launch,
+        n_listed=_n_listed(call.args) if call.operator.is_over_lists else 0,
+    )
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
@@ -48,6 +61,11 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     elif plan.work is not None:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     return results[0] if plan.container is None else plan.container(results)
+
+
+def _n_listed(args: Sequence[Any]) -> int:
+    """Return how many tensors there are in the first list among some arguments."""
+    return next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
 
 
 def _missing(
@@ -92,7 +110,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     changed = [tensors[i] for i in plan.writes]
     written = changed + [results[i] for i in plan.new_results]
     for tensor in changed:
-        mark_written(machine, tensor, missing)
+        if missing is None or not _is_flag(call, tensor):
+            mark_written(machine, tensor, missing)
     # Looked at here, because a warm machine should not even ask.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)
@@ -111,10 +130,19 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
-        task.draw = _drawing(call)
+        is_captured = machine.capture is not None and machine.capture.includes(task)
+        task.draw = _drawing(call, is_captured=is_captured)
     # Only the race detector needs them, and they would cost every launch a few microseconds.
     memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
     machine.launch(task, work.launch_ns, memory_accesses)
+
+
+def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
+    """Tell whether a tensor only says that infinities were found, as the one of a GradScaler.
+
+    None were found among values that are not computed: the optimizer takes its step.
+    """
+    return call.operator.name in _FINDING_INFINITIES and tensor is call.args[1]
 
 
 def _launch_step(
@@ -134,10 +162,11 @@ def _load(machine: Machine, func: Any, work: KernelWork) -> None:
     machine.host.load("kernel", (func, work.arithmetic))
 
 
-def _drawing(call: DispatchedCall) -> Callable[[], int]:
+def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
     """Return what draws the seed of each launch."""
     given = generator_in(call.operator.func, call.args, call.kwargs)
-    return partial(next_seed, generator_for(given, call.gpu.index))
+    generator = generator_for(given, call.gpu.index)
+    return captured_seeds(generator) if is_captured else partial(next_seed, generator)
 
 
 def mark_written(

@@ -17,7 +17,15 @@ aten = torch.ops.aten
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
 # The shape of their result depends on values, so PyTorch itself waits for the device in them;
 # most are marked so by PyTorch.
-_DATA_DEPENDENT = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
+_DATA_DEPENDENT = {
+    "_unique",
+    "_unique2",
+    "unique_consecutive",
+    "unique_dim",
+    "bincount",
+    "equal",
+    "histc",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +52,7 @@ class Operator:
     takes_lengths: bool
     has_data_dependent_shape: bool
     is_index: bool
+    is_over_lists: bool
     out_names: tuple[str, ...]
     overwrites: bool
 
@@ -90,6 +99,7 @@ def operator_of(func: Any) -> Operator:
             takes_lengths=name in TAKES_LENGTHS,
             has_data_dependent_shape=_has_data_dependent_shape(func, name),
             is_index=func is aten.index.Tensor,
+            is_over_lists=name.startswith(("_foreach", "_fused_ad", "_fused_sgd")),
             out_names=tuple(argument.name for argument in arguments_of(func) if argument.is_out),
             overwrites=name in OVERWRITING and arguments_of(func)[0].alias_info is not None,
         )

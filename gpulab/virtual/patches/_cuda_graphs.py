@@ -10,6 +10,7 @@ import torch
 
 from gpulab.errors import NotModelledError, VirtualGpuError
 from gpulab.torch_private import C
+from gpulab.virtual._generators import Philox, begin_capture, end_capture
 from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
@@ -24,6 +25,7 @@ class GraphBase:
         instance: Any = object.__new__(lasting_class(cls, GraphBase))
         instance.graph = None
         instance.pool_id = None
+        instance.draws = []
         instance.let_go = _nothing
         instance.machine = active()
         return instance
@@ -33,6 +35,7 @@ class GraphBase:
 
     graph: Graph | None
     pool_id: tuple[int, int] | None
+    draws: list[tuple[Philox, int]]
     let_go: Callable[[], object]
     machine: Machine
 
@@ -61,6 +64,7 @@ class GraphBase:
         streams = machine.gpu.device.streams
         machine.gpu.memory.pools.route(self.pool_id, lambda number: capture.has(streams[number]))
         machine.capture = capture
+        begin_capture()
         # A finalizer, because torch's own class has a __del__ that calls no other.
         finalizer = weakref.finalize(self, machine.gpu.memory.pools.release, self.pool_id)
         finalizer.atexit = False
@@ -72,7 +76,7 @@ class GraphBase:
         capture = machine.capture
         if capture is None:
             raise machine.cuda_error("CUDA error: operation failed: no capture is under way")
-        abandon_captures(machine)
+        self.draws = abandon_captures(machine)
         failure = capture.failure
         if failure is None and machine.gpu.stream is not capture.origin:
             failure = "stream was not the one that the capture began on"
@@ -101,6 +105,8 @@ class GraphBase:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         machine = self._machine_in_use()
         machine.replay(self.graph, machine.gpu.stream)
+        for philox, step in self.draws:
+            philox.offset += step
 
     def _machine_in_use(self) -> Machine:
         """Return the machine that the graph belongs to, if its context is entered."""
@@ -124,7 +130,7 @@ class GraphBase:
         return self.pool_id
 
     def register_generator_state(self, _generator: object) -> None:
-        """Accept a generator: every launch of a graph draws anew from the one it captured."""
+        """Accept a generator: each replay goes on where the last one that drew from it ended."""
 
     def enable_debug_mode(self) -> None:
         """Accept the call; there is nothing to dump."""
@@ -158,12 +164,14 @@ def is_capturing(machine: Machine) -> bool:
     return machine.capture is not None and machine.capture.has(machine.gpu.stream)
 
 
-def abandon_captures(machine: Machine) -> None:
-    """Stop capturing; what was captured is the caller's."""
-    if machine.capture is not None:
-        gpu = machine.gpus[machine.capture.origin.device.index]
-        gpu.memory.pools.unroute(machine.capture.pool)
-        machine.capture = None
+def abandon_captures(machine: Machine) -> list[tuple[Philox, int]]:
+    """Stop capturing; return how far each replay uses up which generators."""
+    if machine.capture is None:
+        return []
+    gpu = machine.gpus[machine.capture.origin.device.index]
+    gpu.memory.pools.unroute(machine.capture.pool)
+    machine.capture = None
+    return end_capture()
 
 
 def tidy_graph(original: type) -> type:

@@ -19,8 +19,10 @@ from gpulab.virtual.tensors import VirtualTensor
 
 # Gates of a cell: so many rows of weights belong to one hidden number.
 _N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# Host time of a call, of its way back, and of each kernel within.
-_CALL_NS, _BACKWARD_NS, _STEP_NS = 60_000, 80_000, 2_500
+# Host time of a call, of its way back, of each layer and way within, and of each kernel: so that
+# two programs with LSTMs take as long as they did beside an H200.
+_CALL_NS, _BACKWARD_NS, _LAYER_NS, _STEP_NS = 200_000, 750_000, 130_000, 10_500
+_MOST_PERSISTENT = 128  # hidden numbers up to which one kernel goes through all steps
 
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
@@ -60,8 +62,8 @@ def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[
     for sizes in _layers_of(n_gates, args):
         forward += _forward(sizes)
         backward += _backward(sizes)
-    first = replace(forward[0], host_ns=_CALL_NS + _STEP_NS)
-    back = replace(backward[0], host_ns=_BACKWARD_NS + _STEP_NS)
+    first = replace(forward[0], host_ns=_CALL_NS)
+    back = replace(backward[0], host_ns=_BACKWARD_NS)
     return [first, *forward[1:]], [back, *backward[1:]]
 
 
@@ -103,32 +105,42 @@ def _matmul(sizes: _Sizes, m: int, n: int, k: int) -> KernelWork:
     )
 
 
-def _cell(sizes: _Sizes) -> KernelWork:
+def _recurrence(sizes: _Sizes, family: str, **given: Any) -> KernelWork:
     n = sizes.batch * sizes.n_hidden
     return KernelWork(
-        *("elementwise", sizes.arithmetic),
+        *(family, sizes.arithmetic),
         n_elements=n,
         scratch_bytes=4 * n * (sizes.n_gates + 3),
         host_ns=_STEP_NS,
-        name="recurrent cell",
+        name=family,
+        **given,
     )
 
 
 def _forward(sizes: _Sizes) -> list[KernelWork]:
-    """Multiply all steps' inputs at once; then step by step the hidden state, and the cell."""
+    """Multiply all steps' inputs at once; then go on step by step, in one kernel where it fits."""
     n_rows = sizes.n_gates * sizes.n_hidden
     inputs = _matmul(sizes, sizes.n_steps * sizes.batch, n_rows, sizes.n_in)
-    step = [_matmul(sizes, sizes.batch, n_rows, sizes.n_hidden), _cell(sizes)]
-    return [inputs, *step * sizes.n_steps]
+    inputs = replace(inputs, host_ns=_LAYER_NS)
+    if sizes.n_hidden <= _MOST_PERSISTENT:
+        return [inputs, _recurrence(sizes, "recurrence", n_steps=sizes.n_steps)]
+    shape = MatmulShape(1, sizes.batch, n_rows, sizes.n_hidden)
+    product = _recurrence(sizes, "recurrent gemm", flops=shape.flops)
+    return [inputs, *[product, _recurrence(sizes, "recurrent cell")] * sizes.n_steps]
 
 
 def _backward(sizes: _Sizes) -> list[KernelWork]:
     """Go back step by step; then the inputs' and the weights' gradients, all steps at once."""
     n_rows, n_all = sizes.n_gates * sizes.n_hidden, sizes.n_steps * sizes.batch
-    step = [_cell(sizes), _matmul(sizes, sizes.batch, sizes.n_hidden, n_rows)]
+    back = [_recurrence(sizes, "recurrence back", n_steps=sizes.n_steps)]
+    if sizes.n_hidden > _MOST_PERSISTENT:
+        flops = 2 * sizes.batch * n_rows * sizes.n_hidden
+        product = _recurrence(sizes, "recurrent gemm back", flops=flops)
+        back = [_recurrence(sizes, "recurrent cell"), product] * sizes.n_steps
     return [
-        *step * sizes.n_steps,
-        _matmul(sizes, n_all, sizes.n_in, n_rows),
+        *back,
+        replace(_matmul(sizes, n_all, sizes.n_in, n_rows), host_ns=_LAYER_NS),
         _matmul(sizes, n_rows, sizes.n_in, n_all),
         _matmul(sizes, n_rows, sizes.n_hidden, n_all),
+        _recurrence(sizes, "recurrent cell"),
     ]

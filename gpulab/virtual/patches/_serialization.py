@@ -8,6 +8,7 @@ loading are PyTorch's own: locations, shared storages and ``map_location`` inclu
 import io
 import pickle
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Any
 
@@ -93,12 +94,31 @@ def _require_all_values(obj: object, pickle_module: Any, protocol: int) -> None:
 
     class Check(pickle_module.Pickler):  # type: ignore[misc] # given by the caller
         def persistent_id(self, item: object) -> str | None:
-            if isinstance(item, VirtualTensor):
-                require_values(item)
+            if isinstance(item, VirtualTensor) and not item.has_values:
+                require_values(item, _path_to(item, obj) or "")
             is_value = isinstance(item, (torch.Tensor, torch.TypedStorage, torch.UntypedStorage))
             return "value" if is_value else None
 
     Check(io.BytesIO(), protocol=protocol).dump(obj)
+
+
+def _path_to(item: object, obj: object) -> str | None:
+    """Return where an object is in dictionaries and lists, such as ``["model"]["fc.weight"]``."""
+    if item is obj:
+        return ""
+    if isinstance(obj, torch.nn.Module):
+        obj = obj.state_dict(keep_vars=True)
+    if isinstance(obj, Mapping):
+        parts: Iterable[tuple[object, object]] = obj.items()
+    elif isinstance(obj, (list, tuple)):
+        parts = enumerate(obj)
+    else:
+        return None
+    for key, part in parts:
+        path = _path_to(item, part)
+        if path is not None:
+            return f"[{key!r}]{path}"
+    return None
 
 
 def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:

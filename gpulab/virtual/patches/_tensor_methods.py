@@ -9,6 +9,7 @@ import torch
 from gpulab.happens_before import user_site
 from gpulab.tensor_accesses import host_access
 from gpulab.torch_private import (
+    ScriptModule,
     device_constructors,
     disable_dispatch,
     parse_to,
@@ -64,7 +65,7 @@ def _in_place(apply: Any) -> Any:
             # PyTorch swaps no tensor that something else holds a view of.
             if "swap" not in str(error):
                 raise
-            if isinstance(self, torch.jit.RecursiveScriptModule):
+            if isinstance(self, ScriptModule):
                 return _with_new_tensors(self, *args)
             future.set_swap_module_params_on_conversion(False)  # torch's signature
             return apply(self, *args, **kwargs)
@@ -75,10 +76,8 @@ def _in_place(apply: Any) -> Any:
 
 
 def _with_new_tensors(
-    module: torch.jit.RecursiveScriptModule,
-    function: Callable[[torch.Tensor], torch.Tensor],
-    *_recurse: bool,
-) -> torch.jit.RecursiveScriptModule:
+    module: Any, function: Callable[[torch.Tensor], torch.Tensor], *_recurse: bool
+) -> Any:
     """Give a module that TorchScript has loaded other tensors; its own belong to C++.
 
     The modules in it have theirs by now.

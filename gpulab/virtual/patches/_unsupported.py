@@ -10,6 +10,7 @@ import torch
 import torch.cuda.comm  # torch itself does not
 
 from gpulab.errors import NotModelledError
+from gpulab.torch_private import ScriptModule
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -77,7 +78,6 @@ _ON_DEVICE_ONLY = (
 )
 
 
-
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
     """Return what to put in the place of each name, by the object that has it."""
     replaced = []
@@ -87,7 +87,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             continue  # not in this version of torch, or not imported
         if isinstance(original, type) and not hasattr(original, "__del__"):
             # The class stays what it is, for those who imported it before.
-            replaced.append((original, {"__init__": _guard(name, original.__init__)}))
+            replaced.append((original, {"__init__": _guard(name, vars(original)["__init__"])}))
             continue
         guarded = _guard(name, original)
         # torch.cuda shows many functions of its modules under its own name.
@@ -136,7 +136,9 @@ def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)
     if name == _WRAPPER:
-        return _refuse_if(name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs))
+        return _refuse_if(
+            name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs)
+        )
     if name.startswith(_ON_DEVICE_ONLY):
         return _refuse_if(name, original, _is_on_device)
     return _refusing(name)
@@ -180,9 +182,9 @@ def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
 def _tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     yield from module.parameters()
     yield from module.buffers()
-    if isinstance(module, torch.jit.RecursiveScriptModule) and hasattr(module, "graph"):
+    if isinstance(module, ScriptModule) and hasattr(module, "graph"):
         # Freezing makes constants of them.
-        graph = module.inlined_graph
+        graph: Any = module.inlined_graph
         for node in graph.findAllNodes("prim::Constant"):
             if node.hasAttribute("value") and node.kindOf("value") == "t":
                 yield node.t("value")

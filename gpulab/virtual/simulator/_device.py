@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gpulab.gpus import GpuSpec
+from gpulab.happens_before import site_text
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._l2_cache import L2Cache
 from gpulab.virtual.simulator._scheduler import Multiprocessors
@@ -16,7 +17,6 @@ from gpulab.virtual.simulator._task import (
     Kind,
     ModelledKernel,
     SimulatedStream,
-    SpinCycles,
     StreamTask,
 )
 from gpulab.virtual.simulator._thermal import SimulatedRegime, power_draw
@@ -78,10 +78,14 @@ class SimulatedDevice:
             kind: deque() for kind in (Kind.COPY_IN, Kind.COPY_OUT, Kind.COPY_PEER)
         }
         self._sms = Multiprocessors(
-            self.event_queue, spec.n_sms, begin=self._begin_kernel, finished=self._retire
+            self.event_queue,
+            spec.n_sms,
+            begin=partial(self._computed, self._begin_kernel, otherwise=0),
+            finished=self._retire,
         )
         self.add_stream()
         self.event_queue.on_restart(self._restart)
+        self.event_queue.on_standstill(self._waits)
 
     def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
         """Make a stream; the first one made is the default stream."""
@@ -155,7 +159,7 @@ class SimulatedDevice:
         if task.kind is Kind.MARK:
             self._retire(task)
         elif task.kind is Kind.KERNEL:
-            task.n_wanted_sms = self._n_sms(task.demand)
+            task.n_wanted_sms = self._computed(self._n_sms, task, 1)
             self._sms.add(task)
         else:
             queue = self._copying[task.kind]
@@ -163,7 +167,22 @@ class SimulatedDevice:
             if len(queue) == 1:
                 self._start_copy(task)
 
-    def _n_sms(self, demand: FixedDuration | SpinCycles | ModelledKernel) -> int:
+    def _computed(
+        self, compute: Callable[[StreamTask], int], task: StreamTask, otherwise: int
+    ) -> int:
+        """Ask the model of costs; keep an error of it for the call that waits."""
+        try:
+            return compute(task)
+        except MemoryError:
+            raise  # begins the unfinished work anew
+        except Exception as error:  # noqa: BLE001 # the call that waits raises it
+            note = f"This is of the model of {task.name}, which was launched earlier."
+            error.add_note(note)
+            self.event_queue.keep_failure(error)
+            return otherwise
+
+    def _n_sms(self, task: StreamTask) -> int:
+        demand = task.demand
         if isinstance(demand, ModelledKernel):
             return n_sms(demand.work, self.spec)
         return demand.n_sms if isinstance(demand, FixedDuration) else 1
@@ -233,6 +252,17 @@ class SimulatedDevice:
         waiting, task.waiting = task.waiting, []
         for other in (stream, *waiting):
             other.device.resume(other)
+
+    def _waits(self) -> list[str]:
+        """Say which lines have streams wait for what is not done."""
+        return [
+            f"{site_text(task.site)} has stream {stream.number} of cuda:{self.index} wait for "
+            f"stream {other.stream.number} of cuda:{other.stream.device.index}"
+            for stream in self.streams
+            for task in list(stream.queue)[:1]
+            for other in task.waits_for
+            if not other.is_done
+        ]
 
     def _restart(self) -> None:
         """Begin all work that is not done anew, on an idle GPU with an empty cache."""

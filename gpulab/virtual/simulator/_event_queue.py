@@ -29,8 +29,10 @@ class EventQueue:
     def __init__(self) -> None:
         self.now_ns = 0
         self.is_torn = False
+        self._is_in_action = False
         self._failure: Exception | None = None
         self._restarts: list[Action] = []
+        self._describers: list[Callable[[], list[str]]] = []
         self._queue: list[tuple[int, int, Action]] = []
         self._ticket = count()
 
@@ -44,6 +46,10 @@ class EventQueue:
         """Have ``action`` called once the queue is emptied, to put in anew what must run."""
         self._restarts.append(action)
 
+    def on_standstill(self, describe: Callable[[], list[str]]) -> None:
+        """Have ``describe`` called for the error if what is waited for can never come."""
+        self._describers.append(describe)
+
     def keep_failure(self, error: Exception) -> None:
         """Keep an error of the program's work for :meth:`raise_failure`; the first one counts."""
         self._failure = self._failure or error
@@ -55,7 +61,12 @@ class EventQueue:
             raise failure
 
     def advance(self, time_ns: int) -> None:
-        """Run everything due up to ``time_ns`` and stand there."""
+        """Run everything due up to ``time_ns`` and stand there; but nothing inside an action.
+
+        Python's garbage collector may strike there, and what it frees asks how far the GPU is.
+        """
+        if self._is_in_action:
+            return
         if self.is_torn:
             self._restart()
         while self._queue and self._queue[0][0] <= time_ns:
@@ -75,20 +86,29 @@ class EventQueue:
             self._restart()
         while not reached():
             if not self._queue:
-                raise VirtualGpuError(
-                    "the virtual GPU waits for work that can never run; "
-                    "look for a stream that waits for itself"
-                )
+                raise VirtualGpuError(self._standstill())
             self._step()
         return self.now_ns
 
+    def _standstill(self) -> str:
+        waits = [each for describe in self._describers for each in describe()]
+        if not waits:
+            return "this waits for work that was never launched; launch it before you wait"
+        return (
+            "this waits for work that can never run, because streams wait for one another: "
+            f"{'; '.join(waits)}; take one of these waits away"
+        )
+
     def _step(self) -> None:
+        self._is_in_action = True
         try:
             self.now_ns, _, action = heappop(self._queue)
             action()
         except BaseException:
             self.is_torn = True
             raise
+        finally:
+            self._is_in_action = False
 
     def _restart(self) -> None:
         self._queue.clear()

@@ -109,24 +109,38 @@ class Host:
         """Charge nothing for what autograd has recorded up to here."""
         self._n_recorded = n_recorded
 
-    def begin_operator(self, operator: object, n_recorded: int) -> None:
-        """Charge what comes on top of an operator's launch.
+    def begin_operator(
+        self, operator: object, n_recorded: int, *, launches: bool, n_listed: int
+    ) -> None:
+        """Charge what comes on top of an operator's launch, or of a view.
+
+        An operator that is called again and again takes its launch alone. One that follows upon
+        another finds the processor's caches cold, and takes longer.
 
         Parameters
         ----------
         operator
-            Which it is; another one than before finds the processor's caches cold.
+            Which it is.
         n_recorded
             How many operators autograd has recorded by now.
+        launches
+            Whether it launches kernels.
+        n_listed
+            How many tensors there are in each of its lists, 0 if it takes none.
         """
-        if n_recorded != self._n_recorded:
-            self.charge("recorded operator", n_recorded - self._n_recorded)
+        n_new = n_recorded - self._n_recorded
+        if n_new:
             self._n_recorded = n_recorded
-        if operator is not self._operator:
-            self._operator = operator
-            self.charge("another operator")
-        if self.n_backward:
+            self.charge("recording", n_new)
+        if n_listed:
+            self.charge("operator over lists")
+            self.charge("tensor in a list", n_listed)
+        elif self.n_backward and launches:
             self.charge("operator in backward")
+        elif operator is not self._operator:
+            recorded = "recorded operator" if n_new else "operator"
+            self.charge(recorded if launches else "view")
+        self._operator = operator
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; looking costs a little."""

@@ -110,6 +110,8 @@ class Machine:
         The host memory that copies read and write while the host goes on.
     value_bytes
         The size of all tensors that carry values.
+    has_warned
+        Whether the program was told that a value which it read is missing.
     hazards
         The checker that watches, or None.
     follow_backward
@@ -140,6 +142,7 @@ class Machine:
         self.gpus = tuple(SimulatedGpu(device, self) for device in devices)
         self.pinned = PinnedAllocator(lambda stream: stream.last, self.is_over)
         self.value_bytes = 0
+        self.has_warned = False
         self.current = 0
         self.capture: Capture | None = None
         self.hazards: Checker | None = None
@@ -159,6 +162,7 @@ class Machine:
 
     @unrolled.setter
     def unrolled(self, unrolled: Unrolled | None) -> None:
+        """Let somebody else take the operators, or the device again."""
         self._unrolled = unrolled
         self.host.is_free = unrolled is not None
 
@@ -218,9 +222,10 @@ class Machine:
         self, stream: SimulatedStream, host_ns: int, waits_for: tuple[StreamTask, ...] = ()
     ) -> StreamTask:
         """Put a mark into ``stream``: an event's record, or its wait for ``waits_for``."""
-        return self.launch(
-            StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for), host_ns
-        )
+        task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
+        if waits_for:
+            task.site = user_site()
+        return self.launch(task, host_ns)
 
     def order(self, first: SimulatedStream, second: SimulatedStream, host_ns: int) -> None:
         """Let later work of ``second`` wait for what ``first`` has now."""

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from gpulab.gpus import GpuSpec
+from gpulab.happens_before import NOWHERE
 from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator._thermal import REST
 from gpulab.virtual.simulator.costs import KernelWork
@@ -153,6 +154,8 @@ class StreamTask:
         Streams whose first task waits for this one.
     takes_room
         Whether it counts in the launch queue; the nodes of a graph share one entry.
+    site
+        The line of the program that has it wait for others.
     """
 
     __slots__ = (
@@ -167,6 +170,7 @@ class StreamTask:
         "payload",
         "remaining_ns",
         "seed",
+        "site",
         "start_ns",
         "stream",
         "takes_room",
@@ -200,6 +204,7 @@ class StreamTask:
         # Only kernels heat the GPU, and what they draw is known when they start.
         self.load = REST
         self.waiting: list[SimulatedStream] = []
+        self.site = NOWHERE
         self.seed = 0
         self.visible_ns = 0
         self.start_ns: int | None = None

@@ -51,7 +51,7 @@ def test_norms_of_halves_are_trained(
 def test_host_memory_stays_as_it_is_where_no_value_is_carried() -> None:
     """Filling what nobody looks at would take longer than all the rest of a sweep."""
     with gpulab.virtual_gpu("H200") as virtual:
-        virtual.machine.limits = ValueLimits(0, 0)
+        virtual.machine.limits = ValueLimits(0, 0.0, 0)
         target = torch.ones(8)
         target.copy_(torch.zeros(8, device="cuda"))
         torch.cuda.synchronize()

@@ -9,9 +9,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 import gpulab
+from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
-def results(module: Any, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]:
+def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]:
     """Return outputs and gradients of two passes, whose gradients add up."""
     x = x.clone().requires_grad_()
     found: list[torch.Tensor] = []
@@ -28,7 +29,7 @@ def results(module: Any, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}])
 def test_values_and_gradients_are_the_cpus(
-    kind: Any, options: dict[str, Any], *, packed: bool
+    kind: type[nn.RNNBase], options: dict[str, Any], *, packed: bool
 ) -> None:
     """Of layers on top of each other and in both ways too; and no access races with another."""
     torch.manual_seed(0)
@@ -36,17 +37,18 @@ def test_values_and_gradients_are_the_cpus(
     there = copy.deepcopy(here)
     wanted = results(here, x, packed=packed)
     with gpulab.virtual_gpu("H200", first_use=False), gpulab.hazards() as found:
-        given = [item.cpu() for item in results(there.cuda(), x.cuda(), packed=packed)]
+        layer: Any = there.cuda()
+        given = [item.cpu() for item in results(layer, x.cuda(), packed=packed)]
     assert len(given) == len(wanted)
     for one, other in zip(given, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-    assert not found.hazards
+    assert not found
 
 
-def host_us(layer: Any, n_steps: int) -> float:
-    """Return the host time of a pass to and fro."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        layer, x = layer.cuda(), torch.randn(n_steps, 3, 6, device="cuda")
+def host_us(n_steps: int, n_hidden: int) -> float:
+    """Return the host time of a pass to and fro through an LSTM."""
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        layer, x = nn.LSTM(6, n_hidden).cuda(), torch.randn(n_steps, 3, 6, device="cuda")
         for _ in range(2):
             layer.zero_grad()
             torch.cuda.synchronize()
@@ -56,13 +58,13 @@ def host_us(layer: Any, n_steps: int) -> float:
     return taken_ns / 1e3
 
 
-def test_a_step_of_time_costs_a_few_launches() -> None:
-    """Taken apart it would be some fifty operators; cuDNN's own kernels are four."""
-    layer = nn.LSTM(6, 5)
-    per_step_us = (host_us(layer, 50) - host_us(layer, 10)) / 40
-    assert 0 < per_step_us < 25
+def test_a_step_of_time_costs_four_launches_or_none() -> None:
+    """A matmul and a cell to and fro; small layers go through all steps in one kernel."""
+    launch_us = KERNEL_FAMILIES["recurrent cell"].launch_ns / 1e3
+    assert host_us(9, 200) - host_us(4, 200) == pytest.approx(5 * 4 * launch_us)
+    assert host_us(9, 128) == pytest.approx(host_us(4, 128))
     with torch.backends.cudnn.flags(enabled=False):
-        assert (host_us(layer, 20) - host_us(layer, 10)) / 10 > 100
+        assert host_us(9, 5) - host_us(4, 5) > 5 * 100
 
 
 def test_dropout_between_layers_is_drawn_anew_each_time() -> None:

@@ -1,8 +1,10 @@
 """What the virtual GPU does not model is refused by name, and only there; the rest goes on."""
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,7 +46,7 @@ def named(name: str) -> Callable[..., object]:
 ALWAYS = [
     name
     for name in UNSUPPORTED
-    if not re.match(r"torch\.(sparse_|nested|quantize|Tensor|export|utils)", name)
+    if not re.match(r"torch\.(sparse_|nested|quantize|Tensor|export|utils|jit|nn)", name)
 ]
 
 
@@ -61,6 +63,7 @@ def test_a_name_of_the_table_is_refused(name: str) -> None:
 
 # PyTorch's own words on these features, which some versions say once.
 ON_HOST_WARNINGS = (
+    "ignore:.torch.jit:DeprecationWarning",
     "ignore:torch.quantize_per_tensor:UserWarning",
     "ignore:The PyTorch API of nested tensors:UserWarning",
     "ignore:Sparse invariant checks:UserWarning",
@@ -196,3 +199,64 @@ def test_every_entry_says_what_to_use() -> None:
     """The table can be printed: dotted names, and advice without a full stop."""
     assert all(name.startswith("torch.") for name in UNSUPPORTED)
     assert all(advice and not advice.endswith(".") for advice in UNSUPPORTED.values())
+
+
+def scripted(*, is_frozen: bool) -> torch.jit.ScriptModule:
+    """Return a scripted model on the virtual GPU, its weights constants or not."""
+    model = torch.jit.script(torch.nn.Linear(2, 2).cuda().eval())
+    return torch.jit.freeze(model) if is_frozen else model
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_scripted_model_is_not_saved_from_the_device(*, is_frozen: bool, tmp_path: Path) -> None:
+    """TorchScript would write nothing for weights on the virtual GPU, constants included."""
+    model = scripted(is_frozen=is_frozen)
+    name = "torch.jit.RecursiveScriptModule.save"
+    assert refusal_of(lambda: torch.jit.save(model, tmp_path / "model.pt")) == of_name(name)
+    buffered = f"{name}_to_buffer"
+    assert refusal_of(lambda: torch.jit.save(model, io.BytesIO())) == of_name(buffered)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
+def test_a_scripted_model_is_saved_on_the_host_and_loaded_on_the_device(tmp_path: Path) -> None:
+    """What was saved with weights on the CPU comes back on the virtual GPU, and can move there."""
+    model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
+    path, x = tmp_path / "model.pt", torch.ones(3, 2)
+    expected = model.eval()(x)
+    torch.jit.save(model, path)
+    for loaded in (torch.jit.load(path, map_location="cuda"), torch.jit.load(path).cuda()):
+        assert {tensor.is_cuda for tensor in loaded.state_dict().values()} == {True}
+        assert torch.allclose(loaded(x.cuda()).cpu(), expected)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_distributed_data_parallel_is_refused_on_the_device_only() -> None:
+    """A model on the host reaches PyTorch, which asks for a process group."""
+    wrap = torch.nn.parallel.DistributedDataParallel
+    name = "torch.nn.parallel.DistributedDataParallel"
+    model = torch.nn.Linear(2, 2).cuda()
+    assert refusal_of(lambda: wrap(model)) == of_name(name)
+    assert refusal_of(lambda: wrap(module=model, device_ids=[0])) == of_name(name)
+    with pytest.raises(ValueError, match="process group"):
+        wrap(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
+    """On stand-ins PyTorch sends nothing, so that each process would keep its own numbers."""
+    distributed = torch.distributed
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/at", rank=0, world_size=1
+    )
+    try:
+        x = torch.ones(2)
+        distributed.all_reduce(x)
+        assert refusal_of(lambda: distributed.all_reduce(x.cuda())) == (
+            "the virtual GPU has no model of c10d.allreduce_.default, which sends between "
+            "processes; send a copy on the CPU, as tensor.cpu(), or use CUDA GPUs"
+        )
+    finally:
+        distributed.destroy_process_group()

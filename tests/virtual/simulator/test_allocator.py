@@ -2,11 +2,9 @@
 
 import gc
 import random
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from types import FrameType
 
 import pytest
 
@@ -19,6 +17,7 @@ from gpulab.virtual.simulator.memory._out_of_memory import (
     oom_message,
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
+from tests.support import strikes
 
 MB = 1 << 20
 GB = 1 << 30
@@ -712,7 +711,11 @@ def test_an_error_at_any_line_leaves_memory_that_can_be_used(seed: int) -> None:
     for at in range(10 + seed, 1_000, 23):
         memory = make(4_000)
         held = use_at_random(memory, seed)
-        was_struck = strike_at(at, lambda memory=memory: use_at_random(memory, seed + 1))
+        was_struck = strikes.struck(
+            at,
+            lambda memory=memory: use_at_random(memory, seed + 1),
+            "gpulab.virtual.simulator.memory._",
+        )
         more = use_at_random(memory, seed + 2)
         blocks = layout_of(memory)
         ends = {address + size_bytes for address, size_bytes, _, _ in blocks}
@@ -726,27 +729,3 @@ def test_an_error_at_any_line_leaves_memory_that_can_be_used(seed: int) -> None:
         assert len({block.address for block in held + more}) == len(held + more)
         struck += was_struck
     assert struck > 30
-
-
-def strike_at(line: int, work: Callable[[], object]) -> bool:
-    """Raise a MemoryError at a line of the allocator's modules; tell whether it was reached."""
-    n = 0
-
-    def trace(frame: FrameType, event: str, _arg: object) -> object:
-        nonlocal n
-        if "simulator/memory/_" not in frame.f_code.co_filename:
-            return None
-        n += event == "line"
-        if n == line:
-            n += 1
-            raise MemoryError
-        return trace
-
-    sys.settrace(trace)
-    try:
-        work()
-    except MemoryError:
-        return True
-    finally:
-        sys.settrace(None)
-    return False

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpulab.errors import VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Kind, ModelledKernel, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
@@ -186,11 +187,26 @@ def test_the_same_program_gives_the_same_times() -> None:
 
 def test_waiting_in_a_circle_is_refused() -> None:
     """A stream that waits for a task behind its own wait can never go on."""
-    from gpulab.errors import VirtualGpuError
-
     device = SimulatedDevice(H200)
     behind = kernel(device.streams[0], US)
     device.submit(mark(device.streams[0], behind), 0)
     device.submit(behind, 0)
-    with pytest.raises(VirtualGpuError, match=r"^the virtual GPU waits for work that can never"):
+    with pytest.raises(VirtualGpuError, match=r"^this waits for work that can never run, "):
         device.finish(behind)
+
+
+def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
+    """The error names the two lines that have the streams wait."""
+    device = SimulatedDevice(H200)
+    here, there = device.streams[0], device.add_stream()
+    first, second = mark(here), mark(there)
+    first.waits_for, second.waits_for = (second,), (first,)
+    first.site, second.site = ("train.py", 12), ("train.py", 13)
+    with pytest.raises(VirtualGpuError) as caught:
+        run(device, first, second)
+    assert str(caught.value) == (
+        "this waits for work that can never run, because streams wait for one another: "
+        "train.py:12 has stream 0 of cuda:0 wait for stream 1 of cuda:0; "
+        "train.py:13 has stream 1 of cuda:0 wait for stream 0 of cuda:0; "
+        "take one of these waits away"
+    )

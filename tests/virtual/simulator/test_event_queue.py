@@ -30,6 +30,23 @@ def test_advance_stops_at_its_time() -> None:
     assert (ran, event_queue.now_ns) == ([10], 10)
 
 
+def test_nothing_runs_in_the_middle_of_an_action() -> None:
+    """As when the garbage collector strikes there, and what it frees looks at the clock."""
+    event_queue = EventQueue()
+    ran: list[str] = []
+
+    def first() -> None:
+        event_queue.advance(20)
+        ran.append("first")
+
+    event_queue.at(10, first)
+    event_queue.at(15, lambda: ran.append("second"))
+    event_queue.advance(12)
+    assert (ran, event_queue.now_ns) == (["first"], 12)
+    event_queue.advance(20)
+    assert ran == ["first", "second"]
+
+
 def test_an_action_in_the_past_runs_now() -> None:
     """The clock never goes back."""
     event_queue = EventQueue()
@@ -45,8 +62,7 @@ def test_waiting_for_nothing_is_refused() -> None:
     with pytest.raises(VirtualGpuError) as error:
         EventQueue().run_until(lambda: False)
     assert str(error.value) == (
-        "the virtual GPU waits for work that can never run; "
-        "look for a stream that waits for itself"
+        "this waits for work that was never launched; launch it before you wait"
     )
 
 

@@ -107,6 +107,12 @@ KERNEL_FAMILIES = {
     "resize": KernelFamily(900, 5_900, rate=1.49),
     "attention": KernelFamily(2_000, 13_000),
     "attention backward": KernelFamily(2_000, 20_000),
+    # Recurrent layers: step by step, or all steps in one kernel.
+    "recurrent cell": KernelFamily(1_300, 10_500),
+    "recurrent gemm": KernelFamily(3_600, 10_500, compute_share=0.3),
+    "recurrent gemm back": KernelFamily(7_900, 10_500, compute_share=0.3),
+    "recurrence": KernelFamily(1_500, 10_500, step_clocks=9_600),
+    "recurrence back": KernelFamily(1_500, 10_500, step_clocks=4_500),
     # Many tensors at once.
     "foreach": KernelFamily(1_400, 7_500, 0.865, 0.865, block_bytes=20.0),
     "fused optimizer": KernelFamily(2_500, 20_000, 0.91, 0.91, block_bytes=22.9),

@@ -64,6 +64,7 @@ class Allocator:
         self._hooks = hooks or DeviceHooks()
         self._pending = PendingFrees(self._hooks)
         self._is_torn = False
+        self._is_abandoned = False
         self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
 
     @property
@@ -144,6 +145,8 @@ class Allocator:
             self.usage.release(block.segment.arena.kind, block.size_bytes)
             if not block.used_on:
                 self._take_back((block,))
+                if self._is_abandoned:
+                    self.abandon()
             elif self.pools.is_routing:
                 self._pending.hold_unmarked(block)
             else:
@@ -181,6 +184,16 @@ class Allocator:
             self._give_back(private)
             if not private.n_segments:
                 self.pools.forget(private)
+
+    def abandon(self) -> None:
+        """Drop the bytes of segments that nobody uses, now and after each release.
+
+        Others may keep the device for as long as the process runs, and it would keep the bytes.
+        """
+        self._is_abandoned = True
+        for segment in self.reserve.segments:
+            if all(block.is_free for block in segment.blocks()):
+                segment.payload = None
 
     def segments(self) -> list[Segment]:
         """Return the segments that are held, by address."""

@@ -1,0 +1,45 @@
+"""What lesson 08 states, and when it holds."""
+
+from gpulab.exercises._claims import Claim
+
+CLAIMS = (
+    Claim(
+        "08.no-fence",
+        "A sleep in the default stream runs beside sleeps in side streams; together they take "
+        "this share of the time that they take one by one",
+        holds=lambda share: share < 0.75,  # noqa: PLR2004  # of three, a third is all
+        because="these streams wait for the default stream, as CUDA's blocking streams do",
+    ),
+    Claim(
+        "08.pageable-blocks",
+        "A copy in from pageable memory blocks the host for nearly all of its time, in spite of "
+        "non_blocking=True; the share of it",
+        holds=lambda share: share > 0.5,  # noqa: PLR2004  # more than half
+        because="the driver took the copy over before it was done",
+    ),
+    Claim(
+        "08.listing-is-wrong",
+        "The usual double buffer computes on wrong data; steps of 40",
+        holds=lambda n_wrong: n_wrong > 0,
+        because="the order came out right by luck; gpulab.hazards() finds the races all the same",
+    ),
+    Claim(
+        "08.dropped-too-early",
+        "Memory that another stream still reads is overwritten; trials of 20",
+        holds=lambda n_wrong: n_wrong > 0,
+        because="the other stream read it in time, which nothing guarantees",
+    ),
+    Claim(
+        "08.prefetch-is-faster",
+        "Copying the next batch during the computing saves time; time over that of one by one",
+        holds=lambda ratio: ratio < 1,
+        because="the copies or the launches take all the time, so there is nothing to hide",
+    ),
+    Claim(
+        "08.caller-waits",
+        "The optimizer finds the gradients if backward() was called under its own stream, and "
+        "not if it was called under another one; the two weights",
+        holds=lambda weights: weights == "-2 and 1",
+        because="the gradients were ready in time by luck, or this PyTorch waits for more",
+    ),
+)

@@ -1,0 +1,78 @@
+"""Four programs of the lesson: each waits most of its time for something else."""
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+from gpulab.errors import UnknownNameError
+from gpulab.work import Work
+
+_N_SMALL = 200
+_MIB = 2**20
+
+
+def program(name: str) -> Work:
+    """Return one of the four programs, ready to be called and profiled.
+
+    Parameters
+    ----------
+    name
+        ``"a"``, ``"b"``, ``"c"`` or ``"d"``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no program of that name.
+    """
+    if name not in _PROGRAMS:
+        raise UnknownNameError("program", name, tuple(_PROGRAMS))
+    return _PROGRAMS[name]
+
+
+def _copies() -> None:
+    """Copy a batch from pageable memory for one small kernel."""
+    for _ in range(4):
+        _batch().cuda().mul_(2)
+    torch.cuda.synchronize()
+
+
+def _launches() -> None:
+    """Launch many kernels that take less time than their launches."""
+    x = _tensor(1024)
+    for _ in range(_N_SMALL):
+        x.add_(1)
+    torch.cuda.synchronize()
+
+
+def _computes() -> None:
+    """Multiply matrices that keep the GPU busy for long."""
+    a = _tensor(4096, 4096)
+    for _ in range(4):
+        a @ a
+    torch.cuda.synchronize()
+
+
+def _allocates() -> None:
+    """Ask the driver for memory in each round, and give it back."""
+    for _ in range(8):
+        torch.empty(256 * _MIB, dtype=torch.uint8, device="cuda")
+        torch.cuda.empty_cache()
+    torch.cuda.synchronize()
+
+
+@cache
+def _batch() -> torch.Tensor:
+    return torch.ones(16 * _MIB, dtype=torch.uint8)
+
+
+def _tensor(*shape: int) -> torch.Tensor:
+    return torch.ones(shape, device="cuda")
+
+
+_PROGRAMS: dict[str, Callable[[], None]] = {
+    "a": _launches,
+    "b": _allocates,
+    "c": _computes,
+    "d": _copies,
+}

@@ -1,0 +1,27 @@
+"""Facts that lesson 11 states, with the rule by which each holds."""
+
+from gpulab.exercises._claims import Claim
+
+CLAIMS = (
+    Claim(
+        "11.profiler-costs",
+        "A training step takes longer while it is profiled",
+        unit="times",
+        holds=lambda ratio: ratio > 1,
+        because="the step may be bound by the GPU here, and then slower launches do not show",
+    ),
+    Claim(
+        "11.totals-overlap",
+        "The CPU totals of all rows add up to more than the step",
+        unit="times",
+        holds=lambda ratio: ratio > 1,
+        because="no operator may contain another one here",
+    ),
+    Claim(
+        "11.step-partly-idle",
+        "The GPU is idle for at least a quarter of the profiled step",
+        unit="%",
+        holds=lambda percent: percent >= 25,  # noqa: PLR2004  # as the sentence says
+        because="this GPU may need longer for the kernels than Python for their launches",
+    ),
+)

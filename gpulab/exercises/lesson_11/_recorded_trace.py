@@ -1,0 +1,18 @@
+"""A trace of PyTorch's profiler from an H200, which ships with gpulab."""
+
+from importlib import resources
+
+from gpulab import tracing
+
+_TRACE = "data/traces/h200-training-step.json.gz"
+
+
+def h200_trace() -> tracing.Timeline:
+    """Return one training step as PyTorch's profiler recorded it on an NVIDIA H200.
+
+    The model is two linear layers (512, 512, 10 wide) with a ReLU between them, batch 64, and
+    plain SGD. Its forward pass runs twice: once from pageable and once from pinned memory.
+    Recorded on 2026-11-22 with driver 580 and torch 2.11, on a machine whose host is shared.
+    """
+    with resources.as_file(resources.files("gpulab") / _TRACE) as path:
+        return tracing.read_trace(path)

@@ -1,0 +1,99 @@
+"""Lesson 11: each typical mistake has its diagnosis, and the four programs are what they are."""
+
+import pytest
+from torch.profiler import profile
+
+import gpulab
+from gpulab import exercises
+from gpulab.errors import UnknownNameError
+from gpulab.exercises import lesson_11 as lab
+from gpulab.exercises.lesson_11._exercises import overlap_readings
+
+RIGHT = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "code"),
+    [
+        ("columns", "c", ""),
+        ("columns", "a", "host-is-not-device"),
+        ("columns", "b", "self-zero-is-not-idle"),
+        ("columns", "d", "one-call"),
+        ("bound", RIGHT, ""),
+        ("bound", {**RIGHT, "a": "compute"}, "many-calls-are-not-much-work"),
+        ("bound", {**RIGHT, "b": "launch"}, "look-at-the-calls"),
+        ("bound", {**RIGHT, "b": "compute"}, "no-kernels"),
+        ("bound", {**RIGHT, "d": "compute"}, "copies-are-not-kernels"),
+        ("bound", {**RIGHT, "d": "launch"}, "a-call-that-copies"),
+        ("bound", {**RIGHT, "c": "launch"}, "the-host-is-done"),
+        ("bound", {**RIGHT, "c": "copy"}, "wrong-limit"),
+        ("overlap", {"overlap_us": 35, "saved_us": 35}, ""),
+        ("overlap", {"overlap_us": 30, "saved_us": 35}, "partly"),
+        ("overlap", {"overlap_us": 45, "saved_us": 45}, "whole-kernels"),
+        ("overlap", {"overlap_us": 80, "saved_us": 35}, "whole-copies"),
+        ("overlap", {"overlap_us": 35, "saved_us": 30}, "to-the-end"),
+        ("overlap", {"overlap_us": 3, "saved_us": 3}, "intersect"),
+        ("schedule", "2367", ""),
+        ("schedule", {"1", "2", "3", "6", "7"}, "warm-up-is-dropped"),
+        ("schedule", {"2", "3", "5", "6", "7"}, "each-cycle-warms-up"),
+        ("schedule", {"2", "3", "6", "7", "8"}, "repeat"),
+        ("schedule", {"0", "2", "3", "6", "7"}, "wait-first"),
+        ("schedule", {"2", "6"}, "two-active"),
+        ("schedule", {"3", "7"}, "first-active"),
+        ("schedule", {"2", "3"}, "second-cycle"),
+        ("schedule", "0123456789", "no-schedule"),
+        ("schedule", [], "nothing"),
+    ],
+)
+def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
+    """A right answer has no code; a wrong one has that of its mistake."""
+    verdict = exercises.check(f"11.{name}", answer)
+    assert (bool(verdict), verdict.diagnosis_code) == (not code, code)
+
+
+def test_the_overlap_is_that_of_the_shown_times() -> None:
+    """The key follows from the table: intersect each copy with each kernel."""
+    table = overlap_readings()
+    copies = table[table["kind"] == "copy"][["start_us", "end_us"]].to_numpy()
+    kernels = table[table["kind"] == "kernel"][["start_us", "end_us"]].to_numpy()
+    overlap_us = sum(max(0.0, min(c[1], k[1]) - max(c[0], k[0])) for c in copies for k in kernels)
+    assert exercises.check("11.overlap", {"overlap_us": overlap_us, "saved_us": overlap_us})
+
+
+def limit_of(letter: str) -> str:
+    """Return what limits a program by the longest row of its profile."""
+    program = lab.program(letter)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        program()
+        with profile() as seen:
+            program()
+    rows = [row for row in seen.key_averages() if not row.key.startswith("aten::")]
+    on_device = {row.key: row.self_device_time_total for row in rows}
+    on_host = {row.key: row.self_cpu_time_total for row in rows}
+    ranges = [event.time_range for event in seen.events()]
+    length_us = max(each.end for each in ranges) - min(each.start for each in ranges)
+    busiest = max(on_device, key=on_device.__getitem__)
+    if on_device[busiest] > length_us / 2:
+        return "copy" if busiest.startswith("Memcpy") else "compute"
+    longest = max(on_host, key=on_host.__getitem__)
+    return "launch" if longest == "cudaLaunchKernel" else "allocation"
+
+
+@pytest.mark.parametrize("letter", RIGHT)
+def test_each_program_is_limited_by_what_the_key_says(letter: str) -> None:
+    """What the profile shows agrees with the answer that counts as right."""
+    assert limit_of(letter) == RIGHT[letter]
+
+
+def test_an_unknown_program_is_refused() -> None:
+    """The message lists the four."""
+    with pytest.raises(UnknownNameError, match="a, b, c, d"):
+        lab.program("e")
+
+
+def test_the_recorded_trace_is_there() -> None:
+    """It is labelled as recorded on an H200, with kernels and both copies."""
+    trace = lab.h200_trace()
+    assert (trace.source, trace.device_name) == ("recorded", "NVIDIA H200")
+    assert sum(span.kind == "copy" for span in trace.spans) == 2
+    assert sum(span.kind == "kernel" for span in trace.spans) == 41

@@ -1,0 +1,62 @@
+"""Every name of torch and Python that gpulab might replace, to compare before and after."""
+
+import sys
+import threading
+import time
+import timeit
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+Names = dict[tuple[str, str], object]
+
+_OWNERS: tuple[Any, ...] = (
+    *(torch, torch._C, torch.Tensor, torch.nn, torch.nn.Module, torch.nn.functional),
+    *(torch.accelerator, torch.amp, torch.backends.cuda, torch.backends.cudnn, torch.version),
+    *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
+    *(torch.nn.DataParallel, torch.nn.parallel, torch.distributed, torch.export),
+    *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
+    *(time, timeit, threading, threading.Thread),
+)
+_TIMERS: tuple[Any, ...] = (timeit.Timer.__init__, timeit.timeit, timeit.repeat)
+
+
+def names() -> Names:
+    """Return every name that gpulab might replace, with what stands there."""
+    found: Names = {}
+    for owner in _owners():
+        for name, value in vars(owner).items():
+            found[owner.__name__, name] = value
+    for kind in _kinds():
+        found[kind.__name__, "bases"] = kind.__bases__
+    for function in _TIMERS:
+        found[function.__qualname__, "defaults"] = function.__defaults__
+    found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
+    return found
+
+
+def put_back(before: Names) -> None:
+    """Give every name that was there before what stood there."""
+    for owner in _owners():
+        for name, value in [*vars(owner).items()]:
+            original = before.get((owner.__name__, name), value)
+            if original is not value:
+                setattr(owner, name, original)
+    for kind in _kinds():
+        if kind.__bases__ != before[kind.__name__, "bases"]:
+            kind.__bases__ = before[kind.__name__, "bases"]
+    for function in _TIMERS:
+        function.__defaults__ = before[function.__qualname__, "defaults"]
+
+
+def _owners() -> Iterator[Any]:
+    """Yield what has the names: classes and modules, all of torch.cuda's that are loaded."""
+    yield from _OWNERS
+    for name, module in sorted(sys.modules.items()):
+        if name == "torch.cuda" or name.startswith("torch.cuda."):
+            yield module
+
+
+def _kinds() -> tuple[Any, ...]:
+    return torch.cuda.Stream, torch.cuda.Event, torch.cuda.CUDAGraph

@@ -1,0 +1,356 @@
+"""A repeated call computes nothing, and values are right whenever they are read."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import gpulab
+from gpulab.torch_private import arguments_of
+from gpulab.virtual.dispatch import _deferred_values as deferred
+from gpulab.virtual.dispatch._plans import _changed_unnamed
+from gpulab.virtual.kernels import is_random
+from gpulab.virtual.tensors import _computed_results as computed
+
+N_TENSORS = 4
+N = 24
+
+World = list[torch.Tensor]
+Action = tuple[str, tuple[int, int, int]]
+
+
+@pytest.fixture
+def n_computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Look at small operators too, and count how often values are computed."""
+    computed_by_now = [0]
+    run = deferred.DeferredValues._run
+
+    def counted(self: deferred.DeferredValues, seed: int) -> None:
+        computed_by_now[0] += 1
+        run(self, seed)
+
+    monkeypatch.setattr(deferred.DeferredValues, "_run", counted)
+    monkeypatch.setattr(deferred, "_WORTH_A_LOOK_S", 0.0)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        yield computed_by_now
+
+
+def settle(work: Callable[[], object], n_calls: int = 20) -> None:
+    """Call ``work`` again and again, and let the device finish each time."""
+    for _ in range(n_calls):
+        work()
+        torch.cuda.synchronize()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, y, _out: x + y,
+        lambda x, y, _out: (x @ y).sum(),
+        lambda x, y, out: torch.mul(x, y, out=out),
+        lambda x, _y, out: out.copy_(x),
+        lambda _x, _y, out: out.zero_(),
+        lambda x, y, _out: torch._foreach_add([x, y], [y, x]),
+        lambda x, y, _out: torch.cat([x, y]),
+        lambda x, _y, _out: x[1:, ::2].exp(),
+    ],
+)
+def test_a_loop_computes_its_values_once(
+    work: Callable[..., object], n_computed: list[int]
+) -> None:
+    """Results that are dropped come to lie where they lay before."""
+    x, y, out = (torch.rand(8, 8, device="cuda") for _ in range(3))
+    settle(lambda: work(x, y, out), 3)
+    before = n_computed[0]
+    settle(lambda: work(x, y, out))
+    assert n_computed[0] == before
+
+
+def test_replays_of_a_graph_compute_their_values_once(n_computed: list[int]) -> None:
+    """Until an input changes; the output is that of the new input."""
+    x = torch.ones(8, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(50):
+            y = x.relu()
+    settle(graph.replay, 2)
+    before = n_computed[0]
+    settle(graph.replay)
+    assert n_computed[0] == before
+    x.fill_(-3.0)
+    graph.replay()
+    assert y.tolist() == [0.0] * 8
+    x.copy_(torch.full((8,), 5.0))
+    graph.replay()
+    assert y.tolist() == [5.0] * 8
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: x.add_(1),
+        lambda x: torch.add(x, 1, out=x),
+        lambda x: torch.add(x[:4], 1, out=x[4:]).add_(1),
+        torch.nn.functional.dropout,
+    ],
+    ids=["in place", "out is the input", "a part changes", "random numbers"],
+)
+def test_what_has_another_result_each_time_is_computed_each_time(
+    work: Callable[[torch.Tensor], object], n_computed: list[int]
+) -> None:
+    """Because it changes what it reads, or draws random numbers."""
+    x = torch.ones(8, device="cuda")
+    settle(lambda: work(x), 3)
+    before = n_computed[0]
+    settle(lambda: work(x))
+    assert n_computed[0] - before >= 20
+
+
+def test_statistics_that_a_norm_changes_unnamed_are_changed_each_time(
+    n_computed: list[int],
+) -> None:
+    """Its schema does not say that it changes them; what was computed from them is so again."""
+    x, mean, var = torch.full((4, 2), 4.0), torch.zeros(2), torch.ones(2)
+    there = [item.cuda() for item in (x, mean, var)]
+    shown = []
+    for _ in range(4):
+        for a, m, v in ((x, mean, var), there):
+            torch.nn.functional.batch_norm(a, m, v, training=True)
+        shown.append((m * 2).tolist())
+    assert shown[-1] == (mean * 2).tolist() != shown[0]
+    assert n_computed[0] >= 8
+
+
+def test_zeros_of_both_signs_are_other_arguments(n_computed: list[int]) -> None:
+    """They are equal, and a product with them is not."""
+    x, out = torch.ones(4, device="cuda"), torch.empty(4, device="cuda")
+    for factor, sign in ((0.0, 1.0), (-0.0, -1.0), (0.0, 1.0)):
+        torch.mul(x, factor, out=out)
+        assert math.copysign(1.0, out[0].item()) == sign
+    assert n_computed[0] >= 3
+
+
+def test_host_tensors_are_read_each_time(n_computed: list[int]) -> None:
+    """Nobody says when a program changes them."""
+    x, factor = torch.ones(4, device="cuda"), torch.tensor(2.0)
+    assert (x * factor).tolist() == [2.0] * 4
+    factor.fill_(3.0)
+    assert (x * factor).tolist() == [3.0] * 4
+    assert n_computed[0] >= 2
+
+
+@pytest.mark.usefixtures("n_computed")
+def test_few_results_are_kept() -> None:
+    """A write looks at all of them, so that many would make programs slow."""
+    x = torch.ones(4, device="cuda")
+    kept = [x + number for number in range(3 * computed._MOST_KEPT)]
+    torch.cuda.synchronize()
+    assert len(x.storage_block.values._buffer.results) <= computed._MOST_KEPT
+    assert [item[0].item() for item in kept] == [1.0 + n for n in range(len(kept))]
+
+
+def _assign(act: Callable[[World, int, int], torch.Tensor]) -> Callable[..., None]:
+    def run(world: World, at: int, i: int, j: int) -> None:
+        world[at] = act(world, i, j)
+
+    return run
+
+
+def _capture(world: World, at: int, i: int, j: int) -> None:
+    """Replay on the device what the host runs plainly: a chain with an input that changes."""
+    x, y, total = world[i].clone(), world[j].clone(), torch.zeros_like(world[i])
+
+    def work() -> None:
+        torch.add(x, y, out=total)
+        total.mul_(0.5)
+        x.copy_(total)
+
+    if not total.is_cuda:
+        for _ in range(4):
+            work()
+    else:
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            work()
+        for _ in range(4):
+            graph.replay()
+        torch.cuda.synchronize()
+    world[at] = total
+
+
+def _from_host(world: World, _at: int, i: int, j: int) -> None:
+    source = torch.full((N,), float(i + j))
+    if world[i].is_cuda and j % 2:
+        pinned = source.pin_memory()
+        world[i].copy_(pinned, non_blocking=True)
+        torch.cuda.synchronize()
+        pinned.zero_()
+    else:
+        world[i].copy_(source)
+
+
+ACTIONS: dict[str, Callable[[World, int, int, int], Any]] = {
+    "add": _assign(lambda w, i, j: w[i] + w[j]),
+    "mul": _assign(lambda w, i, j: w[i] * w[j]),
+    "half": _assign(lambda w, i, _: w[i] * 0.5),
+    "relu": _assign(lambda w, i, _: w[i].relu()),
+    "flip": _assign(lambda w, i, _: w[i].flip(0)),
+    "alias": _assign(lambda w, i, _: w[i].view(4, 6).t().t().reshape(N)),
+    "clone": _assign(lambda w, i, _: w[i].clone()),
+    "add_": lambda w, _at, i, j: w[i].add_(w[j]),
+    "relu_": lambda w, _at, i, _j: w[i].relu_(),
+    "fill_": lambda w, _at, i, j: w[i].fill_(float(j)),
+    "zero_": lambda w, _at, i, _j: w[i].zero_(),
+    "sqrt out": lambda w, at, i, _j: torch.abs(w[i], out=w[at]),
+    "sub out": lambda w, at, i, j: torch.sub(w[i], w[j], out=w[at]),
+    "copy_": lambda w, _at, i, j: w[i].copy_(w[j]),
+    "part": lambda w, _at, i, j: w[i][j : j + 12].copy_(w[j][:12] + 1),
+    "every other": lambda w, _at, i, j: torch.add(w[j][1::2], 1, out=w[i][::2]),
+    "overlap": lambda w, _at, i, _j: w[i][6:18].mul_(0.25),
+    "from host": _from_host,
+    "graph": _capture,
+}
+programs = st.lists(
+    st.tuples(
+        st.sampled_from(sorted(ACTIONS)),
+        st.tuples(*(st.integers(0, N_TENSORS - 1) for _ in range(3))),
+        st.integers(1, 4),
+        st.booleans(),
+    ),
+    min_size=2,
+    max_size=14,
+)
+
+
+def _world(device: str) -> World:
+    return [torch.linspace(-1, i + 1.0, N).to(device) for i in range(N_TENSORS)]
+
+
+def _run(device: str, program: list[Any]) -> list[list[float]]:
+    """Return what is read on the way and in the end."""
+    world, read = _world(device), []
+    for name, (at, i, j), n_times, looks in program:
+        for _ in range(n_times):
+            ACTIONS[name](world, at, i, j)
+        if looks:
+            read.append(world[at].tolist())
+    return [*read, *(tensor.tolist() for tensor in world)]
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(program=programs)
+def test_values_are_the_cpus_in_every_order_of_reads_writes_and_repeats(
+    program: list[Any],
+) -> None:
+    """Views, parts, aliases, out=, copies from the host, graphs: bit for bit."""
+    expected = _run("cpu", program)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deferred, "_WORTH_A_LOOK_S", 0.0)
+        with gpulab.virtual_gpu("H200", first_use=False):
+            assert _run("cuda", program) == expected
+
+
+def _race(program: list[Any]) -> list[list[float]]:
+    """Run it on two streams that do not wait for each other, and return what is read."""
+    read = []
+    with gpulab.virtual_gpu("H200", first_use=False):
+        world = [item.repeat(400) for item in _world("cuda")]  # kernels of some length
+        torch.cuda.synchronize()
+        streams = [torch.cuda.current_stream(), torch.cuda.Stream()]
+        for name, (at, i, j), n_times, is_aside in program:
+            with torch.cuda.stream(streams[is_aside]):
+                for _ in range(n_times):
+                    if name != "graph":
+                        ACTIONS[name](world, at, i, j)
+                if at == j:
+                    read.append(world[i].tolist())
+        torch.cuda.synchronize()
+        read += [tensor.tolist() for tensor in world]
+    return read
+
+
+racing = st.lists(
+    st.tuples(
+        st.sampled_from(sorted(set(ACTIONS) - {"graph", "alias", "from host", "part"})),
+        st.tuples(*(st.integers(0, N_TENSORS - 1) for _ in range(3))),
+        st.integers(1, 4),
+        st.booleans(),
+    ),
+    min_size=2,
+    max_size=10,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(program=racing)
+def test_races_read_what_they_read_without_repetitions(program: list[Any]) -> None:
+    """A missing wait gives the same wrong numbers, whether or not calls are recognised."""
+    found = []
+    for worth_s in (0.0, math.inf):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(deferred, "_WORTH_A_LOOK_S", worth_s)
+            found.append(_race(program))
+    assert repr(found[0]) == repr(found[1])
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """Notes operators that change an argument, or draw random numbers, and do not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # torch's is untyped
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 # torch's signature
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> object:
+        written = _changed_unnamed(func, args)
+        named = {i for i, arg in enumerate(arguments_of(func)) if arg.alias_info is not None}
+        kept = [
+            (arg, arg.clone())
+            for i, arg in enumerate(args)
+            if isinstance(arg, torch.Tensor)
+            and arg.layout is torch.strided
+            and i not in named
+            and i not in written
+        ]
+        state = torch.get_rng_state()
+        out = func(*args, **(kwargs or {}))
+        if not is_random(func) and not torch.equal(state, torch.get_rng_state()):
+            self.found.add(f"{func} draws")
+        for arg, before in kept:
+            if arg.shape != before.shape or not torch.equal(arg.nan_to_num(), before.nan_to_num()):
+                self.found.add(f"{func} changes")
+        return out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of operators that are deprecated
+def test_operators_change_only_what_they_say() -> None:
+    """Or what the table of norms says, which forward and backward here would show otherwise."""
+    watch = _Watch()
+    for entry in op_db:
+        if not entry.supports_dtype(torch.float32, "cpu") or "jiterator" in entry.name:
+            continue
+        samples = entry.sample_inputs("cpu", torch.float32, requires_grad=entry.supports_autograd)
+        for sample, _ in zip(samples, range(3), strict=False):
+            try:
+                with watch:
+                    out = entry(sample.input, *sample.args, **sample.kwargs)
+                    if isinstance(out, torch.Tensor) and out.requires_grad:
+                        out.sum().abs().backward()
+            except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError):
+                continue
+    assert watch.found == set()

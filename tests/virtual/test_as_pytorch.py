@@ -1,0 +1,144 @@
+"""What PyTorch decides from shapes, devices and values is decided in the same way here."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.nn import functional
+
+import gpulab
+from gpulab.virtual.dispatch._operators import _has_data_dependent_shape
+
+
+@pytest.fixture(autouse=True)
+def gpus() -> Iterator[None]:
+    """Enter two virtual GPUs."""
+    with gpulab.virtual_gpu("H200", count=2):
+        yield
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "kernel"),
+    [
+        ((8, 1, 28, 28), (4, 1, 3, 3)),  # one channel
+        ((8, 3, 8, 8), (4, 3, 1, 1)),  # weights of one pixel
+        ((8, 64, 4, 4), (1, 64, 4, 4)),  # results of one pixel
+        ((8, 1, 1, 1), (1, 1, 1, 1)),
+        ((2, 3, 8, 8), (4, 3, 3, 3)),
+        ((2, 1, 4, 4, 4), (4, 1, 2, 2, 2)),
+        ((2, 3, 4, 4, 4), (4, 3, 2, 2, 2)),
+    ],
+)
+def test_a_convolution_keeps_the_order_of_dimensions(
+    shape: tuple[int, ...], kernel: tuple[int, ...], *, is_last: bool
+) -> None:
+    """Channels come last where PyTorch takes them for that, and first where it may be either."""
+    is_flat = len(shape) == 4
+    convolve = functional.conv2d if is_flat else functional.conv3d
+    images, weight = torch.ones(shape), torch.ones(kernel)
+    if is_last:
+        last = torch.channels_last if is_flat else torch.channels_last_3d
+        images = images.to(memory_format=last)
+    expected = convolve(images, weight).stride()
+    assert convolve(images.cuda(), weight.cuda()).stride() == expected
+
+
+def test_cuda_without_a_device_is_the_current_one() -> None:
+    """A tensor of another GPU moves to the current one."""
+    x = torch.ones(2, device="cuda:0")
+    with torch.cuda.device(1):
+        assert x.cuda().device == torch.device("cuda:1")
+    assert x.cuda() is x
+
+
+def test_cuda_and_cpu_take_a_memory_format() -> None:
+    """It counts where the tensor stays on its GPU, too."""
+    x = torch.ones(2, 3, 4, 5).cuda(memory_format=torch.channels_last)
+    assert x.is_contiguous(memory_format=torch.channels_last)
+    assert x.cuda(memory_format=torch.contiguous_format).is_contiguous()
+    assert x.cpu(memory_format=torch.contiguous_format).is_contiguous()
+
+
+ZEROS, NEGATIVE = torch.zeros(2, 2), -torch.eye(2)
+FACTORIZATIONS: dict[str, tuple[Callable[[torch.Tensor], object], torch.Tensor]] = {
+    "inv": (torch.linalg.inv, ZEROS),
+    "inverse": (torch.inverse, ZEROS),
+    "matrix_power": (lambda x: torch.linalg.matrix_power(x, -1), ZEROS),
+    "solve": (lambda x: torch.linalg.solve(x, x), ZEROS),
+    "cholesky": (torch.linalg.cholesky, NEGATIVE),
+    "lu_factor": (torch.linalg.lu_factor, ZEROS),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIZATIONS)
+def test_a_factorization_that_fails_says_so_at_its_line(name: str) -> None:
+    """PyTorch waits for the device there, and raises what it raises on the CPU."""
+    factorize, matrix = FACTORIZATIONS[name]
+    with pytest.raises(RuntimeError) as expected:
+        factorize(matrix)
+    with pytest.raises(type(expected.value)) as caught:
+        factorize(matrix.cuda())
+    assert str(caught.value) == str(expected.value)
+
+
+def test_an_assertion_on_the_device_fails_the_call_that_waits() -> None:
+    """As a device-side assertion on hardware, and once."""
+    torch._assert_async(torch.zeros(1, device="cuda"))
+    with pytest.raises(
+        RuntimeError, match=r"^Expected Tensor with single nonzero value"
+    ) as caught:
+        torch.cuda.synchronize()
+    assert caught.value.__notes__ == [
+        "This is of aten._assert_async.default, which was launched earlier."
+    ]
+    torch._assert_async(torch.ones(1, device="cuda"))
+    torch.cuda.synchronize()
+
+
+MISTAKES: dict[str, Callable[[str], object]] = {
+    "channels": lambda at: functional.conv2d(
+        torch.ones(1, 3, 4, 4, device=at), torch.ones(2, 4, 3, 3, device=at)
+    ),
+    "types": lambda at: torch.dot(
+        torch.ones(2, device=at), torch.ones(2, dtype=torch.float64, device=at)
+    ),
+    "sizes": lambda at: torch.ones(2, device=at) + torch.ones(3, device=at),
+    "groups": lambda at: functional.group_norm(torch.ones(2, 3, 4, device=at), 2),
+    "pooling": lambda at: functional.max_pool2d(torch.ones(1, 1, 2, 2, device=at), 5),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_have_pytorchs_words(name: str) -> None:
+    """What is wrong with shapes and types is said as with values."""
+    with pytest.raises(RuntimeError) as expected:
+        MISTAKES[name]("cpu")
+    with pytest.raises(RuntimeError) as caught:
+        MISTAKES[name]("cuda")
+    assert str(caught.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) -> None:
+    """As ``native_batch_norm`` gives them on a GPU; CPUs refuse to mix the two with ``out=``."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=dtype, device="cuda")
+    ones, zeros = torch.ones_like(x[0]), torch.zeros_like(x[0])
+    out = tuple(
+        torch.empty(0, dtype=kind, device="cuda") for kind in (dtype, *(2 * [torch.float]))
+    )
+    options = {"training": True, "momentum": 0.1, "eps": 0.0, "out": out}
+    torch.native_batch_norm(x, ones, zeros, None, None, **options)
+    assert [item.tolist() for item in out] == [[[-1, -1], [1, 1]], [2, 4], [1, 0.5]]
+
+
+def test_unique_waits_for_its_size_where_pytorch_does_not_say_so() -> None:
+    """Older versions do not mark the operator, which ``index_fill`` calls backward."""
+    unmarked = SimpleNamespace(tags=())
+    assert _has_data_dependent_shape(unmarked, "_unique")
+    filled = torch.tensor(2.0, device="cuda", requires_grad=True)
+    index = torch.tensor([0, 2, 0], device="cuda")
+    torch.ones(3, 3, device="cuda").index_fill(0, index, filled).sum().backward()
+    assert filled.grad is not None
+    assert filled.grad.item() == 6
