@@ -373,9 +373,9 @@ exercises.check("02.who-blocks", answer)
 # model of twenty layers, and a function that runs it with a wait after each layer.
 
 # %%
-layers = [torch.nn.Linear(2048, 2048, device="cuda", dtype=torch.half) for _ in range(20)]
+layers = [torch.nn.Linear(512, 512, device="cuda") for _ in range(20)]
 model = torch.nn.Sequential(*layers).requires_grad_(requires_grad=False)
-batch = torch.randn(2048, 2048, device="cuda", dtype=torch.half)
+batch = torch.randn(512, 512, device="cuda")
 
 
 def wait_after_every_layer(x, n_layers=20):
@@ -530,34 +530,39 @@ size_guess.compare(good[0] if good else "none of these")
 # %% [markdown]
 # ## When is a wait cheap?
 #
-# The batch of the model grows. Compare its factor with that of section 4.
+# Twenty kernels in a row, with one wait or with a wait after each. The kernels become longer. What
+# happens to the factor of section 4?
 
 # %%
 larger = exercises.predict(
-    "What is the factor with 16,384 rows?", ..., choices=("larger", "the same", "smaller")
+    "How does the factor change?", ..., choices=("larger", "the same", "smaller")
 )
 larger
 
 
 # %%
-def factor(n_rows):
-    x = torch.randn(n_rows, 2048, device="cuda", dtype=torch.half)
-    ways = (lambda: wait_after_every_layer(x)), (lambda: model(x))
-    readings = [gpulab.measure(way, method="synchronized", n_samples=11) for way in ways]
-    return readings[0].median_s / readings[1].median_s
+def factor(n_cycles):
+    def steps(wait):
+        for _ in range(20):
+            torch.cuda._sleep(n_cycles)
+            if wait:
+                torch.cuda.synchronize()
+
+    ways = (lambda: steps(wait=True)), (lambda: steps(wait=False))
+    every, once = (gpulab.measure(way, method="synchronized", n_samples=11) for way in ways)
+    return every.median_s / once.median_s
 
 
-factors = pd.Series({n_rows: factor(n_rows) for n_rows in (512, 2048, 16384)}, name="factor")
-factors.rename_axis("rows in the batch").round(2).to_frame()
+factors = pd.Series({n: factor(n) for n in (10_000, 100_000, 1_000_000)}, name="factor")
+factors.rename_axis("cycles of each kernel").round(2).to_frame()
 
 # %%
-before_factor, large_factor = factors[2048].round(1), factors[16384].round(1)
 outcome = {-1: "smaller", 0: "the same", 1: "larger"}
-larger.compare(outcome[int(np.sign(large_factor - before_factor))])
+larger.compare(outcome[int(np.sign((factors.iloc[-1] - factors.iloc[0]).round(2)))])
 
 # %% [markdown]
-# Each wait costs about the same few microseconds. After a layer that takes a millisecond you do
-# not notice them. After a layer that takes as long as its launch, they halve the speed.
+# Each wait costs about the same few microseconds. After a long kernel you do not notice them.
+# After a kernel that takes as long as its launch, they halve the speed.
 
 # %%
 exercises.progress()
