@@ -46,8 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found = values_of(source)
             merge(claims, found)
             print("\n".join(rows(found)), flush=True)
+            write(options.out, claims)
+
+
+def write(out: Path, claims: Mapping[str, Any]) -> None:
+    """Write the file, after each lesson, so that an interrupt loses one lesson only."""
     text = json.dumps({"schema": SCHEMA, "claims": dict(sorted(claims.items()))}, indent=1)
-    options.out.write_text(f"{text}\n", "utf-8")
+    out.write_text(f"{text}\n", "utf-8")
 
 
 def parser() -> argparse.ArgumentParser:

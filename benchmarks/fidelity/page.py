@@ -144,9 +144,9 @@ Attention, dropout and multi-tensor optimizers are taken as on CUDA; a root-mean
 is trained is not, and takes the eight operators that PyTorch has for other devices.
 
 Known to be far off: convolutions, their gradients and the depthwise ones (medians of 19, 17 and
-13 to 25 % for calls left out, p90 of 53 to 97 %), and host times of whole training programs, which
-are 20 to 63 % too short. Python between the calls takes no virtual time; whether that is all of
-the difference has not been measured.
+13 to 25 % for calls left out, p90 of 53 to 97 %). Host times of whole programs are examined in
+[virtual-gpu.md](virtual-gpu.md), with the costs of modules, autograd and optimizers; the programs
+above were compared before there were such costs.
 
 ## What is extrapolated
 

@@ -19,6 +19,7 @@ from gpulab.virtual.simulator import Host
 _COSTS = Path("gpulab/data/host.json")
 _N_WARM_UP = 3
 _NS_PER_US = 1e3
+_RECURRENT = ("LSTM", "GRU")
 # How much each cost is tied to what is expected of it, and from which error on errors count less.
 _TIE, _USUAL_ERROR = 0.05, 0.1
 _LAUNCH_BOUND = 1.5  # wall over busy time from which on the wall time is the host's
@@ -81,7 +82,7 @@ def fit(times: Path, *, is_written: bool) -> str:
     rows = [
         (title, usual_us(there), count_program(title, costs))
         for title, there in recorded["programs"].items()
-        if "host_us" in there and "LSTM" not in title
+        if "host_us" in there and not title.startswith(_RECURRENT)
     ]
     fitted = solve([row[1:] for row in rows])
     lines = [f"{name:24} {costs.get(name, 0):7} -> {fitted[name]:7}" for name in fitted]

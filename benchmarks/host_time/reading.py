@@ -26,7 +26,7 @@ SETS = {"fit": fit_programs.PROGRAMS, "blind": blind_programs.PROGRAMS}
 _N_WARM_UP = 6
 _N_STEPS, _N_ROUNDS = 25, 9
 _STEADY_S = 0.12  # how long steps are enqueued for a wall time
-_LIMIT_S = 40.0
+_LIMIT_S = 300.0
 _N_PASSES = 2_000
 _NS_PER_US = 1e3
 

@@ -29,8 +29,8 @@ class Program:
         Which folders above its own it imports from: 1 for the one that contains it.
     options
         Options of ``virtual_gpu``.
-    note
-        What the table says besides.
+    on_cpu
+        What its command line has besides on the CPU, which overrides a device.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Program:
     steps: int = 6
     parents: tuple[int, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
+    on_cpu: tuple[str, ...] = ()
 
 
 _COMMITS = {
@@ -63,8 +63,6 @@ _COMMITS = {
     "milesial/Pytorch-UNet": "21d7850f2af30a9695bbeea75f3136aa538cfc4a",
     "stas00/ml-engineering": "744d01e18b79512572f64a6bbd8b5f4a725203a7",
     "gpu-mode/lectures": "7cb40f67ad68f59a7c13e9a8c4d8a816a3c68e7a",
-    "ryujaehun/pytorch-gpu-benchmark": "3f47a9e2a43ca751ffade0add700b54b00e44bf0",
-    "u39kun/deep-learning-benchmark": "9dc3e36e6f97e0edf270a813f350fca1fb0e014e",
     "pytorch/benchmark": "0e83c440a51cd63464fee34724d01b7c814ce39b",
 }
 
@@ -152,6 +150,7 @@ PROGRAMS = (
         "--n_embd=32 --max_iters=5 --lr_decay_iters=5 --dropout=0.0 --dataset=shakespeare_char "
         "--gradient_accumulation_steps=2 --eval_interval=4 --wandb_log=False",
         data="tokens",
+        on_cpu=("--device=cpu",),
     ),
     _p(
         "nanoGPT, bench.py",
@@ -180,6 +179,7 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
     _p(
         "makemore, GRU",
@@ -187,6 +187,7 @@ PROGRAMS = (
         "makemore.py",
         "--device cuda --max-steps 12 --num-workers 0 -i names.txt --type gru",
         data="names",
+        on_cpu=("--device", "cpu"),
     ),
     _p("Bigram from the video", "karpathy/ng-video-lecture", "bigram.py", "", data="text"),
     _p("CIFAR-10, SimpleDLA", "kuangliu/pytorch-cifar", "main.py", ""),
@@ -294,12 +295,6 @@ PROGRAMS = (
         "--n_epochs 1 --batch_size 16 --n_cpu 0",
     ),
     _p(
-        "PyTorch-GAN, began",
-        "eriklindernoren/PyTorch-GAN",
-        "implementations/began/began.py",
-        "--n_epochs 1 --batch_size 16 --n_cpu 0",
-    ),
-    _p(
         "PyTorch-GAN, dcgan",
         "eriklindernoren/PyTorch-GAN",
         "implementations/dcgan/dcgan.py",
@@ -388,14 +383,6 @@ PROGRAMS = (
     _p("GPU MODE, lecture 1", "gpu-mode/lectures", "lecture_001/pytorch_square.py", ""),
     _p("GPU MODE, profiler", "gpu-mode/lectures", "lecture_001/pt_profiler.py", ""),
     _p("GPU MODE, DDP", "gpu-mode/lectures", "lecture_017/ddp_simple.py", ""),
-    _p("GPU MODE, LoRA", "gpu-mode/lectures", "lecture_018/lora_on_simple_mlp.py", ""),
-    _p(
-        "GPU benchmark",
-        "ryujaehun/pytorch-gpu-benchmark",
-        "benchmark_models.py",
-        "-w 1 -n 2 -b 1 -g 1",
-    ),
-    _p("Framework benchmark", "u39kun/deep-learning-benchmark", "benchmark.py", "-f pytorch"),
     _p(
         "TorchBench, lennard_jones",
         "pytorch/benchmark",
@@ -403,36 +390,6 @@ PROGRAMS = (
         "lennard_jones -d cuda -t train",
     ),
     _p("TorchBench, dcgan", "pytorch/benchmark", "run.py", "dcgan -d cuda -t train --bs 4"),
-    _p(
-        "TorchBench, phlippe_resnet",
-        "pytorch/benchmark",
-        "run.py",
-        "phlippe_resnet -d cuda -t train --bs 8",
-    ),
-    _p(
-        "TorchBench, phlippe_densenet",
-        "pytorch/benchmark",
-        "run.py",
-        "phlippe_densenet -d cuda -t train --bs 2",
-    ),
-    _p(
-        "TorchBench, nvidia_deeprecommender",
-        "pytorch/benchmark",
-        "run.py",
-        "nvidia_deeprecommender -d cuda -t eval --bs 2",
-    ),
-    _p(
-        "TorchBench, maml_omniglot",
-        "pytorch/benchmark",
-        "run.py",
-        "maml_omniglot -d cuda -t train",
-    ),
-    _p(
-        "TorchBench, functorch_maml_omniglot",
-        "pytorch/benchmark",
-        "run.py",
-        "functorch_maml_omniglot -d cuda -t train",
-    ),
     _p(
         "TorchBench, functorch_dp_cifar10",
         "pytorch/benchmark",
@@ -446,55 +403,16 @@ PROGRAMS = (
         "pyhpc_equation_of_state -d cuda -t eval --bs 100",
     ),
     _p(
-        "TorchBench, pyhpc_turbulent_kinetic_energy",
-        "pytorch/benchmark",
-        "run.py",
-        "pyhpc_turbulent_kinetic_energy -d cuda -t eval --bs 100",
-    ),
-    _p(
-        "TorchBench, LearningToPaint",
-        "pytorch/benchmark",
-        "run.py",
-        "LearningToPaint -d cuda -t train --bs 2",
-    ),
-    _p(
         "TorchBench, tts_angular",
         "pytorch/benchmark",
         "run.py",
-        "tts_angular -d cuda -t train --bs 2",
+        "tts_angular -d cuda -t train",
     ),
-    _p(
-        "TorchBench, squeezenet1_1",
-        "pytorch/benchmark",
-        "run.py",
-        "squeezenet1_1 -d cuda -t train --bs 2",
-    ),
-    _p(
-        "TorchBench, mobilenet_v2",
-        "pytorch/benchmark",
-        "run.py",
-        "mobilenet_v2 -d cuda -t train --bs 2",
-    ),
-    _p("TorchBench, alexnet", "pytorch/benchmark", "run.py", "alexnet -d cuda -t eval --bs 1"),
-    _p("TorchBench, nanogpt", "pytorch/benchmark", "run.py", "nanogpt -d cuda -t train --bs 1"),
-    _p(
-        "TorchBench, BERT_pytorch",
-        "pytorch/benchmark",
-        "run.py",
-        "BERT_pytorch -d cuda -t train --bs 1",
-    ),
-    _p("TorchBench, dlrm", "pytorch/benchmark", "run.py", "dlrm -d cuda -t train --bs 4"),
     _p(
         "TorchBench, pytorch_unet",
         "pytorch/benchmark",
         "run.py",
         "pytorch_unet -d cuda -t eval --bs 1",
-    ),
-    _p(
-        "TorchBench, speech_transformer",
-        "pytorch/benchmark",
-        "run.py",
-        "speech_transformer -d cuda -t train --bs 1",
     ),
     _p(
         "TorchBench, soft_actor_critic",

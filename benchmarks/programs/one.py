@@ -47,8 +47,7 @@ def main() -> None:
     error = ""
     try:
         if options.world == "virtual":
-            options_ = {**program.options, **json.loads(os.environ.get("VALUES", "{}"))}
-            with gpulab.virtual_gpu("H200", **options_):
+            with gpulab.virtual_gpu("H200", **program.options):
                 _run(program, where, found)
         else:
             _run(program, where, found)
@@ -111,7 +110,8 @@ def _run(program: Program, path: Path, found: _Observed) -> None:
     torch.Tensor.backward = noted  # type: ignore[method-assign] # watched from outside
     hook = register_optimizer_step_post_hook(found.note_step)
     here = Path.cwd() / path.name
-    sys.argv = [str(here), *program.arguments]
+    on_cpu = () if torch.cuda.is_available() else program.on_cpu
+    sys.argv = [str(here), *program.arguments, *on_cpu]
     sys.path[:0] = [str(here.parent), *(str(path.parents[n]) for n in program.parents)]
     try:
         runpy.run_path(str(here), run_name="__main__")

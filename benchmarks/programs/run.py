@@ -27,7 +27,7 @@ class Outcome:
     Attributes
     ----------
     verdict
-        "as on the CPU", "runs", or "fails".
+        "as on the CPU", "runs", "differs", "refused" or "fails".
     note
         What the verdict rests on.
     """
@@ -57,8 +57,8 @@ def run(  # noqa: PLR0913 # the command's options
             if is_shown:
                 print(text)
             outcomes.append(asdict(outcome))
-    if out is not None:
-        out.write_text(json.dumps(outcomes, indent=1), "utf-8")
+            if out is not None:  # after each, so that an end in the middle loses none
+                out.write_text(json.dumps(outcomes, indent=1), "utf-8")
 
 
 def _try(
@@ -107,12 +107,14 @@ def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple
 
 def _compare(virtual: dict[str, Any], cpu: dict[str, Any]) -> tuple[str, str]:
     if virtual["error"]:
+        kind, _, words = virtual["error"].partition("\n")[0].partition(": ")
+        verdict = "refused" if kind == "NotModelledError" else "fails"
         both = " (and on the CPU)" if cpu["error"] == virtual["error"] else ""
-        return "fails", virtual["error"].partition("\n")[0] + both
+        return verdict, (words or kind) + both
     pairs = list(zip(virtual["losses"], cpu["losses"], strict=False))[:N_COMPARED]
     if cpu["error"] or not pairs:
         reason = "not on the CPU" if cpu["error"] else "nothing to compare"
-        return "runs", f"{len(virtual['losses'])} losses; {reason} ({cpu['error'][:80]})"
+        return "runs", f"{len(virtual['losses'])} losses, {reason}"
     shown = ", ".join(f"{ours:.4g}/{theirs:.4g}" for ours, theirs in pairs)
     if any(math.isnan(ours) and not math.isnan(theirs) for ours, theirs in pairs):
         return "runs", f"without values: {shown}"

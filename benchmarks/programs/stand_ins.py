@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import torch
 
-_N_SAMPLES = 128
+_N_SAMPLES = 200
 # Each data set of torchvision: the mode of its pictures, their size, and how many classes.
 _PICTURES = {
     "MNIST": ("L", 28, 10),
@@ -21,7 +21,9 @@ _PICTURES = {
 }
 # Operators are forgotten with the library that names them.
 _library = torch.library.Library("torchvision", "FRAGMENT")
-_SENTENCE = "the quick brown fox jumps over the lazy dog and asks : what is a stream ? O God\n"
+_SENTENCE = (
+    "the quick brown fox jumps over the lazy dog and asks : what is a stream ? O God, O God!\n"
+)
 
 
 def install() -> None:

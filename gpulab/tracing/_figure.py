@@ -30,6 +30,7 @@ _BAR, _SERIES = 0.7, 0.8  # of the height of a row
 _MOST_NAME, _MOST_PLACE = 60, 120
 _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
+_LEAST_SHORTENED = 7  # "lau…" says less than the colour of the bar does
 _SCALE = 1e6  # to microseconds
 _INK = "#404040"
 _ABOVE_ARROWS = 5.0  # for names: matplotlib draws arrows over text otherwise
@@ -186,7 +187,10 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
 def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None:
     """Write a name, or the beginning of it, into a bar with room for so many characters."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    name = shortened(one_line(name), room)
+    name = one_line(name)
+    if len(name) > room and room < _LEAST_SHORTENED:
+        return
+    name = shortened(name, room)
     text = ax.text(middle_us, row, name, ha="center", va="center", fontsize="small", bbox=box)
     text.set_zorder(_ABOVE_ARROWS)
 

@@ -11,7 +11,7 @@ from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, SECONDS, Requirement
 from gpulab.torch_private import leave_mode, mode_flags
-from gpulab.virtual import _clock, _settings
+from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.dispatch import VirtualMode
@@ -151,6 +151,7 @@ class VirtualGpu:
             undo.callback(replaced.restore)
             install(self.machine, replaced, undo)
             _clock.install(self.machine.host, replaced, undo)
+            _timer_loops.install(self.machine.host, replaced)
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
             # Not by its own __exit__, which would take off whatever mode is the last one then.
             undo.callback(leave_mode, mode, mode_flags())

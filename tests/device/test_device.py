@@ -297,10 +297,11 @@ def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
         "thread = threading.Thread(target=choose, name='mine'); thread.start(); thread.join()"
     )
     seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
-    assert seen[1][2] == [
+    refused = (
         "gpulab.use() was called on the thread mine, and it chooses for the cells, which run on "
         "the main thread; call it in a cell, outside of your threads"
-    ]
+    )
+    assert seen[1][2] == [refused]
     assert seen[2] == [True, True, "T4"]
 
 

@@ -212,8 +212,8 @@ def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
     """Where no diagnosis fits, the readings themselves are told, as ratios."""
     message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message
     assert message == (
-        "On an idle GPU your reading is 4 times what the work takes; behind a backlog it is "
-        "4 times what the work takes. Both should be close to 1."
+        "On an idle GPU your reading is 4 times what the work takes; with other work in the queue "
+        "it is 4 times what the work takes. Both should be close to 1."
     )
 
 

@@ -19,7 +19,7 @@ from gpulab.measurement import Conditions, Measurement
 
 IDS = (
     *("00.sources", "00.read-the-line"),
-    *("01.hidden-sync", "01.what-was-timed", "01.queue-length"),
+    *("01.hidden-sync", "01.what-was-timed", "01.queue-length", "01.benchmark"),
     *("02.time-it-right", "02.snippet-quiz", "02.who-blocks", "02.benchmark"),
     *("03.event-time", "03.wrong-stream", "03.floor", "03.one-sync-at-end", "03.benchmark"),
     *("04.name-the-cost", "04.steady-state", "04.one-number", "04.two-humps", "04.benchmark"),
@@ -36,10 +36,12 @@ IDS = (
     "09.what-it-says",
     *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
     "10.three-gaps",
+    *("11.columns", "11.bound", "11.overlap", "11.schedule"),
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
 # Their answers are code, which is run.
 CODE = (
+    "01.benchmark",
     *("02.time-it-right", "02.benchmark", "03.event-time", "03.benchmark"),
     *("04.steady-state", "04.benchmark", "05.which-to-discard"),
     *("05.benchmark", "06.benchmark", "07.benchmark"),
@@ -312,15 +314,16 @@ def test_progress_counts_answers_and_hints() -> None:
     exercises.check("01.what-was-timed", "a")
     exercises.hint("01.what-was-timed")
     assert str(exercises.progress()).splitlines() == [
-        "1 of 5 exercises right",
+        "1 of 6 exercises right",
         "  00.sources              not yet  0 answers, 0 hints",
         "  00.read-the-line        right    2 answers, 0 hints",
         "  01.hidden-sync          not yet  0 answers, 0 hints",
         "  01.what-was-timed       tried    1 answer, 1 hint",
         "  01.queue-length         not yet  0 answers, 0 hints",
+        "  01.benchmark            not yet  0 answers, 0 hints",
     ]
     page = exercises.progress()._repr_html_()
-    assert page.startswith("<table><caption>1 of 5 exercises right</caption>")
+    assert page.startswith("<table><caption>1 of 6 exercises right</caption>")
     assert "<td>01.what-was-timed</td><td>tried</td><td>1</td><td>1</td>" in page
 
 

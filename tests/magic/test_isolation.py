@@ -109,3 +109,16 @@ def test_earlier_cuda_error_is_not_blamed_on_the_cell(notebook: Notebook) -> Non
         "before the timed cell, so restart the kernel and look there"
     )
     assert seen.out == "[]\n"
+
+
+def test_running_out_of_memory_leaves_a_gpu_that_can_be_used(notebook: Notebook) -> None:
+    """The error is PyTorch's with the place of it, and what the cell held can be freed."""
+    *_, ran, after = notebook.run(
+        f"{LOAD}\nimport gpulab, torch; gpulab.use('T4'); kept = []",
+        "%%cudatime -n 300\nkept.append(torch.empty(1 << 28, device='cuda'))",
+        "kept.clear()\n"
+        "print(gpulab.measure(lambda: torch.ones(4, device='cuda') + 1, n_samples=5).n_samples)",
+    )
+    assert ran.error == "OutOfMemoryError"
+    assert ran.notes[0].startswith("gpulab: raised while samples 1 to ")
+    assert after.out == "5\n"

@@ -26,7 +26,7 @@ _QUANTITY = re.compile(rf"(?<![\w^])\d[\d,.]* ?{_UNIT}(?![\w^])")
 # A limit or a step that a sentence sets is chosen, not found.
 _CHOSEN = re.compile(
     r"\b(?:below|above|under|over|at least|at most|less than|more than|every|within|if each takes"
-    rf"|ask for|by more than) (?:[\d,.]+(?:,| or| and)? ?)*{_UNIT}"
+    rf"|ask for|by more than|computes) (?:[\d,.]+(?:,| or| and)? ?)*{_UNIT}"
 )
 _SOURCED = re.compile(r"ecorded|data sheet|documentation|[Bb]y definition|95 % interval")
 FORBIDDEN = {
@@ -107,7 +107,7 @@ class LessonText:
             # A table has its source in the sentence above it.
             said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
             if _QUANTITY.search(
-                _CHOSEN.sub("", paragraph.replace("95 %", ""))
+                _CHOSEN.sub("", " ".join(paragraph.replace("95 %", "").split()))
             ) and not _SOURCED.search(said):
                 found.append(paragraph)
             before = paragraph

@@ -219,6 +219,18 @@ def test_cpu_is_spared_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert large.error == ("does not fit: needs at least 1.50 MiB, and the host has 1.00 MiB free")
 
 
+def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
+    h200: VirtualGpu, tmp_path: Path
+) -> None:
+    """The error is one line of its point, and the points before and after it are whole."""
+    del h200
+    tasks = [Task("add", size) for size in (64, 17 * 2**30, 128)]
+    found = gpulab.sweep(tasks, out=tmp_path / "points.jsonl", progress=False)
+    assert [point.error for point in found.points] == [
+        *("", "out of memory: needs more than 136 GiB", "")
+    ]
+
+
 def test_running_out_of_memory_is_an_error_of_the_point(h200: VirtualGpu) -> None:
     """Inputs that fit and a result that does not: one line, and the memory is free again."""
     del h200

@@ -86,7 +86,7 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
 def test_names_are_cut_to_the_room(ax: Axes) -> None:
     """A short bar has the beginning of a long name, and one that is too short has none."""
     name = "vectorized_elementwise_kernel"
-    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 114, name=name))
+    spans = (work(0, 100, name=name), work(100, 110, name=name), work(110, 117, name=name))
     timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
     assert [text.get_text() for text in ax.texts] == [name, "vector…"]
 

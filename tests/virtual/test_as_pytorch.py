@@ -1,12 +1,14 @@
 """What PyTorch decides from shapes, devices and values is decided in the same way here."""
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn import functional
 
 import gpulab
+from gpulab.virtual.dispatch._operators import _has_data_dependent_shape
 
 
 @pytest.fixture(autouse=True)
@@ -118,10 +120,25 @@ def test_mistakes_have_pytorchs_words(name: str) -> None:
     assert str(caught.value) == str(expected.value)
 
 
-def test_a_factorization_without_values_is_not_judged() -> None:
-    """Where nothing was computed there is nothing to find; the host waits all the same."""
-    torch.cuda._sleep(2_000_000)
-    is_late = torch.cuda.Event()
-    is_late.record()
-    torch.linalg.inv(torch.ones(2_000, 2_000, device="cuda"))
-    assert is_late.query()
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) -> None:
+    """As ``native_batch_norm`` gives them on a GPU; CPUs refuse to mix the two with ``out=``."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=dtype, device="cuda")
+    ones, zeros = torch.ones_like(x[0]), torch.zeros_like(x[0])
+    out = tuple(
+        torch.empty(0, dtype=kind, device="cuda") for kind in (dtype, *(2 * [torch.float]))
+    )
+    options = {"training": True, "momentum": 0.1, "eps": 0.0, "out": out}
+    torch.native_batch_norm(x, ones, zeros, None, None, **options)
+    assert [item.tolist() for item in out] == [[[-1, -1], [1, 1]], [2, 4], [1, 0.5]]
+
+
+def test_unique_waits_for_its_size_where_pytorch_does_not_say_so() -> None:
+    """Older versions do not mark the operator, which ``index_fill`` calls backward."""
+    unmarked = SimpleNamespace(tags=())
+    assert _has_data_dependent_shape(unmarked, "_unique")
+    filled = torch.tensor(2.0, device="cuda", requires_grad=True)
+    index = torch.tensor([0, 2, 0], device="cuda")
+    torch.ones(3, 3, device="cuda").index_fill(0, index, filled).sum().backward()
+    assert filled.grad is not None
+    assert filled.grad.item() == 6

@@ -165,3 +165,13 @@ def test_a_wait_of_a_stream_knows_its_line() -> None:
         stream.wait_stream(torch.cuda.current_stream())
         assert stream.core.last is not None
         assert Path(stream.core.last.site[0]).name == Path(__file__).name
+
+
+def test_a_factorization_without_values_is_not_judged() -> None:
+    """Where nothing was computed there is nothing to find; the host waits all the same."""
+    with gpulab.virtual_gpu("H200", max_value_elements=0):
+        torch.cuda._sleep(2_000_000)
+        sleep = torch.cuda.Event()
+        sleep.record()
+        torch.linalg.inv(torch.ones(20, 20, device="cuda"))
+        assert sleep.query()

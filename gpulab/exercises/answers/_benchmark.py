@@ -1,17 +1,15 @@
 """The form of answers that are a benchmark: it times works whose truth is known, rung by rung."""
 
-import inspect
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
-from types import FrameType
 
 from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.units import format_time
 
 Work = Callable[[], object]
@@ -19,7 +17,6 @@ Work = Callable[[], object]
 RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "measure")
 _TOLERANCE = 0.15
 _FLOOR_S = 6e-6  # a pair of events reads up to this much more than the work between it
-_OTHER_TIMERS = ("gpulab.timing", "torch.utils.benchmark", "triton.testing")
 _MIB = 2**18  # elements of 4 bytes
 _N_SLOW = 30  # first calls that are slow: more than half of 50 samples, so a median sees them
 
@@ -37,7 +34,7 @@ class BenchmarkTrial:
     n_calls, n_elapsed
         How often it called the work, and asked a pair of events for their time.
     timer
-        Module of a finished timer that called the work in its place; empty if none did.
+        Timer of somebody else that called the work in its place; empty if none did.
     """
 
     value: object
@@ -337,13 +334,13 @@ def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkT
     calls: list[str] = []
 
     def fn() -> object:
-        calls.append(_timer_of(inspect.currentframe()))
+        calls.append(ready_made_timer(_call.__code__))
         return work()
 
     torch.cuda.synchronize()
     if backlog is not None:
         backlog()
-    with _elapsed_calls() as elapsed:
+    with elapsed_calls() as elapsed:
         value, error = _call(answer, fn)
     torch.cuda.synchronize()
     timers = sorted(set(calls) - {""})
@@ -355,41 +352,6 @@ def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | 
         return answer(fn), None
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return None, error
-
-
-def _timer_of(frame: FrameType | None) -> str:
-    """Return the finished timer among the callers, up to this module's own call."""
-    here = sys.modules[__name__].__dict__
-    while frame is not None:
-        if frame.f_globals is here and frame.f_code is _call.__code__:
-            return ""
-        module = str(frame.f_globals.get("__name__", ""))
-        found = next((name for name in _OTHER_TIMERS if module.startswith(name)), None)
-        if found is not None:
-            return found
-        frame = frame.f_back
-    return ""
-
-
-@contextmanager
-def _elapsed_calls() -> Iterator[list[None]]:
-    """Count the calls of ``torch.cuda.Event.elapsed_time``; the method is put back."""
-    import torch
-
-    calls: list[None] = []
-    event = torch.cuda.Event
-    original = event.elapsed_time
-
-    def elapsed_time(self: torch.cuda.Event, end_event: torch.cuda.Event) -> float:
-        calls.append(None)
-        elapsed_ms: float = original(self, end_event)
-        return elapsed_ms
-
-    event.elapsed_time = elapsed_time  # type: ignore[method-assign]  # put back below
-    try:
-        yield calls
-    finally:
-        event.elapsed_time = original  # type: ignore[method-assign]  # as it was
 
 
 @contextmanager

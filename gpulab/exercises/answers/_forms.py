@@ -82,8 +82,9 @@ class Letters:
     @property
     def how(self) -> str:
         """How to write the answer."""
-        letters = ", ".join(sorted(self._known))
-        return f'Answer with the set of the letters among {letters}, for example {{"a", "b"}}.'
+        known = sorted(self._known)
+        example = ", ".join(f'"{letter}"' for letter in known[:2])
+        return f"Answer with a set of some of {', '.join(known)}, for example {{{example}}}."
 
     @property
     def _known(self) -> frozenset[str]:

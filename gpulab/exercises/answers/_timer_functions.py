@@ -1,8 +1,6 @@
 """The form of answers that are a function which times work: it is run, and its reading judged."""
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
@@ -14,6 +12,7 @@ from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.torch_private import spin
 
 # Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
@@ -21,13 +20,6 @@ _WORK_CYCLES = 4_000_000
 _BACKLOG_CYCLES = 20_000_000
 # A reading may contain the launch and the wake-up; the work is long enough to make them small.
 _TOLERANCE = 0.25
-# Modules that time work for you, and what a learner calls there.
-_READY_MADE = {
-    "gpulab.timing": "gpulab.measure",
-    "torch.utils.benchmark": "torch.utils.benchmark.Timer",
-    "triton.testing": "triton.testing.do_bench",
-    "timeit": "timeit",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +146,17 @@ def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
     )
     return Diagnosis(
         "unexplained",
-        f"On an idle GPU your reading is {on_idle}; behind a backlog it is {on_busy}. "
+        f"On an idle GPU your reading is {on_idle}; with other work in the queue it is {on_busy}. "
         "Both should be close to 1.",
     )
 
 
 def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
-    """Call a learner's function with some work, on an idle GPU or behind five times as much."""
+    """Call a learner's function with some work, on an idle GPU or after five times as much."""
     calls: list[str] = []
 
     def work() -> None:
-        calls.append(_ready_made_timer())
+        calls.append(ready_made_timer(_call.__code__))
         spin(_WORK_CYCLES)
 
     with device.active():
@@ -173,23 +165,11 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
         backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
         if backlog:
             spin(_BACKLOG_CYCLES)
-        with _elapsed_calls() as elapsed:
+        with elapsed_calls() as elapsed:
             value, error = _call(function, work)
         torch.cuda.synchronize()
     ready_made = next(filter(None, calls), "")
     return FunctionTrial(value, error, len(calls), len(elapsed), ready_made, work_s, backlog_s)
-
-
-def _ready_made_timer() -> str:
-    """Return the timer of somebody else that is between the learner's function and the work."""
-    found = ""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code is not _call.__code__:
-        module = frame.f_globals.get("__name__", "")
-        known = (said for name, said in _READY_MADE.items() if f"{module}.".startswith(f"{name}."))
-        found = next(known, found)  # the outermost: the learner called this one
-        frame = frame.f_back
-    return found
 
 
 def _call(
@@ -199,25 +179,6 @@ def _call(
         return function(work), None
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return None, error
-
-
-@contextmanager
-def _elapsed_calls() -> Iterator[list[None]]:
-    """Count the calls of ``torch.cuda.Event.elapsed_time``; the method is put back."""
-    calls: list[None] = []
-    event = torch.cuda.Event
-    original = event.elapsed_time
-
-    def elapsed_time(self: torch.cuda.Event, end_event: torch.cuda.Event) -> float:
-        calls.append(None)
-        elapsed_ms: float = original(self, end_event)
-        return elapsed_ms
-
-    event.elapsed_time = elapsed_time  # type: ignore[method-assign]  # put back below
-    try:
-        yield calls
-    finally:
-        event.elapsed_time = original  # type: ignore[method-assign]  # as it was
 
 
 def _is_stub(trial: FunctionTrial) -> bool:

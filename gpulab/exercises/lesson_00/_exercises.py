@@ -10,22 +10,22 @@ _VIRTUAL_AS_MEASURED = Diagnosis(
 )
 _VIRTUAL_AS_RECORDED = Diagnosis(
     "virtual-as-recorded",
-    "Nothing was replayed here: the virtual GPU computed this time while the code ran. Recorded "
-    "are numbers that a real GPU gave earlier and that were kept.",
+    "The virtual GPU computed this time while the code ran. A recorded number comes from a real "
+    "GPU that ran the work earlier.",
 )
 _RECORDED_AS_MEASURED = Diagnosis(
     "recorded-as-measured",
-    "It was measured once, but not here and not now: on a named GPU, earlier, and kept. The kit "
-    "calls this recorded, so that nobody takes it for this machine.",
+    "It was measured, but earlier and on another GPU, which is named. gpulab calls this "
+    "recorded, so that you do not take it for your machine.",
 )
 
 SOURCES = Exercise(
     "00.sources",
-    "Four numbers in front of you. Which are measured, which recorded, which virtual?",
+    "Here are four numbers. Which are measured, which recorded, which virtual?",
     Table(
         right={"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"},
         why="Measured: here, on hardware. Recorded: earlier, on a named GPU. Virtual: computed. "
-        "What the code looks like does not matter; where it ran does.",
+        "What matters is where the code ran, not what it looks like.",
         allowed=(("measured", "recorded", "virtual"),),
         wrong={
             ("a", "measured"): _VIRTUAL_AS_MEASURED,
@@ -37,13 +37,13 @@ SOURCES = Exercise(
         otherwise=(
             Diagnosis(
                 "wrong-source",
-                "Ask of each number: did hardware run, and was it the hardware in front of you?",
+                "Ask about each number: did a real GPU run the work, and was it the GPU here?",
             ),
         ),
     ),
     hints=(
         "The last words of the line, and of a plot's title, name the source.",
-        "On a machine without a GPU, a number is either computed now or was kept from elsewhere.",
+        "On a machine without a GPU, a number is computed now or was saved on another machine.",
     ),
     choices={
         "a": "`%cudatime` on your laptop; its line ends with `virtual NVIDIA H200 at 1980 MHz)`",
@@ -63,36 +63,35 @@ READ_THE_LINE = Exercise(
     Choice(
         right="c",
         why="The interval is about the median: if the 41 samples were taken again and again in "
-        "the same way, about 95 of 100 such intervals would hold the true median. Single samples "
-        "may lie outside, and an error that all samples share does not show.",
+        "the same way, about 95 of 100 such intervals would contain the true median. Single "
+        "samples may lie outside. An error that all samples share does not show.",
         wrong={
             "a": Diagnosis(
                 "range-of-samples",
-                "Smallest and largest sample are the range. It grows with every sample taken; "
-                "this interval shrinks, because it is about the median.",
+                "The smallest and the largest sample are the range. The range grows with more "
+                "samples; this interval shrinks, because it is about the median.",
             ),
             "b": Diagnosis(
                 "spread-of-samples",
-                "95 % is not a share of the samples. It is how often an interval made in this "
-                "way holds the true median.",
+                "95 % is not a share of the samples. It says how often such an interval contains "
+                "the true median.",
             ),
             "d": Diagnosis(
                 "accuracy",
-                "The interval knows only the noise. If the method itself reads too much, for "
-                "example the launch with the kernel, every sample does, and the interval stays "
-                "narrow.",
+                "The interval shows only the noise. If the method reads too much, for example the "
+                "launch as well as the kernel, every sample does, and the interval stays narrow.",
             ),
         },
     ),
     hints=(
-        "Would taking 4,000 samples in place of 41 make it wider or narrower?",
-        "It belongs to the number in front of it: the median.",
+        "Would 4,000 samples instead of 41 make it wider or narrower?",
+        "It belongs to the number before it: the median.",
     ),
     choices={
         "a": "All 41 samples lie between 24.8 and 25.0 µs.",
         "b": "95 % of the samples lie between 24.8 and 25.0 µs.",
-        "c": "If the timing were repeated many times, about 95 % of such intervals would hold the "
-        "true median.",
+        "c": "If you repeat the timing many times, about 95 % of such intervals contain the true "
+        "median.",
         "d": "The work takes 24.9 µs, and this is wrong by at most 0.1 µs.",
     },
 )

@@ -1,5 +1,1 @@
 """Lesson 01, a stopwatch without a wait: its exercises."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,43 +1,42 @@
 """What a stopwatch without a wait reads, and what makes it right by accident."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, Letters
+from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Letters
 from gpulab.exercises.lesson_01._queue_length import QueueLength
 
 _MISSED_COPY = Diagnosis(
     "missed-copy",
     "You left out an ordinary copy between host and GPU. Without pinned memory and "
     "non_blocking=True the call returns when the copy is done, and the copy waits for the "
-    "multiplication in front of it.",
+    "matmul before it.",
 )
 
 HIDDEN_SYNC = Exercise(
     "01.hidden-sync",
-    "One line stands in the place of LINE. With which lines does the reading hold the whole "
-    "multiplication, although nobody calls synchronize?\n\n"
+    "Put one of the lines below in place of LINE. With which of them does the reading contain the "
+    "whole matmul, although nobody calls synchronize?\n\n"
     "    t0 = time.perf_counter()\n"
     "    y = x @ x              # on the GPU\n"
     "    LINE\n"
     "    t1 = time.perf_counter()",
     Letters(
         right=frozenset("acefg"),
-        why="Each of them needs a value from the GPU, or an ordinary copy, and so waits for the "
-        "multiplication: a hidden synchronization. The reading then also holds what the line "
-        "itself does.",
+        why="Each of them needs a value from the GPU, or makes an ordinary copy. So it waits for "
+        "the matmul: a hidden synchronization. The reading also contains the line itself.",
         wrongly_in={
             "b": Diagnosis(
                 "metadata",
-                "b: the host knows the shape without asking the GPU; nothing is waited for.",
+                "b: the host knows the shape without asking the GPU, so it does not wait.",
             ),
             "d": Diagnosis(
                 "another-launch",
-                "d: relu is one more launch. It goes into the queue behind the multiplication, "
-                "and the host goes on.",
+                "d: relu is one more launch. It goes into the queue after the matmul, and the "
+                "host goes on.",
             ),
             "h": Diagnosis(
                 "non-blocking-copy",
                 "h: the memory is pinned and the copy non_blocking, so it is only put into the "
-                "queue. The host returns before anything was copied.",
+                "queue. The call returns before anything was copied.",
             ),
         },
         missing={
@@ -53,25 +52,25 @@ HIDDEN_SYNC = Exercise(
             ),
             "c": Diagnosis(
                 "missed-print",
-                "You left out print: the digits have to come from the GPU first, so it waits.",
+                "You left out print: it needs the digits from the GPU first, so it waits.",
             ),
             "e": _MISSED_COPY,
             "g": _MISSED_COPY,
         },
         all_chosen=Diagnosis(
             "all",
-            "Not all of them: some return at once. Which only put more work into the queue, or "
-            "ask for what the host knows anyway?",
+            "Not all of them: some return at once. Which ones only put more work into the queue, "
+            "or ask for something that the host already knows?",
         ),
         none_chosen=Diagnosis(
             "none",
-            "There are some. Look for lines that cannot go on without a value that the GPU has "
-            "yet to compute.",
+            "Some of them wait. Look for lines that need a value which the GPU has not computed "
+            "yet.",
         ),
     ),
     hints=(
         "Ask of each line: could the host go on without knowing a result?",
-        "Five lines wait. Of the two copies in which h takes part, one does not.",
+        "Five lines wait. One of the copies does not.",
     ),
     choices={
         "a": "`y.sum().item()`",
@@ -87,23 +86,22 @@ HIDDEN_SYNC = Exercise(
 
 WHAT_WAS_TIMED = Exercise(
     "01.what-was-timed",
-    "Look at the two lines of your plot: from n = 64 to n = 8192 the naive reading of x @ x "
+    "Look at the two lines of your plot: from n = 64 to n = 8192 the naive reading of a @ a "
     "hardly changes, while the true time grows as n³. What did the naive reading time?",
     Choice(
         right="b",
-        why="The host puts a multiplication into the queue and goes on. That takes the same few "
-        "microseconds whatever n is, because no element is touched.",
+        why="The host puts a matmul into the queue and goes on. That takes the same few "
+        "microseconds for every n, because the host touches no element.",
         wrong={
             "a": Diagnosis(
                 "parallel-myth",
-                "Being parallel makes the GPU fast, not free: the other line of the plot is the "
-                "same multiplication on the same GPU, and it grows. You timed the launch, not "
-                "the kernel.",
+                "Parallel work still takes time: the other line of the plot is the same matmul on "
+                "the same GPU, and it grows. You timed the launch, not the kernel.",
             ),
             "c": Diagnosis(
                 "start-of-kernel",
-                "The host does not know when the GPU begins, and does not ask. With a long queue "
-                "the kernel begins long after the second reading of the clock.",
+                "The host does not know when the GPU begins. If the queue is long, the kernel "
+                "begins long after you have read the clock for the second time.",
             ),
             "d": Diagnosis(
                 "transfer",
@@ -113,20 +111,20 @@ WHAT_WAS_TIMED = Exercise(
     ),
     hints=(
         "What does the host do that is the same for 64 and for 8192?",
-        "When x @ x returns, has any element of y been computed?",
+        "When a @ a returns, has the GPU computed any element?",
     ),
     choices={
-        "a": "The multiplication: the GPU does all elements at the same time.",
-        "b": "What the host does to put the multiplication into the queue.",
-        "c": "The time until the GPU began with the multiplication.",
+        "a": "The matmul: the GPU computes all elements at the same time.",
+        "b": "What the host does to put the matmul into the queue.",
+        "c": "The time until the GPU began the matmul.",
         "d": "The transfer of the result to the host.",
     },
 )
 
 QUEUE_LENGTH = Exercise(
     "01.queue-length",
-    "You launched the same kernel again and again, behind work that keeps the GPU busy, and "
-    "timed each call on the host. How many launches fit into the queue before one has to wait?",
+    "You launched the same kernel again and again while the GPU was busy, and timed each call on "
+    "the host. How many launches fit into the queue before one has to wait?",
     QueueLength(),
     hints=(
         "Plot the time of each call against its number: plots.call_times does.",
@@ -134,4 +132,16 @@ QUEUE_LENGTH = Exercise(
     ),
 )
 
-EXERCISES = (HIDDEN_SYNC, WHAT_WAS_TIMED, QUEUE_LENGTH)
+BENCHMARK = Exercise(
+    "01.benchmark",
+    "Write benchmark(fn): it calls fn several times with a stopwatch around the loop, and returns "
+    "the seconds for one call. The check runs it on works whose true time is known, and says what "
+    "your benchmark still misses.",
+    BenchmarkJudge("stopwatch"),
+    hints=(
+        "time.perf_counter() before the loop and after it; the difference is all calls together.",
+        "Divide by the number of calls. A wait for the GPU comes in lesson 02.",
+    ),
+)
+
+EXERCISES = (HIDDEN_SYNC, WHAT_WAS_TIMED, QUEUE_LENGTH, BENCHMARK)

@@ -32,7 +32,7 @@ class QueueLength:
         durations_s = _seconds(readings)
         expected = first_blocked(durations_s) if durations_s else None
         if durations_s and expected is None:
-            message = "In these readings no call had to wait: queue more work in front of them."
+            message = "In these readings no call had to wait: queue more work before them."
             return Diagnosis("never-blocked", message).verdict()
         low, high = _range(expected)
         if low <= number <= high:
@@ -41,9 +41,9 @@ class QueueLength:
 
 
 _FITS = (
-    "So many launches were waiting when the next one found the queue full. From there on a "
-    "launch takes as long as the GPU needs to finish one, so a naive reading in a long loop "
-    "comes right by accident."
+    "This many launches were waiting when the next one found the queue full. From then on a "
+    "launch takes as long as the GPU needs to finish one, so a naive reading of a long loop is "
+    "right by accident."
 )
 
 
@@ -87,20 +87,19 @@ def _diagnose_length(number: float, expected: int | None, n_calls: int, low: flo
     if number < 1:
         return Diagnosis(
             "duration",
-            f"{number:g} looks like a duration. Asked is how many launches were made before one "
-            "had to wait: the position on the horizontal axis, not the height.",
+            f"{number:g} looks like a duration. Count how many launches were made before one had "
+            "to wait: the position on the horizontal axis, not the height.",
         )
     if n_calls and number == n_calls:
         return Diagnosis(
             "all-launches",
-            f"{n_calls:,} is the number of all launches. The queue holds those that were made "
-            "before one had to wait: look for the jump.",
+            f"{n_calls:,} is the number of all launches. Count only those that were made before "
+            "one had to wait: look for the jump.",
         )
     if expected and abs(number - (n_calls - expected)) <= _TOLERANCE * expected:
         return Diagnosis(
             "blocked-calls",
-            "You counted the calls that had to wait. The queue holds those that did not: count "
-            "up to the jump.",
+            "You counted the calls that had to wait. Count those that did not: up to the jump.",
         )
     if number < low:
         message = "Too few: at this launch the host was not blocked yet. Look for the jump."

@@ -201,6 +201,7 @@ SCHEDULE = Exercise(
         "Write the ten steps in a row and mark wait, warm-up, active, active, wait, ...",
         "A cycle has 1 + 1 + 2 steps, and there are two cycles.",
     ),
+    choices={str(number): f"Step {number}" for number in range(10)},
 )
 
 EXERCISES = (COLUMNS, BOUND, OVERLAP, SCHEDULE)

@@ -29,6 +29,8 @@ _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
 
 # To know of a repeated call takes as long as to compute a small one.
 _WORTH_A_LOOK_S = 20e-6
+# With out= CPUs refuse statistics in float32 beside halves, which a GPU wants so.
+_STATISTICS_WIDER = {"native_batch_norm"}
 
 Payload = Callable[[int], None]
 
@@ -123,6 +125,14 @@ class DeferredValues:
         return out
 
     def _call_with_out(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self._operator.name in _STATISTICS_WIDER:
+            names = self._operator.out_names
+            given = {name: arg for name, arg in kwargs.items() if name not in names}
+            out = self._operator.func.overloadpacket(*args, **given)
+            for name, computed in zip(names, out, strict=True):
+                if computed.numel():  # without training, CPUs return no statistics
+                    _copy(kwargs[name], computed)
+            return out
         # Here two tensors are parts of one storage, which PyTorch takes for a sign of overlap.
         fresh = {name: _like(kwargs[name]) for name in self._operator.out_names}
         out = self._operator.func(*args, **{**kwargs, **fresh})

@@ -48,7 +48,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         call.operator,
         next_sequence_number(),
         launches=is_launch,
-        n_listed=len(call.args[0]) if call.operator.is_over_lists else 0,
+        n_listed=_n_listed(call.args) if call.operator.is_over_lists else 0,
     )
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
@@ -61,6 +61,11 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     elif plan.work is not None:
         _launch(machine, plan, plan.work, call, results, missing=missing)
     return results[0] if plan.container is None else plan.container(results)
+
+
+def _n_listed(args: Sequence[Any]) -> int:
+    """Return how many tensors there are in the first list among some arguments."""
+    return next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
 
 
 def _missing(

@@ -18,6 +18,8 @@ META = torch.device("meta")
 _CPU = torch.device("cpu")
 # The results of these have other shapes without values than the CPU's have.
 _WRONG_ON_META = {"_embedding_bag", "_embedding_bag_forward_only"}
+# On stand-ins these do nothing, and send nothing.
+_BETWEEN_PROCESSES = {"c10d", "_c10d_functional"}
 _MAX_CPU_ELEMENTS = 1 << 20
 
 
@@ -33,6 +35,11 @@ class MetaExecution:
 
 def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
     """Run the operator on stand-ins: without values if it can, else on small ones on the CPU."""
+    if func.namespace in _BETWEEN_PROCESSES:
+        raise NotModelledError(
+            f"the virtual GPU has no model of {func}, which sends between processes; send a copy "
+            "on the CPU, as tensor.cpu(), or use CUDA GPUs"
+        )
     check_call(func, args)
     if operator_name(func) in _WRONG_ON_META:
         return _execute_on(func, args, kwargs, _CPU)

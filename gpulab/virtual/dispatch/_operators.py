@@ -17,7 +17,15 @@ aten = torch.ops.aten
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
 # The shape of their result depends on values, so PyTorch itself waits for the device in them;
 # most are marked so by PyTorch.
-_DATA_DEPENDENT = {"_unique2", "unique_consecutive", "unique_dim", "bincount", "equal", "histc"}
+_DATA_DEPENDENT = {
+    "_unique",
+    "_unique2",
+    "unique_consecutive",
+    "unique_dim",
+    "bincount",
+    "equal",
+    "histc",
+}
 
 
 @dataclass(slots=True, eq=False)

@@ -3,14 +3,18 @@
 import os
 import threading
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
+import torch.multiprocessing
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.simulator import Machine, active, disown, is_entered
 from gpulab.virtual.tensors import VirtualTensor
+
+_multiprocessing: Any = torch.multiprocessing  # exports its names without saying so
 
 
 class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -54,7 +58,27 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             vars(self).pop("run", None)
             raise
 
-    return [(threading.Thread, {"start": start})]
+    return [
+        (threading.Thread, {"start": start}),
+        (_multiprocessing, {"spawn": _noting(_multiprocessing.spawn)}),
+    ]
+
+
+def _noting(spawn: Callable[..., Any]) -> Callable[..., Any]:
+    """Say on what ends a process that was started from here that it has no virtual GPU."""
+
+    @wraps(spawn)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return spawn(*args, **kwargs)
+        except _multiprocessing.ProcessRaisedException as error:
+            error.add_note(
+                "A process that is started from here has no virtual GPU; enter one in it, by "
+                "`with gpulab.virtual_gpu(...)`, or use one process."
+            )
+            raise
+
+    return noted
 
 
 def _lose_device() -> None:

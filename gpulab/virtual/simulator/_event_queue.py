@@ -61,7 +61,7 @@ class EventQueue:
             raise failure
 
     def advance(self, time_ns: int) -> None:
-        """Run everything due up to ``time_ns`` and stand there; nothing in the middle of an action.
+        """Run everything due up to ``time_ns`` and stand there; but nothing inside an action.
 
         Python's garbage collector may strike there, and what it frees asks how far the GPU is.
         """

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import gpulab
 from gpulab.errors import NotModelledError
@@ -283,3 +284,61 @@ def test_callables_are_graphed_with_their_backward() -> None:
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad.cpu(), gradient.cpu())
+
+
+def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]:
+    """Return a checkpoint's result, further random numbers, and the gradient drawn anew."""
+    x.grad = None
+    result = checkpoint(
+        lambda y: torch.nn.functional.dropout(y * 2), x, use_reentrant=use_reentrant
+    )
+    further = torch.rand(64, device="cuda")
+    result.sum().backward()
+    assert x.grad is not None
+    return [result, further, x.grad]
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_replay_draws_what_the_work_draws_without_a_graph(*, use_reentrant: bool) -> None:
+    """A checkpoint goes back to the numbers of its forward pass, and the next replay goes on."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.ones(64, device="cuda", requires_grad=True)
+
+        def work() -> list[torch.Tensor]:
+            return _checkpointed(x, use_reentrant=use_reentrant)
+
+        torch.cuda.manual_seed(3)
+        plain = [[item.tolist() for item in work()] for _ in range(2)]
+        end = torch.cuda.get_rng_state()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = work()
+        torch.cuda.manual_seed(3)
+        replayed = []
+        for _ in range(2):
+            graph.replay()
+            replayed.append([item.tolist() for item in captured])
+        assert replayed == plain
+        assert torch.equal(torch.cuda.get_rng_state(), end)
+        # What was dropped forward has no gradient.
+        assert [value != 0 for value in plain[0][0]] == [value != 0 for value in plain[0][2]]
+
+
+def test_a_capture_leaves_the_generators_as_they_were() -> None:
+    """Only replays use them up, and one that failed leaves nothing behind."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        before = torch.cuda.get_rng_state()
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(4, device="cuda")
+            torch.cuda.manual_seed(torch.cuda.initial_seed())
+            assert not torch.equal(torch.cuda.get_rng_state(), before)
+        assert torch.equal(torch.cuda.get_rng_state(), before)
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.rand(4, device="cuda")
+            with pytest.raises(RuntimeError) as error:
+                torch.cuda.manual_seed(99)
+        assert str(error.value) == (
+            "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new "
+            "seed is the same as the original seed."
+        )
+        assert torch.equal(torch.cuda.get_rng_state(), before)

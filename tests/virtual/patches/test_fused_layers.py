@@ -104,3 +104,30 @@ def test_host_tensors_are_left_to_pytorch(gpu: VirtualGpu) -> None:
     functional.rms_norm(x, (4,))
     assert len(foreach_utils._group_tensors_by_device_and_dtype([[x]])) == 1
     assert kernels(gpu) == []
+
+
+@pytest.mark.parametrize("name", ["_fused_adam_", "_fused_adamw_", "_fused_sgd_"])
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("n", [3, 64])
+def test_a_fused_step_leaves_unscaled_gradients(name: str, n: int, *, maximize: bool) -> None:
+    """As CUDA's kernels store them: divided by the scale, and with the sign that they had."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        weight, gradient, first, second = (
+            torch.full((n,), value, device="cuda") for value in (1.0, 8.0, 0.0, 0.0)
+        )
+        options = {"lr": 0.5, "weight_decay": 0.0, "maximize": maximize}
+        scaling = {
+            "grad_scale": torch.tensor(4.0, device="cuda"),
+            "found_inf": torch.tensor(0.0, device="cuda"),
+        }
+        if name == "_fused_sgd_":
+            more = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "is_first_step": True}
+            torch._fused_sgd_([weight], [gradient], [], **options, **scaling, **more)
+        else:
+            more = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "amsgrad": False}
+            steps = [torch.ones((), device="cuda")]
+            state = ([first], [second], [], steps)
+            step = getattr(torch, name)
+            step([weight], [gradient], *state, **options, **scaling, **more)
+        assert gradient.tolist() == [2.0] * n
+        assert (weight[0].item() > 1.0) == maximize

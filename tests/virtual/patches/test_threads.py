@@ -191,3 +191,23 @@ def test_workers_cannot_use_the_device() -> None:
 
 
 test_workers_cannot_use_the_device.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+def use_cuda(_rank: int) -> None:
+    """Ask for a device, in a process of its own."""
+    torch.cuda.set_device(0)
+
+
+@pytest.mark.slow
+def test_a_started_process_is_said_to_have_no_virtual_gpu() -> None:
+    """What it raises has a note that says what to do."""
+    with (
+        gpulab.virtual_gpu("H200"),
+        pytest.raises(torch.multiprocessing.ProcessRaisedException) as caught,
+    ):
+        torch.multiprocessing.spawn(use_cuda, nprocs=1)
+    note = (
+        "A process that is started from here has no virtual GPU; enter one in it, by "
+        "`with gpulab.virtual_gpu(...)`, or use one process."
+    )
+    assert caught.value.__notes__ == [note]

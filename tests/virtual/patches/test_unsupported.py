@@ -242,3 +242,21 @@ def test_distributed_data_parallel_is_refused_on_the_device_only() -> None:
     assert refusal_of(lambda: wrap(module=model, device_ids=[0])) == of_name(name)
     with pytest.raises(ValueError, match="process group"):
         wrap(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
+    """On stand-ins PyTorch sends nothing, so that each process would keep its own numbers."""
+    distributed = torch.distributed
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/at", rank=0, world_size=1
+    )
+    try:
+        x = torch.ones(2)
+        distributed.all_reduce(x)
+        assert refusal_of(lambda: distributed.all_reduce(x.cuda())) == (
+            "the virtual GPU has no model of c10d.allreduce_.default, which sends between "
+            "processes; send a copy on the CPU, as tensor.cpu(), or use CUDA GPUs"
+        )
+    finally:
+        distributed.destroy_process_group()

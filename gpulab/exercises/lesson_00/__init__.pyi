@@ -1,1 +1,0 @@
-from ._exercises import EXERCISES as EXERCISES

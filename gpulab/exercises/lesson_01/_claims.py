@@ -1,0 +1,20 @@
+"""What lesson 01 states, with the rules that decide whether it holds."""
+
+from gpulab.exercises._claims import Claim
+
+CLAIMS = (
+    Claim(
+        "01.reads-too-little",
+        "A stopwatch without a wait reads less than a tenth of a large matmul",
+        unit="of the time",
+        holds=lambda share: share < 0.1,  # noqa: PLR2004  # as the sentence says
+        because="this GPU is so fast, or this host so slow, that the launch takes about as long",
+    ),
+    Claim(
+        "01.flat",
+        "The naive reading grows less than three times from n = 64 to n = 8192",
+        unit="times",
+        holds=lambda ratio: ratio < 3,  # noqa: PLR2004  # as the sentence says
+        because="something made the launch wait, such as a full queue",
+    ),
+)

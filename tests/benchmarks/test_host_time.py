@@ -1,0 +1,72 @@
+"""Fitting and judging the host's costs, on numbers that are known."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.host_time import fitting, judging
+from gpulab.virtual.simulator import fitted_costs
+
+
+def test_costs_are_found_again_from_programs_that_have_them() -> None:
+    """A second cost is tied to what is expected of it where no program has it."""
+    rows = []
+    for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
+        counts = Counter({"module": n_modules, "view": n_views})
+        host_us = 100 + n_modules * 9.0 + n_views * 2.0
+        rows.append((host_us, fitting.Counted(100.0, counts)))
+    found = fitting.solve(rows)
+    assert found["module"] == pytest.approx(9_000, rel=0.01)
+    assert found["view"] == pytest.approx(2_000, rel=0.01)
+    assert found["backward"] == fitting.EXPECTED["backward"][0]
+
+
+def test_the_wall_time_counts_where_the_host_decides_it() -> None:
+    """A device that is busy all the time says nothing about the host."""
+    launch_bound = {"host_us": 400.0, "wall_us": 100.0, "busy_us": 10.0}
+    assert fitting.usual_us(launch_bound) == 200.0
+    assert fitting.usual_us({**launch_bound, "busy_us": 99.0}) == 400.0
+
+
+def test_every_cost_that_is_fitted_is_in_the_file() -> None:
+    """And none besides."""
+    assert fitted_costs().keys() == fitting.EXPECTED.keys()
+
+
+def test_a_judgement_lists_programs_and_sums_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails on either side is named and left out of the figures."""
+    there = {"host_us": 100.0, "wall_us": 200.0, "busy_us": 50.0}
+    here = {"host_us": 110.0, "wall_us": 150.0, "busy_us": 50.0}
+    predicted = {"good": here, "bad": {"error": "TimeoutError: too long"}}
+    monkeypatch.setattr(judging, "predict", lambda _set, _titles: predicted)
+    times = tmp_path / "times.json"
+    times.write_text(json.dumps({"programs": {"good": there, "bad": there}}), "utf-8")
+    lines = judging.judge(times, with_calls=False).splitlines()
+    assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
+        "good",
+        "100",
+        "110",
+        "+10%",
+        "200",
+        "150",
+        "-25%",
+        "50",
+        "50",
+        "+0%",
+    ]
+    assert "TimeoutError: too long" in lines[3]
+    assert [line.split()[1:6:2] for line in lines[-3:]] == [
+        ["host", "1", "10.0%"],
+        ["wall", "1", "25.0%"],
+        ["busy", "1", "0.0%"],
+    ]
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (1.0, 4.0)])
+def test_a_quantile_lies_between_its_neighbours(share: float, wanted: float) -> None:
+    """Of three numbers the middle is the median."""
+    assert judging.quantile([1.0, 2.0, 4.0], share) == wanted

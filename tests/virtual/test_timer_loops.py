@@ -1,0 +1,64 @@
+"""Timers that choose their number of loops are done soon, and read what they read before."""
+
+import timeit
+
+import pytest
+import torch
+from IPython.core.magics.execution import Timer
+from torch.utils.benchmark import Timer as TorchTimer
+
+import gpulab
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [timeit.Timer, Timer])
+@pytest.mark.parametrize("is_held_back", [False, True])
+def test_a_long_loop_that_the_timer_chose_is_cut(
+    kind: type[timeit.Timer], *, is_held_back: bool
+) -> None:
+    """The clock goes on as if all of it had run, whether the host or the GPU decides."""
+    n_calls = 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        x = torch.empty(1 << (22 if is_held_back else 3), device="cuda")
+
+        def work() -> None:
+            nonlocal n_calls
+            n_calls += 1
+            x.add(1)
+
+        timer = kind(work)
+        for number in (1, 10, 100, 1_000, 10_000):
+            timer.timeit(number)
+        n_calls, start_s = 0, gpu.now_s
+        taken_s = timer.timeit(100_000)
+        assert n_calls < 6_000
+        assert gpu.now_s - start_s == pytest.approx(taken_s, rel=1e-3)
+        plain_s = kind(work).timeit(8_000) / 8_000
+    assert taken_s / 100_000 == pytest.approx(plain_s, rel=0.15 if is_held_back else 0.01)
+
+
+@pytest.mark.parametrize("numbers", [[3_000], [1, 3_000], [1, 10, 3_000]])
+def test_a_number_that_the_program_chose_is_run(numbers: list[int]) -> None:
+    """Its values may depend on it."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        x = torch.zeros(4, device="cuda")
+        timer = timeit.Timer(lambda: x.add_(1))
+        for number in numbers:
+            timer.timeit(number)
+        assert x[0].item() == sum(numbers)
+
+
+def test_other_timers_go_through_python_s() -> None:
+    """PyTorch's chooses as IPython's does."""
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        x = torch.empty(4, device="cuda")
+        found = TorchTimer("x.add(1)", globals={"x": x}).blocked_autorange(min_run_time=0.05)
+        assert 1e-6 < found.median < 2e-5
+
+
+def test_outside_the_context_timers_run_all_loops() -> None:
+    """The class is as it was."""
+    plain = timeit.Timer.timeit
+    with gpulab.virtual_gpu("H200"):
+        assert timeit.Timer.timeit is not plain
+    assert timeit.Timer.timeit is plain
