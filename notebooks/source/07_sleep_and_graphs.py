@@ -179,7 +179,7 @@ f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for
 
 # %%
 ahead_guess = exercises.predict(
-    "In how many of 40 is the host ahead?", ..., unit="times", counts="count"
+    "In how many of 40 is the host ahead?", ..., unit="calls", counts="count"
 )
 ahead_guess
 
@@ -536,7 +536,7 @@ takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
 
 # %%
 first_guess = exercises.predict(
-    "After one matmul, in how many of 40 is the host ahead?", ..., unit="times", counts="count"
+    "After one matmul, in how many of 40 is the host ahead?", ..., unit="calls", counts="count"
 )
 first_guess
 
@@ -667,7 +667,7 @@ attempts = {
     "cpu": lambda: torch.relu(x).cpu(),
     "zeros_like": lambda: torch.zeros_like(x) + x,
 }
-captured_guess = exercises.predict("How many of the six?", ..., unit="times", counts="count")
+captured_guess = exercises.predict("How many of the six?", ..., unit="calls", counts="count")
 captured_guess
 
 # %%
