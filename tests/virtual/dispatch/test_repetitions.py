@@ -8,14 +8,9 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
-from gpulab.torch_private import arguments_of
 from gpulab.virtual.dispatch import _deferred_values as deferred
-from gpulab.virtual.dispatch._plans import _changed_unnamed
-from gpulab.virtual.kernels import is_random
 from gpulab.virtual.tensors import _computed_results as computed
 
 N_TENSORS = 4
@@ -300,57 +295,3 @@ def test_races_read_what_they_read_without_repetitions(program: list[Any]) -> No
             patch.setattr(deferred, "_WORTH_A_LOOK_S", worth_s)
             found.append(_race(program))
     assert repr(found[0]) == repr(found[1])
-
-
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Notes operators that change an argument, or draw random numbers, and do not say so."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # torch's is untyped
-        self.found: set[str] = set()
-
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401 # torch's signature
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> object:
-        written = _changed_unnamed(func, args)
-        named = {i for i, arg in enumerate(arguments_of(func)) if arg.alias_info is not None}
-        kept = [
-            (arg, arg.clone())
-            for i, arg in enumerate(args)
-            if isinstance(arg, torch.Tensor)
-            and arg.layout is torch.strided
-            and i not in named
-            and i not in written
-        ]
-        state = torch.get_rng_state()
-        out = func(*args, **(kwargs or {}))
-        if not is_random(func) and not torch.equal(state, torch.get_rng_state()):
-            self.found.add(f"{func} draws")
-        for arg, before in kept:
-            if arg.shape != before.shape or not torch.equal(arg.nan_to_num(), before.nan_to_num()):
-                self.found.add(f"{func} changes")
-        return out
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of operators that are deprecated
-def test_operators_change_only_what_they_say() -> None:
-    """Or what the table of norms says, which forward and backward here would show otherwise."""
-    watch = _Watch()
-    for entry in op_db:
-        if not entry.supports_dtype(torch.float32, "cpu") or "jiterator" in entry.name:
-            continue
-        samples = entry.sample_inputs("cpu", torch.float32, requires_grad=entry.supports_autograd)
-        for sample, _ in zip(samples, range(3), strict=False):
-            try:
-                with watch:
-                    out = entry(sample.input, *sample.args, **sample.kwargs)
-                    if isinstance(out, torch.Tensor) and out.requires_grad:
-                        out.sum().abs().backward()
-            except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError):
-                continue
-    assert watch.found == set()
