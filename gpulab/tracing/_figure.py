@@ -221,6 +221,8 @@ def _draw_arrows(ax: "Axes", shown: Drawing) -> None:
 
 def _draw_series(ax: "Axes", series: CounterSeries, row: int, length_us: float) -> None:
     """Draw a series as steps; its greatest value reaches the top of the row."""
+    if not series.times_s:
+        return
     bottom = row + _SERIES / 2
     times_us = [time_s * _SCALE for time_s in series.times_s]
     heights = [bottom - _SERIES * value / (series.largest or 1) for value in series.values]

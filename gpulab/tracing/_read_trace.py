@@ -83,6 +83,11 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     calls = [_call(event, number) for number, event in enumerate(events)]
     if not records:
         raise DamagedDataError(f"{one_line(str(path))} has no kernel and no copy; {_CURE}")
+    if all(record.duration_ns == 0 for record in records):
+        raise DamagedDataError(
+            f"in {one_line(str(path))} all times are 0: PyTorch loses the times of a profile when "
+            "the next one begins; call export_chrome_trace() before that"
+        )
     source, name = _origin(trace)
     shown = [call for call in calls if call is not None]
     found = Records(tuple(records), tuple(shown), source, device_name or name)

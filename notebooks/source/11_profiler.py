@@ -74,6 +74,7 @@ busiest
 # %%
 with profile() as recorded:
     step()
+recorded.export_chrome_trace("step.json")  # for section 5
 rows = recorded.key_averages()
 print(rows.table(sort_by="self_device_time_total", row_limit=10, max_name_column_width=28))
 
@@ -239,7 +240,8 @@ exercises.check("11.bound", answer)
 # ## 5 The trace
 #
 # A table has no order in time. The *trace* has: each operator, launch, kernel and copy, with its
-# start and its end. In which part of the profiled step does the GPU do nothing?
+# start and its end. Section 1 wrote the trace of the step into a file at once, because PyTorch
+# loses the times of a profile when the next one begins. For how long does the GPU do nothing?
 
 # %%
 idle = exercises.predict(
@@ -248,7 +250,6 @@ idle = exercises.predict(
 idle
 
 # %%
-recorded.export_chrome_trace("step.json")
 trace = read_trace("step.json")
 trace
 

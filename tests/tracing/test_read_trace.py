@@ -99,6 +99,13 @@ def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> 
     assert "trace.json" in str(caught.value)
 
 
+def test_a_trace_without_times_is_refused(tmp_path: Path) -> None:
+    """PyTorch writes such a file for a profile that another one followed."""
+    stopped = {**event("kernel", "k", 0.0, correlation=1), "dur": 0.0}
+    with pytest.raises(DamagedDataError, match="before that"):
+        read_trace(written(tmp_path, {"traceEvents": [stopped]}))
+
+
 @pytest.mark.parametrize("cut", range(0, 700, 61))
 def test_a_cut_file_is_refused(tmp_path: Path, cut: int) -> None:
     """At any byte: an error of ours, never one of Python's."""

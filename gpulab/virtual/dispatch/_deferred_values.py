@@ -21,7 +21,7 @@ _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
 # Products of halves take CPUs a hundred times longer than those of float32; and backward passes of
 # norms have statistics in float32 on a GPU, which CPUs refuse to mix with halves.
-_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution"} | {
+_WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backward"} | {
     "native_layer_norm_backward",
     "native_batch_norm_backward",
     "batch_norm_backward",
@@ -135,6 +135,9 @@ class DeferredValues:
             return out
         # Here two tensors are parts of one storage, which PyTorch takes for a sign of overlap.
         fresh = {name: _like(kwargs[name]) for name in self._operator.out_names}
+        if self._operator.name in _WIDENED:
+            args = [_widen(arg) for arg in args]
+            fresh = {name: _widen(item) for name, item in fresh.items()}
         out = self._operator.func(*args, **{**kwargs, **fresh})
         for name, written in fresh.items():
             _copy(kwargs[name], written)
