@@ -23,6 +23,7 @@ from gpulab import cli, clocks, plots, recordings, roofline
 from gpulab.device import Device
 from gpulab.device._report import DiagnosisRow, Report
 from gpulab.errors import GpulabError, InvalidOptionError, RecordingError
+from gpulab.exercises._claims import ClaimReview
 from gpulab.exercises._exercise import Exercise, Hint, Verdict
 from gpulab.exercises._predictions import Prediction
 from gpulab.exercises._progress import ExerciseProgress, Progress
@@ -272,6 +273,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),
     "Question": lambda text: exercise(text).asked,
+    "ClaimReview": lambda text: ClaimReview(text, ((text, text),), holds=False, because=text),
     "Hint": lambda text: Hint(text, 1, 2),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),)),
     "Prediction": lambda text: Prediction(text, None, text, (text,), text),

@@ -16,6 +16,7 @@ from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.measurement import Measurement
 from gpulab.provenance import device_label
+from gpulab.requirements import NAME
 from gpulab.serialization import parse_json
 from gpulab.units import format_time
 
@@ -128,9 +129,10 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     UnknownNameError
         If there is no claim of this id.
     """
-    stated = _claims_of(claim_id.partition(".")[0] if isinstance(claim_id, str) else "")
+    NAME.check(claim_id=claim_id)
+    stated = _claims_of(claim_id.partition(".")[0])
     if claim_id not in stated:
-        raise UnknownNameError("claim", claim_id, tuple(stated))
+        raise UnknownNameError("claim", claim_id, stated or _saved())
     fact, value = stated[claim_id], _value(here)
     if value is not None:
         _GIVEN[claim_id] = value

@@ -15,6 +15,7 @@ from gpulab.provenance import check_source, device_label
 from gpulab.requirements import (
     COUNT,
     COUNT_OR_ZERO,
+    DIGITS,
     NOT_NEGATIVE,
     check_fields,
     instance_of,
@@ -181,6 +182,7 @@ class Measurement(Saved):
 
     def line(self, digits: int = 3) -> str:
         """Return the line that this prints as, with so many significant digits."""
+        DIGITS.check(digits=digits)
         return visible(f"{self._estimate(digits)} ({self._remark(digits)})")
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ import torch
 from gpulab import gpus
 from gpulab.errors import VirtualGpuError
 from gpulab.interrupts import Undo, all_are_steps, hold, let_go
-from gpulab.requirements import COUNT, COUNT_OR_ZERO, FLAG, SECONDS, Requirement
+from gpulab.requirements import COUNT, COUNT_OR_ZERO, DURATION, FLAG, Requirement
 from gpulab.torch_private import leave_mode, mode_flags
 from gpulab.virtual import _clock, _settings, _timer_loops
 from gpulab.virtual._entered import entered, stack
@@ -25,7 +25,8 @@ _N_GPUS = Requirement(
 )
 
 _BUDGET = Requirement(
-    "a positive number of seconds; max_value_elements=0 switches values off", SECONDS.accepts
+    "a finite number of seconds above 0; max_value_elements=0 switches values off",
+    DURATION.accepts,
 )
 
 # An operator that is half launched, or a kernel that has half ended, would be so for good.

@@ -386,7 +386,7 @@ loop_guess = exercises.predict(
 loop_guess
 
 # %%
-large = torch.zeros(2**25, device="cuda")
+large = torch.zeros(2**27, device="cuda")
 rows = []
 for n_calls in (10, 100, 1000, 2000, 5000):
     torch.cuda.synchronize()

@@ -384,7 +384,7 @@ def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
         "def base():\n    torch.cuda._sleep(100_000)",
         "%cudatime -o --vs base torch.cuda._sleep(200_000)",
     )
-    assert "the cell takes longer: the cell / base = 2.000 [" in ran.out
+    assert "the cell takes longer: the cell / base = 2.00" in ran.out
     assert ran.result == "Comparison"
 
 

@@ -28,7 +28,9 @@ LEAST: dict[str, float] = {
     **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged"), 0),
     **dict.fromkeys(("max_value_elements", "max_value_bytes", "device", "indent"), 0),
     **dict.fromkeys(("flops", "size_bytes", "intensity", "tolerance", "min_separation"), 0),
-    **dict.fromkeys(("median_s", "low_s", "high_s", "floor_error_s", "n_samples of Point"), 0),
+    **dict.fromkeys(
+        ("median_s", "low_s", "high_s", "floor_error_s", "n_samples of Point", "launch_s"), 0
+    ),
     **dict.fromkeys(("utilization", "clock_mhz", "max_sm_mhz", "power_w", "power_limit_w"), 0),
     **dict.fromkeys(("sm_mhz of Reading", "memory_mhz of Reading"), 0),
     **dict.fromkeys(("clock_before_mhz", "clock_after_mhz"), 0),
@@ -78,7 +80,7 @@ NEVER_EMPTY_LISTS = frozenset(
     }
 )
 # How a message calls a parameter whose name it does not repeat.
-SAID_AS = {"dtype": "type", "dtypes": "type", "kind": "flush", "exercise_id": "exercise"}
+SAID_AS = {"dtype": "type", "dtypes": "type", "kind": "flush", "exercise_id": "exercise"} | {"claim_id": "claim"}
 # What is taken on purpose, and why.
 DELIBERATE = {
     **dict.fromkeys(

@@ -5,7 +5,6 @@ from functools import cache
 
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Diagnosis, Quantities
-from gpulab.scaling import crossover
 
 RECORDED = "h200-sxm-2026-11"
 LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
@@ -52,6 +51,8 @@ class ReadOff:
 
 @cache
 def _key() -> Quantities:
+    from gpulab.scaling import crossover
+
     found = {
         key: crossover("matmul", transfers="both", link=link, source=RECORDED)
         for key, link in LINKS.items()
