@@ -81,8 +81,11 @@ NEVER_EMPTY_LISTS = frozenset(
 )
 # How a message calls a parameter whose name it does not repeat.
 SAID_AS = {
-    **{"dtype": "type", "dtypes": "type", "kind": "flush"},
-    **{"exercise_id": "exercise", "claim_id": "claim"},
+    "dtype": "type",
+    "dtypes": "type",
+    "kind": "flush",
+    "exercise_id": "exercise",
+    "claim_id": "claim",
 }
 # What is taken on purpose, and why.
 DELIBERATE = {

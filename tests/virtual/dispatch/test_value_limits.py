@@ -152,7 +152,7 @@ def test_a_budget_that_is_none_is_refused(budget: object) -> None:
     with pytest.raises(ValueError, match="value_budget_s=") as error:
         gpulab.virtual_gpu("H200", value_budget_s=budget)  # type: ignore[arg-type] # the mistake
     assert str(error.value) == (
-        f"value_budget_s={budget!r}; it must be a positive number of seconds; "
+        f"value_budget_s={budget!r}; it must be a finite number of seconds above 0; "
         "max_value_elements=0 switches values off"
     )
 
