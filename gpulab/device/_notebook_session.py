@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab.device._device import Device, find
 from gpulab.errors import VirtualGpuError
 from gpulab.foreign_text import one_line
+from gpulab.interrupts import hold, let_go, step
 from gpulab.virtual import entered
 
 if TYPE_CHECKING:
@@ -52,14 +53,24 @@ class NotebookSession:
                 "threads"
             )
         device = find(gpu)  # may refuse, and then nothing has changed
-        self.release()  # the old GPU must be left before the new one can be entered
-        if self.virtual is not None:
-            self.virtual.abandon()  # IPython's Out keeps what use() returned, and with it the GPU
-        self.device = device
-        self.hold()
+        self._replace(device)
         return device
 
-    def hold(self) -> None:
+    @step
+    def _replace(self, device: Device) -> None:
+        """Leave the old GPU and keep the new one; Ctrl-C in between would leave the cells none."""
+        replacing = object()
+        hold(replacing)  # leaving the old GPU lets go of the signal handlers
+        try:
+            self.release()
+            if self.virtual is not None:
+                self.virtual.abandon()  # IPython's Out keeps what use() returned, and so the GPU
+            self.device = device
+            self.keep()
+        finally:
+            let_go(replacing)
+
+    def keep(self) -> None:
         """Keep a virtual GPU entered during each cell, this one included."""
         shell = _ipython()
         if self.virtual is None or shell is None:
@@ -79,8 +90,17 @@ class NotebookSession:
         self.n_cells_running = 0
         self.leave()
 
+    @step
     def enter(self, _info: object = None) -> None:
         """Enter the virtual GPU at the start of a cell."""
+        entering = object()
+        hold(entering)
+        try:
+            self._enter()
+        finally:
+            let_go(entering)
+
+    def _enter(self) -> None:
         # a cell may run another one, as some magics do: only the outermost enters and leaves
         if not _is_nested():  # Ctrl-C in IPython itself may have kept the last leave() away
             self.n_cells_running = 0
@@ -88,6 +108,7 @@ class NotebookSession:
         if self.virtual is not None and entered() is None:  # the learner may have entered one
             self.virtual.__enter__()
 
+    @step
     def leave(self, _result: object = None) -> None:
         """Leave the virtual GPU at the end of the outermost cell."""
         self.n_cells_running = max(0, self.n_cells_running - 1)

@@ -316,6 +316,22 @@ def test_choosing_again_replaces(warm_python: list[str]) -> None:
 
 
 @pytest.mark.slow
+def test_ctrl_c_between_two_gpus_leaves_the_new_one(warm_python: list[str]) -> None:
+    """The old GPU has been left and the new one not entered yet: the interrupt waits for that."""
+    struck = (
+        "import signal; notebook = gpulab.device._notebook_session.session\n"
+        "release = notebook.release\n"
+        "def release_and_strike(): release(); signal.raise_signal(signal.SIGINT)\n"
+        "notebook.release = release_and_strike\n"
+        "try:\n    gpulab.use('A100')\n    while True: pass\n"
+        "except KeyboardInterrupt: inside = 'heard'\n"
+        "finally: del notebook.release"
+    )
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", struck, LOOK)
+    assert seen[1:] == [[True, True, "heard"], [True, True, "A100"]]
+
+
+@pytest.mark.slow
 def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
     """Magics that run their body as a cell leave the outer one inside."""
     nested = "get_ipython().run_cell('2 + 2')\n" + LOOK
