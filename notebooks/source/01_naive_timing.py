@@ -246,15 +246,16 @@ exercises.check("01.queue-length", answer, readings=calls_s)
 # common one. Add one harmless call to the matmul:
 
 # %%
+w = torch.randn(2048, 2048, device="cuda")
 item_guess = exercises.predict(
-    "What does the stopwatch read for (x @ x).sum().item()?", ..., unit="µs"
+    "What does the stopwatch read for (w @ w).sum().item()?", ..., unit="µs"
 )
 item_guess
 
 # %%
-(x @ x).sum().item()  # once before, as always
+(w @ w).sum().item()  # once before, as always
 start = time.perf_counter()
-total = (x @ x).sum().item()
+total = (w @ w).sum().item()
 item_s = time.perf_counter() - start
 item_guess.compare(item_s)
 
@@ -328,7 +329,7 @@ exercises.check("01.hidden-sync", answer)
 # gpulab looks for hidden waits, too, and says so in a note:
 
 # %%
-gpulab.measure(lambda: (x @ x).sum().item(), method="naive", label="with a hidden wait")
+gpulab.measure(lambda: (w @ w).sum().item(), method="naive", label="with a hidden wait")
 
 # %% [markdown]
 # ## 5 Your own benchmark

@@ -550,11 +550,16 @@ exercises.claim("04.cudnn-searches", here=benchmark_s[0] / benchmark_s[1])
 # ## A compiler
 #
 # `torch.compile` writes a kernel for your function at the first call, and again when an input does
-# not fit the first result. On the virtual GPU it says that it did nothing. So a compiled function
+# not fit the first result. On the virtual GPU it does nothing, and warns. So a compiled function
 # needs its warm-up more than any other, and one for each shape.
 
 
 # %%
+import warnings  # noqa: E402  # only here
+
+warnings.filterwarnings("ignore", message="torch.compile did nothing")
+
+
 def polynomial(values):
     return values * values + 2 * values + 1
 

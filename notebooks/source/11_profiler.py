@@ -225,7 +225,7 @@ print(seen.key_averages().table(sort_by="self_device_time_total", row_limit=6))
 print(seen.key_averages().table(sort_by="self_cpu_time_total", row_limit=6))
 
 # %% tags=["exercise"]
-answer = {"a": ..., "b": ..., "c": ..., "d": ...}
+answer = ...
 ### BEGIN SOLUTION
 answer = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
 ### END SOLUTION
@@ -286,7 +286,7 @@ exercises.ask("11.overlap")
 exercises.readings("11.overlap")
 
 # %% tags=["exercise"]
-answer = {"overlap_us": ..., "saved_us": ...}
+answer = ...
 ### BEGIN SOLUTION
 answer = {"overlap_us": 35, "saved_us": 35}
 ### END SOLUTION
@@ -311,12 +311,13 @@ exercises.check("11.schedule", answer)
 
 # %% [markdown]
 # Now run it. `on_trace_ready` is called at the end of each cycle, with the profiler as its
-# argument.
+# argument. `acc_events=True` keeps the events of earlier cycles, so the second list has both.
 
 # %%
 ready = []
 cycles = schedule(wait=1, warmup=1, active=2, repeat=2)
-with profile(schedule=cycles, on_trace_ready=lambda done: ready.append(done.events())) as profiler:
+keep = {"acc_events": True, "on_trace_ready": lambda done: ready.append(list(done.events()))}
+with profile(schedule=cycles, **keep) as profiler:
     for _ in range(10):
         step()
         profiler.step()

@@ -31,7 +31,8 @@ def test_lesson_in_the_browser(lesson: str, lab: Lab) -> None:
 def _assert_clean(notebook: "Locator") -> None:
     """Expect a number at each cell, no complaint, and pictures that can be seen."""
     complaints = notebook.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
-    assert complaints.all_inner_texts() == []
+    # A progress bar that appears on a slow machine leaves spaces.
+    assert [text for text in complaints.all_inner_texts() if text.strip()] == []
     prompts = notebook.locator(".jp-CodeCell .jp-InputArea-prompt").all_inner_texts()
     assert [text.strip() for text in prompts] == [f"[{n + 1}]:" for n in range(len(prompts))]
     figures = notebook.locator(".jp-OutputArea figure[role=img]").all()
