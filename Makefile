@@ -1,4 +1,4 @@
-# `make lab` opens the lessons, `make check` runs what takes a minute, `make test` every check; all
+# `make lab` opens the lessons, `make check` runs what is quick, `make test` every check; all
 # make .venv when it is needed.
 # The README has the same steps as plain pip lines.
 
@@ -32,7 +32,7 @@ help:
 	@echo "make lab ARGS=--no-browser  the same on a server: only print the address"
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
-	@echo "make check                  style, types and the fast tests: a minute on two cores"
+	@echo "make check                  style, types and the fast tests: minutes on two cores"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
