@@ -192,23 +192,7 @@ exercises.claim("11.profiler-costs", here=profiled_s / plain_s)
 # ## 4 What limits a program
 #
 # A GPU program can wait for its kernels, for copies, for launches, or for memory. The first
-# question is always: is the GPU busy? Compare the time on the device with the time of the program.
-
-
-# %%
-def device_share(seen):
-    ranges = [event.time_range for event in seen.events()]
-    length_us = max(span.end for span in ranges) - min(span.start for span in ranges)
-    on_device = [event for event in seen.events() if event.device_type.name == "CUDA"]
-    work = [event.time_range for event in on_device if not event.is_user_annotation]
-    return sum(span.elapsed_us() for span in work) / length_us
-
-
-f"{device_share(recorded):.0%}"
-
-# %% [markdown]
-# Four programs are ready for you. Profile each of them. Sort by the device first, then by the
-# host.
+# question is always: is the GPU busy? Four programs are ready for you. Profile each of them.
 
 # %%
 exercises.ask("11.bound")
@@ -220,6 +204,22 @@ program()  # warm-up
 with profile() as seen:
     program()
 print(seen.key_averages().table(sort_by="self_device_time_total", row_limit=6))
+
+# %% [markdown]
+# Compare the time on the device with the time of the program. If the device is mostly idle, sort
+# by the host.
+
+
+# %%
+def device_share(seen):
+    ranges = [event.time_range for event in seen.events()]
+    length_us = max(span.end for span in ranges) - min(span.start for span in ranges)
+    on_device = [event for event in seen.events() if event.device_type.name == "CUDA"]
+    work = [event.time_range for event in on_device if not event.is_user_annotation]
+    return sum(span.elapsed_us() for span in work) / length_us
+
+
+f"program {letter}: the GPU is busy for {device_share(seen):.0%} of the time"
 
 # %%
 print(seen.key_averages().table(sort_by="self_cpu_time_total", row_limit=6))
