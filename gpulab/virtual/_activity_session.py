@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gpulab.activity import ActivityRecord, HostCall
 from gpulab.interrupts import ending, hold, let_go, step
+from gpulab.virtual._replaced import put_back
 
 if TYPE_CHECKING:
     from gpulab.virtual.simulator import Machine, StreamTask, TaskRecord
@@ -74,10 +75,7 @@ class SimulatorSession:
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         for owner, name, own in self._own:
-            if own is None:
-                vars(owner).pop(name, None)
-            else:  # somebody else watches, too
-                vars(owner)[name] = own
+            put_back(owner, name, own)
         let_go(self)
 
     def now_ns(self) -> int:

@@ -39,6 +39,14 @@ class Replaced:
                 each()
 
 
+def put_back(owner: Any, name: str, own: Any) -> None:
+    """Give one object's name back as it was: None stands for what its class has."""
+    if own is None:
+        vars(owner).pop(name, None)
+    else:  # somebody else had replaced it, too
+        vars(owner)[name] = own
+
+
 def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
     """Return what gives an object's names back as they are now."""
     members = vars(owner)

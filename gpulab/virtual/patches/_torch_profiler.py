@@ -23,7 +23,7 @@ from gpulab.errors import NotModelledError
 from gpulab.interrupts import Undo
 from gpulab.torch_private import autograd_node
 from gpulab.virtual._activity_session import SimulatorSession
-from gpulab.virtual._replaced import Replaced
+from gpulab.virtual._replaced import Replaced, put_back
 from gpulab.virtual.dispatch import dispatch, observing
 from gpulab.virtual.patches._profiler_events import MEMORY, ProfilerEvent, ProfilerResult
 from gpulab.virtual.simulator import Machine
@@ -186,7 +186,7 @@ class ProfilerSession:
         # Replaced on this one object, so that nothing is slower while nobody watches.
         for name in _COUNTING:
             own = vars(usage).get(name)
-            self._watching.callback(_put_back, usage, name, own)
+            self._watching.callback(put_back, usage, name, own)
             vars(usage)[name] = self._counted(index, usage, getattr(usage, name))
 
     def _counted(self, index: int, usage: Any, count: Callable[..., None]) -> Callable[..., None]:
@@ -409,10 +409,3 @@ def _stack() -> list[str]:
     frames = traceback.extract_stack()
     shown = [each for each in frames if not each.filename.startswith(_OWN_FILES)]
     return [f"{each.filename}({each.lineno}): {each.name}" for each in reversed(shown)]
-
-
-def _put_back(owner: Any, name: str, own: Any) -> None:
-    if own is None:
-        vars(owner).pop(name, None)
-    else:  # somebody else watches, too
-        vars(owner)[name] = own
