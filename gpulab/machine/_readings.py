@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpulab.errors import VirtualGpuError
-from gpulab.machine._playback import waiting_circle
+from gpulab.machine._playback import Playback, waiting_circle
 from gpulab.machine._program import Program
 from gpulab.machine._runner import Runner
 from gpulab.virtual import GRAPH_GAPS, Capture, Gaps, StreamTask
@@ -76,6 +76,24 @@ def readings(program: Program) -> tuple[MethodReading, ...]:
         value_us, reason = _METHODS[name](program, true_us)
         reading = MethodReading(name, value_us, true_us)
         found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))
+    return tuple(found)
+
+
+def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
+    """Return what the program's own stopwatch and events read, for one repetition."""
+    program = playback.program
+    if not program.work or playback.is_stuck:
+        return ()
+    true_us = truth_us(program)
+    own = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
+    found = []
+    for name, value_us in own.items():
+        if value_us is not None:
+            reading = MethodReading(name, value_us, true_us)
+            why = "too short" if value_us < true_us else "too long"
+            found.append(
+                MethodReading(name, value_us, true_us, "" if reading.is_right else why)
+            )
     return tuple(found)
 
 
