@@ -1,26 +1,25 @@
 """The machine: a small program for a GPU that is played with on its own picture."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gpulab import widgets
 from gpulab.disk import write_whole
 from gpulab.errors import GpulabError, InvalidOptionError
+from gpulab.explorers._machine_edits import EDITS, SETTING
 from gpulab.explorers._machine_still import still_html
 from gpulab.explorers._machine_view import view_of
 from gpulab.explorers._scheduling import JupyterLoop
 from gpulab.machine import (
     STARTS,
     Attempt,
+    MachineProgram,
     MachineState,
     MethodReading,
     Playback,
-    Program,
-    ProgramOperation,
     attempt,
     challenge,
     code,
@@ -36,7 +35,6 @@ from gpulab.requirements import PATH
 _MOST_UNDONE = 200
 _MOST_TRIED = 200
 _REST_S = 0.6  # without a change, before the still picture follows
-_SETTINGS = ("launch_us", "queue_depth", "repetitions", "n_streams")
 
 
 class MachineExplorer:
@@ -50,8 +48,8 @@ class MachineExplorer:
         self._first = self._program = state.program
         self._challenge = state.challenge
         self._tried = list(state.tried)
-        self._undone: list[Program] = []
-        self._done: list[Program] = []
+        self._undone: list[MachineProgram] = []
+        self._done: list[MachineProgram] = []
         self._gesture: object = None
         self._judged_gesture: object = None
         self._judged: Any = None
@@ -65,12 +63,13 @@ class MachineExplorer:
         self._run()
 
     @property
-    def program(self) -> Program:
+    def program(self) -> MachineProgram:
         """What is on the machine; set it to put another program there."""
         return self._program
 
     @program.setter
-    def program(self, program: Program) -> None:
+    def program(self, program: MachineProgram) -> None:
+        """Put another program on the machine; that can be undone."""
         self._change(program, None)
         self._send()
 
@@ -171,10 +170,19 @@ class MachineExplorer:
         self._answer = content.get("number", self._answer)
         self._problem = {}
         try:
-            _ACTIONS[content["do"]](self, content)
+            self._do(content)
         except GpulabError as error:
             self._problem = {"text": str(error), "place": content.get("place"), **_field(content)}
         self._send()
+
+    def _do(self, content: Mapping[str, Any]) -> None:
+        what = content["do"]
+        if what in EDITS:
+            self._change(EDITS[what](self._program, content), content.get("gesture"))
+        elif what == "begin":
+            self.begin(content["name"])
+        else:
+            {"undo": self.undo, "redo": self.redo, "reset": self.reset}[what]()
 
     def __str__(self) -> str:
         return "\n".join(self.words)
@@ -195,7 +203,7 @@ class MachineExplorer:
     def _still_html(self) -> str:
         return still_html(self._playback, self._readings, self.words, self._mark)
 
-    def _change(self, program: Program, gesture: object) -> None:
+    def _change(self, program: MachineProgram, gesture: object) -> None:
         """Put a changed program on the machine; the steps of one gesture are undone together."""
         if program == self._program and gesture is None:
             self._put(program)
@@ -206,7 +214,7 @@ class MachineExplorer:
         self._undone.clear()
         self._put(program)
 
-    def _put(self, program: Program) -> None:
+    def _put(self, program: MachineProgram) -> None:
         self._program = program
         self._run()
 
@@ -271,68 +279,10 @@ def _field(content: Mapping[str, Any]) -> dict[str, Any]:
     return {"field": content.get("field", ""), "value": content.get("value")}
 
 
-def _set(explorer: MachineExplorer, content: Mapping[str, Any]) -> None:
-    place, field, value = content["place"], content["field"], content["value"]
-    program = explorer.program
-    operation = program.operations[place]
-    if field == "is_pinned":
-        changed = operation.with_pinned(bool(value), program.spec)
-    else:
-        changed = replace(operation, **{field: value})
-    explorer._change(program.replaced(place, changed), content.get("gesture"))
-
-
-def _tune(explorer: MachineExplorer, content: Mapping[str, Any]) -> None:
-    if content["field"] in _SETTINGS:
-        changed = replace(explorer.program, **{content["field"]: content["value"]})
-        explorer._change(changed, content.get("gesture"))
-
-
-def _add(explorer: MachineExplorer, content: Mapping[str, Any]) -> None:
-    program, kind = explorer.program, content["kind"]
-    operation = ProgramOperation(
-        kind, int(content.get("stream", 0)), is_pinned=bool(content.get("is_pinned", True))
-    )
-    if kind == "record":
-        operation = replace(operation, event=program.free_event())
-    elif kind == "wait":
-        recorded = [each.event for each in program.operations if each.kind == "record"]
-        operation = replace(operation, event=recorded[-1] if recorded else "a")
-    elif kind in {"copy in", "copy out"}:
-        operation = replace(operation, buffer="y")
-    place = min(int(content.get("place", len(program.operations))), len(program.operations))
-    explorer._change(program.inserted(place, operation), None)
-
-
-def _move(explorer: MachineExplorer, content: Mapping[str, Any]) -> None:
-    """Call an operation earlier or later, on the same stream or another one, in one change."""
-    place, program = content["place"], explorer.program
-    operation = replace(program.operations[place], stream=int(content["stream"]))
-    changed = program.replaced(place, operation).moved(place, int(content["to"]))
-    explorer._change(changed, None)
-
-
-_ACTIONS: Mapping[str, Callable[[MachineExplorer, Mapping[str, Any]], None]] = MappingProxyType(
-    {
-        "set": _set,
-        "tune": _tune,
-        "add": _add,
-        "move": _move,
-        "remove": lambda explorer, content: explorer._change(
-            explorer.program.removed(content["place"]), None
-        ),
-        "undo": lambda explorer, _: explorer.undo(),
-        "redo": lambda explorer, _: explorer.redo(),
-        "reset": lambda explorer, _: explorer.reset(),
-        "begin": lambda explorer, content: explorer.begin(content["name"]),
-    }
-)
-
-
 def machine_explorer(
-    program: str | Program | MachineState = "stopwatch",
+    program: str | MachineProgram | MachineState = "stopwatch",
     *,
-    challenge: str = "",  # noqa: A002 # the word that learners know
+    challenge: str = "",  # the word that learners know
     **settings: object,
 ) -> MachineExplorer:
     """Play with a small program for a GPU, on its picture.
@@ -345,7 +295,7 @@ def machine_explorer(
     ----------
     program
         The name of a program to begin with, e.g. ``"stopwatch"`` or ``"streams"``; a
-        :class:`gpulab.machine.Program`; or the JSON text of a program or of a state that
+        :class:`gpulab.machine.MachineProgram`; or the JSON text of a program or of a state that
         ``explorer.save()`` wrote.
     challenge
         Name of a challenge to begin with, e.g. ``"right stopwatch"``.
@@ -368,11 +318,8 @@ def machine_explorer(
         If a setting is not one, or a program is too large.
     """
     state = _state_of(program)
-    unknown = sorted(settings.keys() - set(_SETTINGS))
-    if unknown:
-        raise InvalidOptionError(
-            f"{unknown[0]} is no setting of the machine; it has {', '.join(_SETTINGS)}"
-        )
+    for name in settings:
+        SETTING.check(setting=name)
     changed: Any = settings
     explorer = MachineExplorer(replace(state, program=replace(state.program, **changed)))
     if challenge:
@@ -380,19 +327,23 @@ def machine_explorer(
     return explorer
 
 
-def _state_of(program: str | Program | MachineState) -> MachineState:
+def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
     if isinstance(program, MachineState):
         return program
-    if isinstance(program, Program):
+    if isinstance(program, MachineProgram):
         return MachineState(program)
     if not isinstance(program, str):
         raise InvalidOptionError(
             f"program={program!r}; it must be the name of a program to begin with "
-            f"({', '.join(STARTS)}), a Program, or the text that was saved"
+            f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
     if program.lstrip().startswith("{"):
-        is_program = f'"{Program.schema}"' in program and f'"{MachineState.schema}"' not in program
-        return MachineState(Program.from_json(program)) if is_program else (
-            MachineState.from_json(program)
+        is_program = (
+            f'"{MachineProgram.schema}"' in program and f'"{MachineState.schema}"' not in program
+        )
+        return (
+            MachineState(MachineProgram.from_json(program))
+            if is_program
+            else (MachineState.from_json(program))
         )
     return MachineState(start(program))

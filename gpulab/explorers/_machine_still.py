@@ -16,7 +16,7 @@ _MOST_BARS = 600
 _MICRO = 1e-6
 _N_TICKS = 5
 _FONT = 'font-family="system-ui, sans-serif" font-size="13"'
-_ZEROTH = 0.35  # least width of a bar in pixels
+_LEAST = 0.35  # width of a bar in pixels
 
 
 def still_html(
@@ -77,17 +77,22 @@ def _bars(playback: Playback) -> Iterator[str]:
     for call in playback.calls[:_MOST_BARS]:
         waits = call.waited_us > 0 or call.is_stuck
         name = operations[call.place].kind
-        yield _bar(playback, 0, call.start_us, call.end_us, "wait" if waits else "host", name)
+        x, width = _x(playback, call.start_us), _width(playback, call.start_us, call.end_us)
+        yield _bar(x, 0, width, "wait" if waits else "host", name)
     for task in playback.tasks[:_MOST_BARS]:
         kind = task.kind if task.kind in KIND_COLOURS else "kernel"
         label = f"{task.kind} (stuck)" if task.is_stuck else task.kind
         look = "wait" if task.is_stuck else kind
-        yield _bar(playback, 1 + task.stream, task.start_us, task.end_us, look, label)
+        x, width = _x(playback, task.start_us), _width(playback, task.start_us, task.end_us)
+        yield _bar(x, 1 + task.stream, width, look, label)
 
 
-def _bar(playback: Playback, row: int, start_us: float, end_us: float, kind: str, text: str) -> str:
-    x, right = _x(playback, start_us), _x(playback, end_us)
-    y, width = _AXIS + _ROW * row + 6, max(_ZEROTH, right - x)
+def _width(playback: Playback, start_us: float, end_us: float) -> float:
+    return max(_LEAST, _x(playback, end_us) - _x(playback, start_us))
+
+
+def _bar(x: float, row: int, width: float, kind: str, text: str) -> str:
+    y = _AXIS + _ROW * row + 6
     fill, ink = KIND_COLOURS[kind]
     if kind in {"record", "wait"} and width <= 1:  # a moment, not a time
         return f'<path d="M{x:.1f} {y}v{_BAR}m-4 {-_BAR}h8l-4 6z" stroke="{fill}" fill="{fill}"/>'
@@ -112,7 +117,7 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
         value_us = reading.value_us or 0.0
         width = min(value_us, most_us) * scale
         fill = KIND_COLOURS["kernel" if reading.is_right else "wrong"][0]
-        text = "–" if reading.value_us is None else format_time(value_us * _MICRO)
+        text = "none" if reading.value_us is None else format_time(value_us * _MICRO)
         verdict = "right" if reading.is_right else reading.reason
         yield f'<text x="4" y="{y + 13}">{clean(reading.name)}</text>'
         yield (

@@ -41,6 +41,7 @@ def view_of(
     """Return everything about a run that the page draws, with times in microseconds."""
     program = playback.program
     return {
+        "source": f"computed: virtual {program.spec.driver_name}",
         "operations": [
             {**asdict(operation), "text": operation_words(program, place)}
             for place, operation in enumerate(program.operations)
@@ -86,7 +87,7 @@ def _reading(reading: MethodReading) -> dict[str, Any]:
         "name": reading.name,
         "value": value_us,
         "truth": reading.truth_us,
-        "shown": "–" if value_us is None else format_time(value_us * _MICRO),
+        "shown": "none" if value_us is None else format_time(value_us * _MICRO),
         "truth_shown": format_time(reading.truth_us * _MICRO),
         "right": reading.is_right,
         "reason": reading.reason,

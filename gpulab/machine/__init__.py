@@ -17,7 +17,7 @@ from gpulab.machine._program import (
     MAX_STREAMS,
     OPERATION_KINDS,
     SHORTEST_US,
-    Program,
+    MachineProgram,
     ProgramOperation,
 )
 from gpulab.machine._readings import MethodReading, own_readings, readings
@@ -35,12 +35,12 @@ __all__ = [
     "STARTS",
     "Attempt",
     "Challenge",
+    "MachineProgram",
     "MachineState",
     "MethodReading",
     "Playback",
     "PlayedCall",
     "PlayedTask",
-    "Program",
     "ProgramOperation",
     "Remark",
     "attempt",

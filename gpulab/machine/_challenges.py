@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from gpulab.machine._playback import Playback, PlayedTask, play
-from gpulab.machine._program import COPY_KINDS, Program
+from gpulab.machine._program import COPY_KINDS, MachineProgram
 from gpulab.machine._readings import TOLERANCE, truth_us
 from gpulab.machine._starts import start
 from gpulab.requirements import NameOf
@@ -32,10 +32,10 @@ class Situation:
     """
 
     playback: Playback
-    before: Sequence[Program] = ()
+    before: Sequence[MachineProgram] = ()
 
     @property
-    def program(self) -> Program:
+    def program(self) -> MachineProgram:
         """The program."""
         return self.playback.program
 
@@ -51,7 +51,7 @@ class Situation:
 
 
 @lru_cache(maxsize=256)  # each change judges all that was tried
-def _races(program: Program) -> bool:
+def _races(program: MachineProgram) -> bool:
     return play(program).has("race")
 
 
@@ -77,7 +77,7 @@ class Challenge:
     missing: Callable[[Situation], str]
 
     @property
-    def program(self) -> Program:
+    def program(self) -> MachineProgram:
         """The program to begin with."""
         return start(self.start)
 
@@ -97,7 +97,7 @@ class Attempt:
     """
 
     challenge: str
-    program: Program
+    program: MachineProgram
     said: str
 
     @property
@@ -122,7 +122,7 @@ class MachineState(Saved):
 
     schema: ClassVar[str] = "gpulab.machine/1"
 
-    program: Program
+    program: MachineProgram
     challenge: str = ""
     tried: tuple[Attempt, ...] = ()
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from gpulab.machine._program import Program, ProgramOperation
+from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.virtual import copied_bytes
 
 _ITEM_BYTES = 4
@@ -15,7 +15,7 @@ _CYCLES_PER_US = 1_980  # at the clock of an H200
 _LEAST_N = 16
 
 
-def code(program: Program) -> str:
+def code(program: MachineProgram) -> str:
     """Return the program as PyTorch code, to copy into a cell and run.
 
     Kernels are matmuls of about the right length, so that they write the buffers that race.
@@ -24,7 +24,7 @@ def code(program: Program) -> str:
     return "\n".join((*_set_up(program), "", *_timed(program), "", *_result(program))) + "\n"
 
 
-def _set_up(program: Program) -> Iterator[str]:
+def _set_up(program: MachineProgram) -> Iterator[str]:
     yield "import time"
     yield ""
     yield "import torch"
@@ -38,7 +38,7 @@ def _set_up(program: Program) -> Iterator[str]:
     yield "torch.cuda.synchronize()"
 
 
-def _memory(program: Program) -> Iterator[str]:
+def _memory(program: MachineProgram) -> Iterator[str]:
     """Write inputs of the matmuls, the buffers, and host memory for the copies."""
     kernels = [each for each in program.operations if each.kind in {"kernel", "graph"}]
     for n in sorted({_matmul_n(each) for each in kernels}):
@@ -50,10 +50,10 @@ def _memory(program: Program) -> Iterator[str]:
             pinned = ", pin_memory=True" if operation.is_pinned else ""
             yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
     for each in kernels[:1]:
-        yield f"{_kernel(each)}  # the first matmul loads the library"
+        yield f"{_kernel(each)}  # loads the library"
 
 
-def _graphs(program: Program) -> Iterator[str]:
+def _graphs(program: MachineProgram) -> Iterator[str]:
     for place, operation in enumerate(program.operations):
         if operation.kind == "graph":
             yield f"graph_{place + 1} = torch.cuda.CUDAGraph()"
@@ -62,7 +62,7 @@ def _graphs(program: Program) -> Iterator[str]:
             yield f"        {_kernel(operation)}"
 
 
-def _timed(program: Program) -> Iterator[str]:
+def _timed(program: MachineProgram) -> Iterator[str]:
     body = program.body
     if any(each.kind == "clock" for each in program.operations):
         yield "read_s = []"
@@ -78,7 +78,7 @@ def _timed(program: Program) -> Iterator[str]:
         yield from _call(program, place)
 
 
-def _call(program: Program, place: int) -> Iterator[str]:
+def _call(program: MachineProgram, place: int) -> Iterator[str]:
     operation = program.operations[place]
     line = _line(program, place, operation)
     if operation.stream and operation.kind in {"kernel", "copy in", "copy out", "graph", "sleep"}:
@@ -88,7 +88,7 @@ def _call(program: Program, place: int) -> Iterator[str]:
         yield line
 
 
-def _line(program: Program, place: int, operation: ProgramOperation) -> str:
+def _line(program: MachineProgram, place: int, operation: ProgramOperation) -> str:
     host = f"host_{place + 1}"
     part = f"{operation.buffer}[:{_copied(program, operation)}]"
     pinned = ", non_blocking=True" if operation.is_pinned else ""
@@ -106,20 +106,20 @@ def _line(program: Program, place: int, operation: ProgramOperation) -> str:
     return lines[operation.kind]
 
 
-def _result(program: Program) -> Iterator[str]:
+def _result(program: MachineProgram) -> Iterator[str]:
     awaited = {each.event for each in program.operations if each.kind == "wait"}
     timing = [
         each.event
         for each in program.operations
         if each.kind == "record" and each.event not in awaited
     ]
-    n = program.repetitions if program.body else 1
+    share = f" / {program.repetitions}" if program.repetitions > 1 and program.body else ""
     yield "torch.cuda.synchronize()"
     if sum(each.kind == "clock" for each in program.operations) > 1:
-        yield f'print("stopwatch:", (read_s[-1] - read_s[0]) / {n} * 1e6, "µs")'
+        yield f'print("stopwatch:", (read_s[-1] - read_s[0]){share} * 1e6, "µs")'
     if len(set(timing)) > 1:
         first, last = _event(timing[0]), _event(timing[-1])
-        yield f'print("events:", {first}.elapsed_time({last}) / {n} * 1e3, "µs")'
+        yield f'print("events:", {first}.elapsed_time({last}){share} * 1e3, "µs")'
 
 
 def _kernel(operation: ProgramOperation) -> str:
@@ -129,17 +129,17 @@ def _kernel(operation: ProgramOperation) -> str:
 
 def _matmul_n(operation: ProgramOperation) -> int:
     flops = operation.duration_us * _US * _MATMUL_FLOPS_PER_S
-    return max(_LEAST_N, round((flops / 2) ** (1 / 3) / _LEAST_N) * _LEAST_N)
+    return max(_LEAST_N, round(math.cbrt(flops / 2) / _LEAST_N) * _LEAST_N)
 
 
-def _copied(program: Program, operation: ProgramOperation) -> int:
+def _copied(program: MachineProgram, operation: ProgramOperation) -> int:
     """Return how many numbers a copy moves."""
     duration_ns = round(operation.duration_us * _NS_PER_US)
     size_bytes = copied_bytes(duration_ns, program.spec, pinned=operation.is_pinned)
     return max(1, math.ceil(size_bytes / _ITEM_BYTES))
 
 
-def _n_items(program: Program, buffer: str) -> int:
+def _n_items(program: MachineProgram, buffer: str) -> int:
     return max(
         _copied(program, each) if each.is_copy else _matmul_n(each) ** 2
         for each in program.operations

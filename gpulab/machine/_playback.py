@@ -4,8 +4,8 @@ import graphlib
 from dataclasses import dataclass
 
 from gpulab.errors import VirtualGpuError
-from gpulab.machine._program import Program
-from gpulab.machine._runner import HostCall, Runner, TaskOfCall
+from gpulab.machine._program import MachineProgram
+from gpulab.machine._runner import MadeCall, Runner, TaskOfCall
 
 _US = 1e3
 _STUCK_NS = 20_000  # so long a deadlock is drawn
@@ -109,7 +109,7 @@ class Playback:
         Between the first and the last event that nothing waits for, for one repetition.
     """
 
-    program: Program
+    program: MachineProgram
     calls: tuple[PlayedCall, ...]
     tasks: tuple[PlayedTask, ...]
     remarks: tuple[Remark, ...]
@@ -131,7 +131,7 @@ class Playback:
         return tuple(task for task in self.tasks if task.kind in kinds)
 
 
-def play(program: Program) -> Playback:
+def play(program: MachineProgram) -> Playback:
     """Run a program once, from an idle GPU, and return what happened."""
     cycle = waiting_circle(program)
     runner = Runner(program, as_drawn=bool(cycle))
@@ -148,7 +148,10 @@ def play(program: Program) -> Playback:
     calls = [_call(call) for call in runner.calls]
     if stuck_place is not None:
         now_us = runner.machine.host.now_ns / _US
-        calls.append(PlayedCall(stuck_place, 0, now_us, end_ns / _US, 0.0, False, is_stuck=True))
+        stuck = PlayedCall(
+            stuck_place, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
+        )
+        calls.append(stuck)
     return Playback(
         program,
         tuple(calls),
@@ -160,7 +163,7 @@ def play(program: Program) -> Playback:
     )
 
 
-def _call(call: HostCall) -> PlayedCall:
+def _call(call: MadeCall) -> PlayedCall:
     start_us, end_us, waited_us = (
         time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
     )
@@ -205,7 +208,7 @@ def _events_us(runner: Runner) -> float | None:
     return (last_ns - first_ns) / _US / runner.program.repetitions
 
 
-def waiting_circle(program: Program) -> tuple[int, ...]:
+def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     """Return operations that wait for one another as they are drawn, or nothing.
 
     CUDA lets a wait pass whose event is not recorded yet. As drawn, it waits for the record that
@@ -229,7 +232,7 @@ def waiting_circle(program: Program) -> tuple[int, ...]:
     return ()
 
 
-def _record_as_drawn(program: Program, place: int) -> list[int]:
+def _record_as_drawn(program: MachineProgram, place: int) -> list[int]:
     """Return the record that a wait means: the last one before it, else the first one after."""
     event = program.operations[place].event
     records = [
@@ -241,7 +244,7 @@ def _record_as_drawn(program: Program, place: int) -> list[int]:
     return before[-1:] or records[:1]
 
 
-def _deadlock(program: Program, cycle: tuple[int, ...]) -> list[Remark]:
+def _deadlock(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
     if not cycle:
         return []
     waits = [place for place in cycle if program.operations[place].kind == "wait"]
@@ -249,9 +252,9 @@ def _deadlock(program: Program, cycle: tuple[int, ...]) -> list[Remark]:
     named = " and ".join(f"{place + 1} ({program.operations[place]})" for place in waits)
     text = (
         f"Deadlock: operation {named} can never end, because each needs what comes after "
-        "another one. Take one wait away, or record its event earlier. (CUDA itself lets operation "
-        f"{early[0] + 1} pass, because its event is not recorded yet: no deadlock, but no order "
-        "either.)"
+        "another one. Take one wait away, or record its event earlier. (CUDA itself lets "
+        f"operation {early[0] + 1} pass, because its event is not recorded yet: no "
+        "deadlock, but no order either.)"
     )
     return [Remark("deadlock", text, cycle)]
 
@@ -271,7 +274,7 @@ def _races(runner: Runner) -> list[Remark]:
     return found
 
 
-def _remarks(program: Program) -> list[Remark]:
+def _remarks(program: MachineProgram) -> list[Remark]:
     found = []
     if not program.work:
         text = "There is no kernel, copy or graph: nothing to time. Drop one in."
@@ -291,11 +294,11 @@ def _remarks(program: Program) -> list[Remark]:
     return found
 
 
-def _unrecorded(program: Program, place: int) -> Remark:
+def _unrecorded(program: MachineProgram, place: int) -> Remark:
     event = program.operations[place].event or "(none)"
     when = "only later" if _record_as_drawn(program, place) else "never"
     text = (
-        f"Operation {place + 1} waits for event {event}, which is {when} recorded. CUDA lets the "
-        "wait pass. Record the event before the wait."
+        f"Operation {place + 1} waits for event {event}, which is {when} recorded. "
+        "CUDA lets the wait pass. Record the event before the wait."
     )
     return Remark("wait", text, (place,))

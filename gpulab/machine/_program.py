@@ -1,4 +1,4 @@
-"""A program for one GPU as a frozen record: operations in the order in which the host calls them."""
+"""A program for one GPU as a frozen record: operations in the order of the host's calls."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -45,9 +45,11 @@ _STREAM = _count(0, MAX_STREAMS - 1)
 _NODES = _count(1, _MOST_NODES)
 _EVENT = Requirement(
     f"a Python name of at most {_NAME_LENGTH} characters, or empty",
-    lambda value: isinstance(value, str)
-    and len(value) <= _NAME_LENGTH
-    and (not value or (value.isidentifier() and value.isascii())),
+    lambda value: (
+        isinstance(value, str)
+        and len(value) <= _NAME_LENGTH
+        and (not value or (value.isidentifier() and value.isascii()))
+    ),
 )
 N_STREAMS = _count(1, MAX_STREAMS)
 LAUNCH_US = _between(1, 50, " (microseconds)")
@@ -136,7 +138,7 @@ class ProgramOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Saved):
+class MachineProgram(Saved):
     """A small program for one GPU, and the host that launches it.
 
     Attributes
@@ -236,22 +238,22 @@ class Program(Saved):
         after = [(place, 0) for place in range(body.stop, len(self.operations))]
         return (*before, *turns, *after)
 
-    def replaced(self, place: int, operation: ProgramOperation) -> "Program":
+    def replaced(self, place: int, operation: ProgramOperation) -> "MachineProgram":
         """Return the program with another operation at a place."""
         self._require(place)
         return self._with((*self.operations[:place], operation, *self.operations[place + 1 :]))
 
-    def inserted(self, place: int, operation: ProgramOperation) -> "Program":
+    def inserted(self, place: int, operation: ProgramOperation) -> "MachineProgram":
         """Return the program with one operation more, before the one at ``place``."""
         return self._with((*self.operations[:place], operation, *self.operations[place:]))
 
-    def removed(self, place: int) -> "Program":
+    def removed(self, place: int) -> "MachineProgram":
         """Return the program without the operation at a place."""
         self._require(place)
         return self._with((*self.operations[:place], *self.operations[place + 1 :]))
 
-    def moved(self, place: int, to: int) -> "Program":
-        """Return the program with an operation called earlier or later; ``to`` is its new place."""
+    def moved(self, place: int, to: int) -> "MachineProgram":
+        """Return the program with an operation at another place: called earlier or later."""
         self._require(place)
         return self.removed(place).inserted(
             min(max(0, to), len(self.operations) - 1), self.operations[place]
@@ -262,7 +264,7 @@ class Program(Saved):
         taken = {each.event for each in self.operations if each.kind == "record"}
         return next(name for name in _event_names() if name not in taken)
 
-    def _with(self, operations: tuple[ProgramOperation, ...]) -> "Program":
+    def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 

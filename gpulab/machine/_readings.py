@@ -1,11 +1,11 @@
 """What each timing method would read of the program's work now, beside the truth, and why."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpulab.errors import VirtualGpuError
 from gpulab.machine._playback import Playback, waiting_circle
-from gpulab.machine._program import Program
+from gpulab.machine._program import MachineProgram
 from gpulab.machine._runner import Runner
 from gpulab.virtual import GRAPH_GAPS, Capture, Gaps, StreamTask
 
@@ -21,6 +21,7 @@ READING_NAMES = (
 # A reading that is off by more than this share of the truth is called wrong.
 TOLERANCE = 0.1
 _US = 1e3
+_ROOM_FOR_ALL = 1_022  # the launch queue of CUDA
 _LEAST_SLEEP_NS = 50_000
 _MARGIN = 1.3  # of the sleep over the host's time, as the sampler of the real method takes
 
@@ -54,9 +55,9 @@ class MethodReading:
         return abs(self.value_us - self.truth_us) <= TOLERANCE * self.truth_us
 
 
-def truth_us(program: Program) -> float:
+def truth_us(program: MachineProgram) -> float:
     """Return how long one call of the work keeps the GPU, by the simulator's records."""
-    runner = Runner(program)
+    runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
     _head_start(runner)
     after = runner.mark()
     for stream in runner.streams[1:]:  # they wait for the end of the sleep, too
@@ -66,7 +67,7 @@ def truth_us(program: Program) -> float:
     return _span_us(runner)
 
 
-def readings(program: Program) -> tuple[MethodReading, ...]:
+def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
     """Return the reading of each method, or none if the program has nothing to time."""
     if not program.work or waiting_circle(program):
         return ()
@@ -91,13 +92,11 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
         if value_us is not None:
             reading = MethodReading(name, value_us, true_us)
             why = "too short" if value_us < true_us else "too long"
-            found.append(
-                MethodReading(name, value_us, true_us, "" if reading.is_right else why)
-            )
+            found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else why))
     return tuple(found)
 
 
-def _naive(program: Program, true_us: float) -> tuple[float, str]:
+def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
     runner = Runner(program)
     start_ns = runner.machine.host.read_clock()
     runner.work()
@@ -105,18 +104,18 @@ def _naive(program: Program, true_us: float) -> tuple[float, str]:
     return value_us, "launches, not work" if value_us < true_us else "includes the launches"
 
 
-def _synchronized(program: Program, _true_us: float) -> tuple[float, str]:
+def _synchronized(program: MachineProgram, _true_us: float) -> tuple[float, str]:
     return _stopwatch(program, 1), "launch, wake-up included"
 
 
-def _batch(program: Program, true_us: float) -> tuple[float, str]:
+def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us = _stopwatch(program, program.repetitions) / program.repetitions
     if program.repetitions == 1:
         return value_us, "n is 1"
     return value_us, "launches set pace" if value_us > true_us else "calls overlap"
 
 
-def _stopwatch(program: Program, n: int) -> float:
+def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
     runner.synchronize()
     start_ns = runner.machine.host.read_clock()
@@ -126,7 +125,7 @@ def _stopwatch(program: Program, n: int) -> float:
     return (runner.machine.host.read_clock() - start_ns) / _US
 
 
-def _events(program: Program, true_us: float) -> tuple[float, str]:
+def _events(program: MachineProgram, true_us: float) -> tuple[float, str]:
     runner = Runner(program)
     runner.synchronize()
     value_us, _ = _between_events(runner)
@@ -136,14 +135,14 @@ def _events(program: Program, true_us: float) -> tuple[float, str]:
     return value_us, "GPU waits for launches" if is_late else "events cost time"
 
 
-def _behind_a_sleep(program: Program, true_us: float) -> tuple[float, str]:
+def _behind_a_sleep(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, was_ahead = _slept(program)
     if value_us < true_us:
         return value_us, "misses other streams"
     return value_us, "events cost time" if was_ahead else "host not ahead"
 
 
-def _calibrated(program: Program, true_us: float) -> tuple[float, str]:
+def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, was_ahead = _slept(program)
     value_us = max(0.0, value_us - floor_us())
     if value_us < true_us:
@@ -151,13 +150,13 @@ def _calibrated(program: Program, true_us: float) -> tuple[float, str]:
     return value_us, "" if was_ahead else "host not ahead"
 
 
-def _slept(program: Program) -> tuple[float, bool]:
+def _slept(program: MachineProgram) -> tuple[float, bool]:
     runner = Runner(program)
     _head_start(runner)
     return _between_events(runner)
 
 
-def _graph(program: Program, true_us: float) -> tuple[float | None, str]:
+def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
     runner = Runner(program)
     machine, stream = runner.machine, runner.streams[0]
     machine.capture = capture = Capture(stream, None)
@@ -189,7 +188,7 @@ def _replayed(runner: Runner, capture: Capture, start: StreamTask, end: StreamTa
     return ((launched[end].end_ns or 0) - (launched[start].end_ns or 0)) / _US
 
 
-_Method = Callable[[Program, float], tuple[float | None, str]]
+_Method = Callable[[MachineProgram, float], tuple[float | None, str]]
 _METHODS: dict[str, _Method] = {
     "naive": _naive,
     "synchronized": _synchronized,

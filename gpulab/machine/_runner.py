@@ -1,11 +1,12 @@
 """Run the calls of a program on the simulated machine of the virtual GPU, without torch."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from gpulab.errors import VirtualGpuError
 from gpulab.happens_before import Checker, MemoryAccess, Snapshot, extent
-from gpulab.machine._program import Program, ProgramOperation
+from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.virtual import (
     STAGED_BYTES,
     Capture,
@@ -52,7 +53,7 @@ class TaskOfCall(NamedTuple):
     task: StreamTask
 
 
-class HostCall(NamedTuple):
+class MadeCall(NamedTuple):
     """A call of the host.
 
     Attributes
@@ -92,7 +93,7 @@ class Runner:
         What the host's clock showed at each reading of the program.
     """
 
-    def __init__(self, program: Program, *, as_drawn: bool = False) -> None:
+    def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:
         self.program = program
         self.machine = Machine(program.spec, _NO_VALUES, first_use=False)
         self.machine.host.costs = replace(HostCosts(), queue_depth=program.queue_depth)
@@ -100,7 +101,7 @@ class Runner:
         self.streams = [device.streams[0]]
         self.streams += [device.add_stream() for _ in range(1, program.n_streams)]
         self.tasks: list[TaskOfCall] = []
-        self.calls: list[HostCall] = []
+        self.calls: list[MadeCall] = []
         self.checker = Checker()
         self.recorded: dict[str, tuple[StreamTask, Snapshot]] = {}
         self.clock_ns: list[int] = []
@@ -126,7 +127,7 @@ class Runner:
         is_full = operation.runs_on_stream and self._is_full()
         called_ns = getattr(self, f"_{operation.kind.replace(' ', '_')}")(place, turn, operation)
         waited_ns = max(0, host.now_ns - start_ns - called_ns)
-        self.calls.append(HostCall(place, turn, start_ns, host.now_ns, waited_ns, is_full))
+        self.calls.append(MadeCall(place, turn, start_ns, host.now_ns, waited_ns, is_full))
 
     def mark(self, stream: SimulatedStream | None = None) -> StreamTask:
         """Record an event of a timing method, on the default stream if no other is given."""
@@ -146,10 +147,8 @@ class Runner:
         """Let the GPU finish what can finish, and return the time at which it did."""
         queue = self.machine.gpu.device.event_queue
         tasks = [each.task for each in self.tasks]
-        try:
+        with suppress(VirtualGpuError):  # streams that wait for one another never end
             queue.run_until(lambda: all(task.is_done for task in tasks))
-        except VirtualGpuError:  # streams that wait for one another never end
-            pass
         return max(queue.now_ns, self.machine.host.now_ns)
 
     def _is_full(self) -> bool:

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpulab.machine._program import Program, ProgramOperation
+from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.requirements import NameOf
 
 _O = ProgramOperation
 
-STARTS: Mapping[str, Program] = MappingProxyType(
+STARTS: Mapping[str, MachineProgram] = MappingProxyType(
     {
-        "stopwatch": Program((_O("clock"), _O("kernel", duration_us=200.0), _O("clock"))),
-        "synchronize": Program(
+        "stopwatch": MachineProgram((_O("clock"), _O("kernel", duration_us=200.0), _O("clock"))),
+        "synchronize": MachineProgram(
             (
                 _O("synchronize"),
                 _O("clock"),
@@ -20,7 +20,7 @@ STARTS: Mapping[str, Program] = MappingProxyType(
                 _O("clock"),
             ),
         ),
-        "events": Program(
+        "events": MachineProgram(
             (
                 _O("record", event="start"),
                 _O("kernel", duration_us=20.0),
@@ -28,7 +28,7 @@ STARTS: Mapping[str, Program] = MappingProxyType(
                 _O("synchronize"),
             ),
         ),
-        "small kernels": Program(
+        "small kernels": MachineProgram(
             (
                 _O("record", event="start"),
                 _O("kernel", duration_us=2.0),
@@ -37,7 +37,7 @@ STARTS: Mapping[str, Program] = MappingProxyType(
             ),
             repetitions=10,
         ),
-        "streams": Program(
+        "streams": MachineProgram(
             (
                 _O("copy in", duration_us=60.0, is_pinned=False, buffer="y"),
                 _O("kernel", duration_us=100.0, buffer="x"),
@@ -45,26 +45,26 @@ STARTS: Mapping[str, Program] = MappingProxyType(
             ),
             n_streams=2,
         ),
-        "copy and kernel": Program(
+        "copy and kernel": MachineProgram(
             (
                 _O("kernel", duration_us=100.0, buffer="x"),
                 _O("copy in", duration_us=60.0, is_pinned=False, buffer="y"),
             ),
             n_streams=2,
         ),
-        "two kernels": Program(
+        "two kernels": MachineProgram(
             (_O("kernel", duration_us=40.0), _O("kernel", duration_us=40.0)), n_streams=2
         ),
-        "queue": Program(
+        "queue": MachineProgram(
             (_O("clock"), _O("kernel", duration_us=20.0), _O("clock")), queue_depth=16
         ),
-        "empty": Program(),
+        "empty": MachineProgram(),
     }
 )
 _START = NameOf("program to begin with", STARTS)
 
 
-def start(name: str) -> Program:
+def start(name: str) -> MachineProgram:
     """Return a program to begin with.
 
     Raises

@@ -1,7 +1,7 @@
 """A program, its run and its readings in words: the same as the picture shows."""
 
 from gpulab.machine._playback import Playback, PlayedTask
-from gpulab.machine._program import TIMED_KINDS, Program
+from gpulab.machine._program import TIMED_KINDS, MachineProgram
 from gpulab.machine._readings import MethodReading
 from gpulab.units import format_time
 
@@ -9,7 +9,7 @@ _MICRO = 1e-6
 _SHOWN_TURNS = 2
 
 
-def operation_words(program: Program, place: int) -> str:
+def operation_words(program: MachineProgram, place: int) -> str:
     """Return one operation in words: what, where and how long."""
     operation = program.operations[place]
     where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"

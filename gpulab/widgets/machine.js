@@ -21,7 +21,7 @@ const STYLE = `
 .gpulab-machine button { cursor: pointer; }
 .gpulab-machine button:hover:not(:disabled) { background: var(--jp-layout-color2, ButtonFace); }
 .gpulab-machine button:disabled { opacity: .45; cursor: default; }
-.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 6px; align-items: center; }
+.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 7px; font-size: 13px; }
 .gpulab-machine .palette i { width: 10px; height: 10px; border-radius: 2px; display: inline-block; }
 .gpulab-machine :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 .gpulab-machine .stage { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; position: relative; touch-action: pan-y; }
@@ -34,6 +34,7 @@ const STYLE = `
 .gpulab-machine svg .task { cursor: grab; }
 .gpulab-machine svg .task rect.body { stroke: var(--jp-layout-color0, Canvas); stroke-width: 1; }
 .gpulab-machine svg .end { cursor: ew-resize; fill: transparent; }
+.gpulab-machine svg .chosen .dial { stroke-width: 3.5; }
 .gpulab-machine svg .chosen rect.body, .gpulab-machine svg .chosen path.body { stroke: var(--jp-ui-font-color1, CanvasText); stroke-width: 2.5; }
 .gpulab-machine svg .racing rect.body { stroke: var(--gm-wrong); stroke-width: 3; stroke-dasharray: 5 3; }
 .gpulab-machine svg .link { fill: none; stroke: currentColor; stroke-width: 1; opacity: .3; }
@@ -99,7 +100,7 @@ const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
 const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
 const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
 const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4;
-const ZOOM = 1.6, MOST_LINKS = 60;
+const ZOOM = 1.6, MOST_LINKS = 24;
 const SVG = "http://www.w3.org/2000/svg";
 
 export default { render };
@@ -244,16 +245,17 @@ class Chart {
     const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
     const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
     return bars.map(({ item: [place, turn, start, end, waited, room, stuck], x, right }) => {
-      const colour = view.colours.host, width = Math.max(2, right - x);
+      const colour = view.colours.host, width = Math.max(2, right - x), { kind } = view.operations[place];
       const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
       group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: colour[0] }));
       if (waited || stuck) {
         const from = stuck ? x : this.scale.x(end - waited);
         group.append(drawn("rect", { x: from, y: top, width: Math.max(1, right - from), height: BAR, fill: "url(#gm-hatch)", stroke: view.colours.wait[0] }));
       }
-      const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : view.operations[place].kind;
+      if (kind === "clock") group.append(...clock(x, top));
+      const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind;
       // On hatching a name needs paper of its own.
-      if (width > words.length * LETTER_PX + 8) group.append(...plate(x, top, words, waited || stuck ? view.colours.wait : colour));
+      if (width > words.length * LETTER_PX + 8) group.append(...plate(Math.max(x, LEFT), top, words, waited || stuck ? view.colours.wait : colour));
       group.append(drawn("title", {}, view.operations[place].text));
       return group;
     });
@@ -288,7 +290,7 @@ class Chart {
     group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: stuck ? "url(#gm-hatch)" : fill }));
     if (kind === "copy in" || kind === "copy out") group.append(drawn("path", { d: operation.is_pinned ? `M${x} ${top + BAR - 3}h${width}` : `M${x} ${top + 2}h${width}M${x} ${top + BAR - 3}h${width}`, stroke: ink, "stroke-width": 2, "stroke-dasharray": operation.is_pinned ? "none" : "3 3", "pointer-events": "none" }));
     const words = this.name(operation, kind, stuck, width);
-    if (words) group.append(...plate(x, top, words, [stuck ? view.colours.wait[0] : null, ink]));
+    if (words) group.append(...plate(Math.max(x, LEFT), top, words, [stuck ? view.colours.wait[0] : null, ink]));
     if (TIMED.includes(operation.kind) && !stuck) {
       const wide = Math.min(END_PX, width / 2);
       group.append(drawn("rect", { class: "end", x: right - wide, y: top, width: wide + END_PX, height: BAR }));
@@ -336,7 +338,8 @@ class Chart {
 
   ghost({ x, y, width, text, kind }) {
     const [fill, ink] = this.view.colours[kind] || this.view.colours.host;
-    const group = drawn("g", { class: "ghost" }, drawn("rect", { x, y, width: Math.max(18, width), height: BAR, rx: 2, fill }));
+    const wide = Math.max(width, text.length * LETTER_PX + 10);
+    const group = drawn("g", { class: "ghost" }, drawn("rect", { x, y, width: wide, height: BAR, rx: 2, fill }));
     group.append(...plate(x, y, text, [null, ink]));
     return group;
   }
@@ -344,6 +347,13 @@ class Chart {
 
 function label(x, y, text, anchor = "start") {
   return drawn("text", { x, y, "text-anchor": anchor, "pointer-events": "none" }, text);
+}
+
+// A reading of the clock takes next to no time: a stopwatch on a stalk.
+function clock(x, top) {
+  const look = { fill: "none", stroke: "currentColor", "stroke-width": 1.8 };
+  return [drawn("rect", { x: x - 7, y: top - 7, width: 14, height: BAR + 8, fill: "transparent" }),
+    drawn("path", { d: `M${x} ${top + BAR}V${top + 3}`, ...look }), drawn("circle", { class: "dial", cx: x, cy: top - 1, r: 4.5, ...look })];
 }
 
 function plate(x, top, words, [paper, ink]) {
@@ -668,7 +678,7 @@ class Machine {
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
     this.root = tag("div", { class: "gpulab-machine" }, tag("style", {}, STYLE), this.own,
-      tag("div", { class: "row" }, this.challenge, this.undo, this.redo, reset, tag("span", { class: "push" }), ...zooms),
+      tag("div", { class: "row" }, this.challenge, this.undo, this.redo, reset, this.origin = tag("span", { class: "push quiet" }), ...zooms),
       this.palette, this.stage, this.told, this.side.element);
     el.append(this.root);
   }
@@ -714,6 +724,7 @@ class Machine {
     this.paint();
     this.chart.draw(this.chosen);
     this.side.show(view);
+    this.tell();
     this.undo.disabled = !view.can_undo;
     this.redo.disabled = !view.can_redo;
     this.root.dataset.answer = view.answer;
@@ -722,13 +733,14 @@ class Machine {
   }
 
   paint() {
-    const { view } = this, key = JSON.stringify([view.colours, view.challenges, view.challenge, view.still]);
+    const { view } = this, key = JSON.stringify([view.colours, view.challenges, view.challenge, view.still, view.source]);
     if (key === this.painted) return;
     this.painted = key;
     for (const [name, [fill]] of Object.entries(view.colours)) this.root.style.setProperty(`--gm-${name.replace(" ", "-")}`, fill);
     for (const dot of this.palette.querySelectorAll("i")) dot.style.background = view.colours[dot.dataset.colour][0];
     this.challenge.replaceChildren(tag("option", { value: "" }, "Free play"), ...view.challenges.map(name => tag("option", { value: name }, `Challenge: ${name}`)));
     this.challenge.value = view.challenge;
+    this.origin.textContent = view.source;
     // The still picture stands beside the widget for pages without a kernel.
     this.own.textContent = `.jp-OutputArea-child:has(#${view.still}), #${view.still} { display: none !important; }`;
   }
@@ -755,7 +767,12 @@ class Machine {
     this.chosen = Math.max(0, Math.min(place, last));
     this.redraw();
     this.side.showFields();
-    this.told.textContent = this.view.operations[this.chosen]?.text ?? "The program is empty. Drop in an operation.";
+    this.tell();
+  }
+
+  tell() {
+    const text = this.view.operations[this.chosen]?.text ?? "The program is empty. Drop in an operation.";
+    if (this.told.textContent !== text) this.told.textContent = text;
   }
 
   carry(drag) {
