@@ -173,7 +173,8 @@ class MachineExplorer:
             self._do(content)
         except GpulabError as error:
             self._problem = {"text": str(error), "place": content.get("place"), **_field(content)}
-        self._send()
+        finally:
+            self._send()  # a page that gets no answer waits for ever
 
     def _do(self, content: Mapping[str, Any]) -> None:
         what = content["do"]

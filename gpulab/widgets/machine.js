@@ -21,7 +21,8 @@ const STYLE = `
 .gpulab-machine button { cursor: pointer; }
 .gpulab-machine button:hover:not(:disabled) { background: var(--jp-layout-color2, ButtonFace); }
 .gpulab-machine button:disabled { opacity: .45; cursor: default; }
-.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 7px; font-size: 13px; }
+.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 6px; font-size: 13px; }
+.gpulab-machine .palette { column-gap: 4px; }
 .gpulab-machine .palette i { width: 10px; height: 10px; border-radius: 2px; display: inline-block; }
 .gpulab-machine :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 .gpulab-machine .stage { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; position: relative; touch-action: pan-y; }
@@ -255,7 +256,8 @@ class Chart {
       if (kind === "clock") group.append(...clock(x, top));
       const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind;
       // On hatching a name needs paper of its own.
-      if (width > words.length * LETTER_PX + 8) group.append(...plate(Math.max(x, LEFT), top, words, waited || stuck ? view.colours.wait : colour));
+      const from = waited && !stuck ? Math.max(x, this.scale.x(end - waited)) : x;
+      if (right - from > words.length * LETTER_PX + 8) group.append(...plate(Math.max(from, LEFT), top, words, waited || stuck ? view.colours.wait : colour));
       group.append(drawn("title", {}, view.operations[place].text));
       return group;
     });
@@ -616,6 +618,12 @@ class Hand {
 
   press(event) {
     const { machine } = this, { key } = event;
+    if (machine.isBusy && this.knows(event)) { // what a key is about may not be there yet
+      event.preventDefault();
+      event.stopPropagation();
+      if (!event.repeat) machine.afterwards.push(() => this.press(event));
+      return;
+    }
     const letter = PALETTE.find(([each]) => each === key.toLowerCase());
     const back = event.ctrlKey || event.metaKey;
     if (back && key.toLowerCase() === "z") machine.ask({ do: event.shiftKey ? "redo" : "undo" });
@@ -634,6 +642,11 @@ class Hand {
     else return;
     event.preventDefault();
     event.stopPropagation(); // the notebook must not take keys for its own
+  }
+
+  knows({ key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey) return "zy".includes(key.toLowerCase());
+    return key.startsWith("Arrow") || ["Home", "End", "Delete", "Backspace", "Enter"].includes(key) || PALETTE.some(([each]) => each === key.toLowerCase());
   }
 
   across(event, step) {
@@ -656,6 +669,7 @@ class Machine {
     this.number = 0;
     this.turns = 0;
     this.isBusy = false;
+    this.afterwards = [];
     this.build(el);
     this.hand = new Hand(this);
     this.changed = () => this.take();
@@ -730,6 +744,7 @@ class Machine {
     this.root.dataset.answer = view.answer;
     this.root.dataset.n = view.operations.length;
     if (this.next && !this.isBusy) { const next = this.next; this.next = null; this.ask(next); }
+    while (this.afterwards.length && !this.isBusy) this.afterwards.shift()();
   }
 
   paint() {
