@@ -23,6 +23,16 @@
 # | 5 Your own benchmark | the first version of `benchmark(fn)` | 5 |
 # | *Going further* | a naive loop, and what a launch costs | extra, 15 |
 
+# %% [markdown]
+# Begin with a toy. This machine runs a program of three calls: read the clock, launch a kernel, read
+# the clock. Drag the end of the kernel. Which readings follow it, and which do not? Then make the
+# stopwatch right.
+
+# %%
+from gpulab.explorers import machine_explorer
+
+machine_explorer("stopwatch", challenge="right stopwatch")
+
 # %%
 import time
 

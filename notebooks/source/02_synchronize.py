@@ -23,6 +23,15 @@
 # | 6 Your own benchmark | `benchmark(fn)` learns to wait | 5 |
 # | *Going further* | when a stopwatch is good enough, when a wait is cheap | extra, 10 |
 
+# %% [markdown]
+# Begin with a toy: a stopwatch with its two waits. Take one wait out, put it back at another place,
+# and make the kernel short. What does "your stopwatch" read, and what is in it besides the kernel?
+
+# %%
+from gpulab.explorers import machine_explorer
+
+machine_explorer("synchronize")
+
 # %%
 import statistics
 import time
