@@ -196,6 +196,17 @@ def test_statistics_take_any_numbers(samples: list[float]) -> None:
     assert not math.isnan(drift(samples))
 
 
+def test_the_middle_sample_belongs_to_neither_half() -> None:
+    """Of an odd number of samples the later half must not reach into the earlier one."""
+    assert steady_from([1.03, 1.0, 1.03, 1.0, 1.05, 1.05, 1.03, 1.03, 1.0]) == 9
+
+
+def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
+    """The clusters beside the widest gap decide, not the first ones of each side."""
+    samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
+    assert modes(samples) == (19.0,)
+
+
 def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     """Two samples that differ in the seventh digit are the same to a coarse clock."""
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
