@@ -124,7 +124,11 @@ def glossary(term: str | None = None) -> Glossary:
     if term is None:
         return Glossary(entries())
     NAME.check(term=term)
-    by_form = {form.lower(): entry for entry in entries() for form in (*entry.forms, entry.name)}
+    by_form = {
+        form.strip('*"').lower(): entry
+        for entry in entries()
+        for form in (*entry.forms, entry.name)
+    }
     asked = " ".join(term.lower().split())
     for form in (asked, asked.removesuffix("s"), asked.removesuffix("es")):
         if form in by_form:
@@ -168,15 +172,16 @@ def _pattern() -> tuple[re.Pattern[str], list[tuple[str, Entry]]]:
         key=lambda pair: -len(pair[0]),
     )
     unlike = [_spaced(phrase) for entry in entries() for phrase in entry.unlike]
-    groups = [f"({_of_form(form)})" for form, _ in forms]
-    pattern = "|".join([_LEFT_ALONE, *unlike, *groups])
+    groups = "|".join(f"({_of_form(form)})" for form, _ in forms)
+    # Whether a word begins here is asked once, and not for each of the forms.
+    pattern = rf"{_LEFT_ALONE}|(?<![\w-])(?:{'|'.join(unlike)}|(?:{groups})(?![\w-]))"
     return re.compile(pattern, re.MULTILINE | re.DOTALL), forms
 
 
 def _of_form(form: str) -> str:
     first = f"[{form[0].upper()}{form[0]}]" if form[0].islower() else re.escape(form[0])
     plural = "(?:e?s)?" if form[-1].isalpha() else ""
-    return rf"(?<![\w-]){first}{_spaced(form[1:])}{plural}(?![\w-])"
+    return f"{first}{_spaced(form[1:])}{plural}"
 
 
 def _spaced(text: str) -> str:

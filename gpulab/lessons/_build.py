@@ -9,7 +9,7 @@ from typing import Any
 from gpulab.disk import write_whole
 from gpulab.errors import NotebookError
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
-from gpulab.lessons._glossary import GLOSSARY, cells_of_glossary, link_first_uses
+from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses
 
 CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
@@ -44,13 +44,6 @@ def build(source: Path) -> bytes:
     check_form(source.stem, notebook)
     link_first_uses(notebook)
     return to_bytes(clear_solutions(notebook))
-
-
-def build_glossary() -> bytes:
-    """Return the notebook of the glossary, to which the lessons link."""
-    v4 = _v4()
-    cells = [v4.new_markdown_cell(text, id=cell_id) for cell_id, text in cells_of_glossary()]
-    return to_bytes(v4.new_notebook(cells=cells, metadata=METADATA))
 
 
 def solved(source: Path) -> Notebook:
@@ -144,7 +137,7 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
         )
     # a notebook whose source was renamed would be shipped as it is, and never checked
     contents = {f"{source.stem}.ipynb": build(source) for source in sources}
-    contents[GLOSSARY] = build_glossary()
+    contents[GLOSSARY] = glossary_page().encode()
     _refuse_orphans(notebooks, contents.keys())
     differing = []
     for name, content in contents.items():

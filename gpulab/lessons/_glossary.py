@@ -1,11 +1,13 @@
-"""The glossary as a notebook, and the links to it from the first use of each term in a lesson."""
+"""The glossary as a page beside the lessons, and the links to it from them.
 
-from collections.abc import Iterator
+The page is Markdown and no notebook: JupyterLab shows it at the entry that a link names, while a
+notebook opens at its top when it was not open yet.
+"""
 
 from gpulab import terms
 from gpulab.lessons._form import Notebook
 
-GLOSSARY = "glossary.ipynb"
+GLOSSARY = "glossary.md"
 _OPENING = """\
 # Glossary
 
@@ -28,16 +30,18 @@ def link_first_uses(notebook: Notebook) -> None:
             cell.source = _linked(cell.source, seen, skip_tables=is_opening)
 
 
-def cells_of_glossary() -> Iterator[tuple[str, str]]:
-    """Yield the id and the text of each cell of the glossary, one for each entry.
+def glossary_page() -> str:
+    """Return the glossary in Markdown, with a heading for each entry."""
+    return "\n\n".join([_OPENING, *map(_section, terms.entries())]) + "\n"
 
-    JupyterLab finds the place of a link by the id of the cell, other programs by the heading.
-    """
-    yield "glossary", _OPENING
-    for entry in terms.entries():
-        meaning = _linked(entry.meaning, {entry.name})
-        lesson = f"[Lesson {entry.number}]({entry.lesson}.ipynb)"
-        yield entry.anchor, f"## {entry.name}\n\n{meaning} ({lesson})"
+
+def _section(entry: terms.Entry) -> str:
+    # JupyterLab keeps capitals in the address of a heading, other programs do not.
+    has_capitals = entry.name.lower() != entry.name
+    address = f'<a id="{entry.anchor}"></a>\n\n' if has_capitals else ""
+    meaning = _linked(entry.meaning, {entry.name})
+    lesson = f"[Lesson {entry.number}]({entry.lesson}.ipynb)"
+    return f"{address}## {entry.name}\n\n{meaning} ({lesson})"
 
 
 def _linked(text: str, seen: set[str], *, skip_tables: bool = False) -> str:
