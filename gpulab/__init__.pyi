@@ -14,6 +14,7 @@ from .measurement import Measurement as Measurement
 from .sanitizer import hazards as hazards
 from .scaling import crossover as crossover
 from .sweeps import sweep as sweep
+from .terms import glossary as glossary
 from .timing import compare as compare
 from .timing import ladder as ladder
 from .timing import measure as measure

@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gpulab.disk import write_whole
 from gpulab.errors import NotebookError
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
+from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses
 
 CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
@@ -25,7 +26,9 @@ METADATA = {
 
 
 def build(source: Path) -> bytes:
-    """Return the learner's notebook: solutions taken out, nothing run, in canonical form.
+    """Return the learner's notebook: solutions taken out, terms linked, nothing run.
+
+    It is in canonical form.
 
     Parameters
     ----------
@@ -39,6 +42,7 @@ def build(source: Path) -> bytes:
     """
     notebook = read_source(source)
     check_form(source.stem, notebook)
+    link_first_uses(notebook)
     return to_bytes(clear_solutions(notebook))
 
 
@@ -111,7 +115,7 @@ def _is_marker(line: str) -> bool:
 
 
 def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
-    """Build each lesson of ``notebooks/source``; return the names of those that differed.
+    """Build each lesson of ``notebooks/source`` and the glossary; return those that differed.
 
     Parameters
     ----------
@@ -132,11 +136,12 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
             "install gpulab from a clone: pip install -e ."
         )
     # a notebook whose source was renamed would be shipped as it is, and never checked
-    _refuse_orphans(notebooks, {source.stem for source in sources})
+    contents = {f"{source.stem}.ipynb": build(source) for source in sources}
+    contents[GLOSSARY] = glossary_page().encode()
+    _refuse_orphans(notebooks, contents.keys())
     differing = []
-    for source in sources:
-        target = notebooks / f"{source.stem}.ipynb"
-        content = build(source)
+    for name, content in contents.items():
+        target = notebooks / name
         if not target.exists() or target.read_bytes() != content:
             differing.append(target.name)
             if not check:
@@ -144,8 +149,8 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     return tuple(differing)
 
 
-def _refuse_orphans(notebooks: Path, stems: set[str]) -> None:
-    orphans = sorted(path.name for path in notebooks.glob("*.ipynb") if path.stem not in stems)
+def _refuse_orphans(notebooks: Path, names: Collection[str]) -> None:
+    orphans = sorted(path.name for path in notebooks.glob("*.ipynb") if path.name not in names)
     if orphans:
         raise NotebookError(
             f"{', '.join(orphans)}: no source in {notebooks / 'source'}; delete the notebook"

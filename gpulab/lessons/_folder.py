@@ -79,14 +79,15 @@ def copy_lessons(folder: Path) -> CopiedLessons:
 def _fill(folder: Path) -> CopiedLessons:
     digests = _read_manifest(folder)
     done: dict[str, list[str]] = {"written": [], "kept": [], "beside": []}
-    for lesson in sorted(notebooks_folder().glob("*.ipynb")):
+    shipped = notebooks_folder()
+    for lesson in sorted([*shipped.glob("*.ipynb"), *shipped.glob("*.md")]):
         content = lesson.read_bytes()
         if _write_unless_changed(folder / lesson.name, content, digests, done["written"]):
             continue
         done["kept"].append(lesson.name)
         # once it was offered, a version is not put beside the learner's again
         if digests.get(lesson.name) != _digest(content):
-            beside = lesson.with_suffix(".new.ipynb").name
+            beside = f"{lesson.stem}.new{lesson.suffix}"
             if _write_unless_changed(folder / beside, content, digests, done["beside"]):
                 digests[lesson.name] = _digest(content)
     write_whole(folder / MANIFEST, json.dumps(digests, indent=1, sort_keys=True).encode())

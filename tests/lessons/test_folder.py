@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of two shipped lessons, in place of the real ones."""
+    """Return a folder of two shipped lessons and a page, in place of the real ones."""
     folder = tmp_path / "shipped"
     folder.mkdir()
-    for name in ("00_a.ipynb", "01_b.ipynb"):
+    for name in ("00_a.ipynb", "01_b.ipynb", "page.md"):
         (folder / name).write_text(f"{name} v1")
     monkeypatch.setattr(_folder, "notebooks_folder", lambda: folder)
     return folder
@@ -43,12 +43,12 @@ def test_first_copy(shipped: Path, tmp_path: Path) -> None:
     """A new folder gets every lesson; a second run finds nothing to do."""
     mine = tmp_path / "deep" / "mine"
     assert _folder.copy_lessons(mine) == _folder.CopiedLessons(
-        written=("00_a.ipynb", "01_b.ipynb")
+        written=("00_a.ipynb", "01_b.ipynb", "page.md")
     )
     assert (mine / "01_b.ipynb").read_text() == "01_b.ipynb v1"
     assert _folder.copy_lessons(mine) == _folder.CopiedLessons()
     assert sorted(path.name for path in mine.iterdir()) == [
-        *[".gpulab.json", "00_a.ipynb", "01_b.ipynb"],
+        *[".gpulab.json", "00_a.ipynb", "01_b.ipynb", "page.md"],
     ]
     assert shipped.is_dir()
 
@@ -108,7 +108,7 @@ def test_without_its_record_nothing_is_overwritten(
     assert _folder.copy_lessons(mine).kept == ("00_a.ipynb",)
     assert (mine / "00_a.ipynb").read_text() == "my work"
     assert sorted(json.loads((mine / _folder.MANIFEST).read_text())) == [
-        *["00_a.ipynb", "00_a.new.ipynb", "01_b.ipynb"],
+        *["00_a.ipynb", "00_a.new.ipynb", "01_b.ipynb", "page.md"],
     ]
 
 
@@ -182,9 +182,9 @@ def source(tmp_path: Path) -> Path:
 def test_build_all_writes_once(source: Path) -> None:
     """A build names what it changed; the next one has nothing to do."""
     notebooks = source.parents[1]
-    assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
+    assert build.build_all(notebooks, check=True) == ("00_sample.ipynb", "glossary.md")
     assert not (notebooks / "00_sample.ipynb").exists()
-    assert build.build_all(notebooks) == ("00_sample.ipynb",)
+    assert build.build_all(notebooks) == ("00_sample.ipynb", "glossary.md")
     assert build.build_all(notebooks) == ()
     (notebooks / "00_sample.ipynb").write_bytes(build.build(source) + b"\n")
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
