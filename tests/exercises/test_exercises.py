@@ -37,6 +37,7 @@ IDS = (
     *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
     "10.three-gaps",
     *("11.columns", "11.bound", "11.overlap", "11.schedule"),
+    *("11.which-column", "11.monitors"),
     *("12.source", "12.sectors", "12.cure", "12.verdicts"),
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses

@@ -24,4 +24,11 @@ CLAIMS = (
         holds=lambda percent: percent >= 25,  # noqa: PLR2004  # as the sentence says
         because="this GPU may need longer for the kernels than Python for their launches",
     ),
+    Claim(
+        "11.util-of-one-thread",
+        "GPU-Util is above 90 while a single thread runs",
+        unit="%",
+        holds=lambda percent: percent > 90,  # noqa: PLR2004  # as the sentence says
+        because="this driver may not give the utilization, or count kernels otherwise",
+    ),
 )
