@@ -171,6 +171,7 @@ def test_steady_within_a_tolerance() -> None:
     assert steady_from(samples, tolerance=0.04) == 0
     assert steady_from([-sample for sample in samples], tolerance=0.04) == 0
     assert steady_from([1.0] * 12 + [1.01] * 4) == 0
+    assert steady_from([1.0] * 12, tolerance=0.0) == 0
 
 
 @pytest.mark.parametrize(("first", "index"), [(17.2, 0), (17.4, 4)])
@@ -200,6 +201,7 @@ def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
     assert tick([5.0, 5.000_01, 5.5, 6.5]) == pytest.approx(0.5, abs=1e-4)
     assert tick([5.0, 5.0]) == 0.0
+    assert tick([5e-6, 5.5e-6, 6.5e-6]) == pytest.approx(0.5e-6)
 
 
 def test_a_confidence_that_is_reached_exactly_counts() -> None:

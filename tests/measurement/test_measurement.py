@@ -275,7 +275,7 @@ def test_optional_fields_may_be_left_out() -> None:
     for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
         del data[name]
     assert Measurement.from_dict({**data, "samples_s": [1, 2]}) == Measurement(
-        (1.0, 2.0), "events", "measured", HERE
+        (1.0, 2.0), "events", "measured", HERE, n_warmup=0
     )
 
 
