@@ -1,5 +1,7 @@
 """Lesson 11: each typical mistake has its diagnosis, and the four programs are what they are."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from torch.profiler import profile
@@ -10,6 +12,7 @@ from gpulab.errors import UnknownNameError
 from gpulab.exercises import lesson_11 as lab
 from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds
+from gpulab.tracing import read_trace
 
 COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
 WRONG = {
@@ -141,9 +144,11 @@ def test_an_unknown_program_is_refused() -> None:
         lab.program("e")
 
 
-def test_the_recorded_trace_is_there() -> None:
+def test_the_recorded_trace_is_there(tmp_path: Path) -> None:
     """It is labelled as recorded on an H200, with kernels and both copies."""
     trace = lab.h200_trace()
     assert (trace.source, trace.device_name) == ("recorded", "NVIDIA H200")
     assert sum(span.kind == "copy" for span in trace.spans) == 2
     assert sum(span.kind == "kernel" for span in trace.spans) == 41
+    saved = lab.save_h200_trace(tmp_path / "step.json.gz")
+    assert read_trace(saved) == trace
