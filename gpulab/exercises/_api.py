@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(12))
+_LESSONS = tuple(f"{number:02}" for number in range(13))
 
 
 def exercise_ids() -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
 def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
     """Return the exercises of a lesson by their ids; this imports the lesson by its number.
 
-    It is the one import whose name is computed: a notebook loads its own lesson, and the ten
+    It is the one import whose name is computed: a notebook loads its own lesson, and the
     others only where somebody asks for all exercises.
     """
     module = import_module(f"gpulab.exercises.lesson_{lesson}._exercises")
