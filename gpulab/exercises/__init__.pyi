@@ -1,11 +1,16 @@
+from ._api import adopt as adopt
 from ._api import ask as ask
 from ._api import check as check
 from ._api import hint as hint
 from ._api import progress as progress
+from ._api import progress_in as progress_in
 from ._api import readings as readings
+from ._api import reset as reset
 from ._claims import Claim as Claim
 from ._claims import claim as claim
+from ._classroom import class_progress as class_progress
 from ._exercise import Question as Question
 from ._exercise import Verdict as Verdict
 from ._predictions import Prediction as Prediction
 from ._predictions import predict as predict
+from ._progress import page as page
