@@ -9,6 +9,8 @@ from ._api import reset as reset
 from ._claims import Claim as Claim
 from ._claims import claim as claim
 from ._classroom import class_progress as class_progress
+from ._drawings import DrawnPrediction as DrawnPrediction
+from ._drawings import draw as draw
 from ._exercise import Question as Question
 from ._exercise import Verdict as Verdict
 from ._predictions import Prediction as Prediction

@@ -66,7 +66,7 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
     factor = _fold(value / guess)
     if factor <= _SAME:
         return Distance(_CLOSE, ": the same within 5 %.", factor)
-    relation = f": {_number(factor)} times {'more' if value > guess else 'less'}."
+    relation = f": {write_number(factor)} times {'more' if value > guess else 'less'}."
     tone = _tone(factor, _FACTORS)
     advice = {
         _CLOSE: "Well guessed.",
@@ -93,7 +93,9 @@ def _direction(guess: float, value: float, base: float) -> Distance:
         return Distance(tone, right, factor)
     size = "larger" if effects[1] > effects[0] else "smaller"
     return Distance(
-        tone, f"{right} The difference from {base:g} is {_number(factor)} times {size}.", factor
+        tone,
+        f"{right} The difference from {base:g} is {write_number(factor)} times {size}.",
+        factor,
     )
 
 
@@ -101,18 +103,18 @@ def _points(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     noun = "percentage point" if f"{gap:.3g}" == "1" else "percentage points"
     more = "more" if value > guess else "less"
-    return Distance(_tone(gap, _POINTS), f": {_number(gap)} {noun} {more}.", gap)
+    return Distance(_tone(gap, _POINTS), f": {write_number(gap)} {noun} {more}.", gap)
 
 
 def _count(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     more = "more" if value > guess else "fewer"
     if gap <= 1:
-        words = f": one {more}." if gap == 1 else f": {_number(gap)} {more}."
+        words = f": one {more}." if gap == 1 else f": {write_number(gap)} {more}."
         return Distance(_NEAR, words, gap)
     share = 100 * gap / max(abs(value), 1.0)
     tone = _NEAR if share <= _PERCENT[0] else _tone(share, _PERCENT)
-    return Distance(tone, f": {_number(gap)} {more}.", gap)
+    return Distance(tone, f": {write_number(gap)} {more}.", gap)
 
 
 def _percent(guess: float, value: float, _base: float) -> Distance:
@@ -121,7 +123,7 @@ def _percent(guess: float, value: float, _base: float) -> Distance:
     share = 100 * (_fold(value / guess) - 1)
     more = "more" if value > guess else "less"
     of_guess = 100 * abs(value / guess - 1)
-    return Distance(_tone(share, _PERCENT), f": {_number(of_guess)} % {more}.", share)
+    return Distance(_tone(share, _PERCENT), f": {write_number(of_guess)} % {more}.", share)
 
 
 # What counts for each kind of prediction.
@@ -157,5 +159,6 @@ def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:
     return _OFF if size <= off else _FAR_OFF
 
 
-def _number(value: float) -> str:
+def write_number(value: float) -> str:
+    """Write a number with three digits, and from a thousand on as a whole one."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

@@ -37,14 +37,11 @@ gpulab.use("auto")
 # ## 1 Look first
 #
 # Multiply two n by n matrices, float32; the data are in place on both sides. What is the smallest
-# n for which the GPU is faster?
+# n for which the GPU is faster? Draw both curves before you look, first the CPU's, then the GPU's.
 
 # %%
-near = exercises.predict(
-    "The GPU gets ahead at about which n?",
-    ...,
-    choices=("20", "200", "2,000", "20,000"),
-    name="09.near",
+near = exercises.draw(
+    "How long does a matmul take on each side?", ..., name="09.near", axes=lab.MATMUL_TIMES
 )
 near
 
@@ -54,7 +51,7 @@ explorer
 
 # %%
 recorded = gpulab.crossover("matmul", source=H200)
-near.compare(lab.nearest(near.choices, recorded.crossing))
+near.compare(lab.curves_of(recorded))
 
 # %% [markdown]
 # Read the figure from the left. Both axes are logarithmic. The GPU's curve is flat at first: a

@@ -265,6 +265,24 @@ tiny.compare(few)
 exercises.claim("10.floor", here=few.median_s / limit.memory_s(3 * x.nbytes))
 
 # %% [markdown]
+# And larger ones? Draw the time of an addition from 2^10 to 2^24 elements.
+
+# %%
+growing = exercises.draw(
+    "How long does an addition of n elements take?", ..., name="10.growing", axes=lab.ADDITIONS
+)
+growing
+
+
+# %%
+def addition_s(n):
+    x = torch.empty(n, device="cuda")
+    return gpulab.measure(lambda: x + x, n_samples=11).median_s
+
+
+growing.compare([addition_s(int(n)) for n in growing.axes.x])
+
+# %% [markdown]
 # A kernel must be fetched and started, its threads ask for their data and wait for memory, and the
 # last one reports back. That is the **floor**: about a microsecond, whatever the kernel does. It
 # is a third bound, and no data sheet states it. Here are the recorded additions of all sizes:
