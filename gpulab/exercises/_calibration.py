@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpulab.exercises._places import Place, ideas, lessons, place_of
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of
 from gpulab.markup import clean
+from gpulab.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ class Review:
             return ""
         n_right = sum(map(_is_right, self.scored))
         late = f"; {self.n_late} after the outcome" if self.n_late else ""
-        return f"{n_right} of {len(self.scored)} predictions right{late}"
+        return f"{n_right} of {counted(len(self.scored), 'prediction')} right{late}"
 
     def lines(self) -> Iterator[str]:
         """Yield the review as text."""

@@ -18,7 +18,7 @@ from gpulab.exercises.journal import (
 )
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 _MOST_VALUES = 8  # different numbers; with more of them, ranges are counted
 _STEPS = (1.0, 3.0)  # of each power of ten
@@ -110,8 +110,8 @@ class ClassReview:
     @property
     def summary(self) -> str:
         """How many learners and questions there are."""
-        learners = "1 learner" if self.n_learners == 1 else f"{self.n_learners:,} learners"
-        return f"{_TITLE}: {learners}, {len(self.questions)} questions"
+        learners, questions = self.n_learners, len(self.questions)
+        return f"{_TITLE}: {counted(learners, 'learner')}, {counted(questions, 'question')}"
 
     def page(self) -> str:
         """Return a page of HTML in large type, to be shown to the class."""

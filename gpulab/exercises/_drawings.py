@@ -329,12 +329,13 @@ class DrawnPrediction:
             curves=curves,
             still=self._still_class,
         )
-        made.observe(self._changed, "curves")
+        made.on_msg(self._drawn_in_page)
         return made
 
-    def _changed(self, change: Mapping[str, Any]) -> None:
+    def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
         """Take what the page drew, and replace the picture for pages without a kernel."""
-        self.give({str(curve["name"]): curve["values"] for curve in change["new"]})
+        del widget
+        self.give({str(name): values for name, values in content.get("drawn", ())})
         if self._still is not None:
             self._still.update(self._bundle(), raw=True)
 
@@ -434,16 +435,15 @@ def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
 
 def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
     """Draw sketches thin and pale, and what came out with markers over them."""
-    from gpulab.figures import COLOURS, finish, log_axis
+    from gpulab.figures import COLOURS, finish
 
-    scale, unit = _scale(axes)
     looks = dict(zip(axes.curves, zip(COLOURS, _ON_PAPER, strict=False), strict=False))
     for (name, kind), part in record.groupby(["curve", "kind"], sort=False):
         colour, dashes = looks.get(str(name), (COLOURS[-1], "-"))
         is_drawn = kind == "drawn"
         ax.plot(
             part["x"],
-            part["y"] / scale,
+            part["y"],
             color=colour,
             linestyle=dashes,
             linewidth=4 if is_drawn else 1.5,
@@ -453,19 +453,18 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
             label=f"{name}, {kind}",
         )
     if axes.is_log:
-        ax.set_xlim(axes.x[0] / 1.2, axes.x[-1] * 1.2)
-        log_axis(ax, "x")
-    ax.set_ylim(axes.low / scale, axes.high / scale)
-    log_axis(ax, "y")
+        ax.set_xscale("log")
+    ax.set_yscale("log")
+    traits = axes.traits()
+    for axis, ticks in (
+        (ax.xaxis, [(axes.x[i], text) for i, text in traits["x_ticks"]]),
+        (ax.yaxis, traits["y_ticks"]),
+    ):
+        axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([], minor=True)
+    ax.set_ylim(axes.low, axes.high)
     ax.grid(visible=True, alpha=0.3)
-    return finish(ax, "Line chart", axes.x_label, f"{axes.y_label} ({unit})")
-
-
-def _scale(axes: SketchAxes) -> tuple[float, str]:
-    if axes.unit != "s":
-        return 1.0, axes.unit
-    middle = math.sqrt(axes.low * axes.high)
-    return next((size, unit) for size, unit in _UNITS["s"] if middle >= size)
+    return finish(ax, "Line chart", axes.x_label, axes.y_label)
 
 
 def _plain(value: float) -> str:

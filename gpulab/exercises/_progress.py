@@ -7,6 +7,7 @@ from gpulab.exercises import _calibration
 from gpulab.exercises.journal import Answer, KeptPrediction, Record, exercises_of, journal
 from gpulab.foreign_text import visible
 from gpulab.markup import clean, table
+from gpulab.units import counted
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 
@@ -77,8 +78,8 @@ class Progress:
 
     def __str__(self) -> str:
         lines = (
-            f"  {exercise_id:<24}{entry!s:<9}{_count(entry.n_tries, 'answer')}, "
-            f"{_count(entry.n_hints, 'hint')}"
+            f"  {exercise_id:<24}{entry!s:<9}{counted(entry.n_tries, 'answer')}, "
+            f"{counted(entry.n_hints, 'hint')}"
             for exercise_id, entry in self.rows
         )
         return visible("\n".join([self._summary, *lines, *self._review.lines()]))
@@ -99,7 +100,7 @@ class Progress:
 
     @property
     def _summary(self) -> str:
-        return f"{self.n_right} of {len(self.rows)} exercises right"
+        return f"{self.n_right} of {counted(len(self.rows), 'exercise')} right"
 
 
 def page(progress: Progress) -> str:
@@ -131,7 +132,3 @@ def _said(predictions: Iterable[KeptPrediction]) -> str:
         headings=("prediction", "how sure", "what came of it", "changed after the outcome"),
         is_text=True,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

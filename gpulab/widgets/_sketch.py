@@ -22,8 +22,9 @@ def sketch_class() -> "type[AnyWidget]":
 
     Its traits are ``question``, ``axes`` (places and ticks of both axes, with their labels), and
     ``curves``: for each curve its ``name``, ``colour``, ``dashes`` and ``values``, a number or
-    None for each place. The page changes the values. While it shows the widget it hides elements
-    of the class ``still``, which are the same picture for a page without a kernel.
+    None for each place. The page sends what is drawn by the message ``{"drawn": [[name, values],
+    ...]}``. While it shows the widget it hides elements of the class ``still``, which are the same
+    picture for a page without a kernel.
     """
     import anywidget
     import traitlets

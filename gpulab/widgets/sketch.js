@@ -194,8 +194,11 @@ class Sketch {
   tell() {
     clearTimeout(this.timer);
     this.timer = 0;
-    this.model.set("curves", this.curves.map(curve => ({ ...curve, values: [...curve.values] })));
-    this.model.save_changes();
+    const curves = this.curves.map(curve => ({ ...curve, values: [...curve.values] }));
+    this.model.set("curves", curves); // for another view of it
+    // Not saved as a trait: the page would hold it back until the kernel has dealt with the one
+    // before, and a cell that is run meanwhile would see the older drawing.
+    this.model.send({ drawn: curves.map(curve => [curve.name, curve.values]) });
   }
 
   say(text) {

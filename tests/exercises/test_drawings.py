@@ -129,7 +129,8 @@ def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.Monkey
     page = first["widget"]
     assert page.still in still[0]["text/html"]
     assert "<figure" not in still[0]["text/html"]
-    page.curves = [{**page.curves[0], "values": [1e9, None, *[1e-3] * 8]}]
+    drawn = [["matmul and sum", [1e9, None, *[1e-3] * 8]]]
+    page._handle_custom_msg({"drawn": drawn}, [])
     assert drawing.curves["matmul and sum"][1][:2] == [lesson_04.TEN_CALLS.high, 1e-3]
     assert "<figure" in still[1]["text/html"]
     assert "Drawn matmul and sum: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]

@@ -174,7 +174,7 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     """By text or as a page; a lesson that there is none of is named, and nothing is lost."""
     fill_class(tmp_path)
     own = tmp_path / "student-5"
-    assert "1 of 1 predictions right" in run(own).output
+    assert "1 of 1 prediction right" in run(own).output
     html = tmp_path / "mine.html"
     assert run(own, "--html", html).output == f"written: {html}\n"
     assert "You said it." in html.read_text()
