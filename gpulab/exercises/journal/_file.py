@@ -16,6 +16,7 @@ from gpulab.errors import DamagedDataError, FileInUseError, GpulabError
 from gpulab.exercises.journal._records import Guess, Record, from_line, to_line
 from gpulab.foreign_text import visible
 from gpulab.serialization import parse_json, read_bytes
+from gpulab.units import counted
 from gpulab.widgets import jupyter_kernel
 
 SCHEMA = "gpulab.progress/1"
@@ -131,7 +132,7 @@ class LearnerJournal:
             return tuple(self._waiting)
         path, contents = self._own()
         if contents.n_damaged:
-            lines = "1 line" if contents.n_damaged == 1 else f"{contents.n_damaged:,} lines"
+            lines = counted(contents.n_damaged, "line")
             verb = "stays as it is" if contents.n_damaged == 1 else "stay as they are"
             self._say(f"{path.name}: {lines} cannot be read and {verb}; the others count.")
         return (*contents.records, *self._waiting)
