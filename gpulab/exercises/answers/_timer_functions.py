@@ -205,7 +205,7 @@ def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
     if trial.n_calls > 1 and near(trial.ratio, trial.n_calls):
         return Diagnosis(
             "called-several-times",
-            f"Your interval holds work() {counted(trial.n_calls, 'time')}, but the time of one call "
-            "is asked for. Warm up outside the interval, or divide.",
+            f"Your interval holds work() {counted(trial.n_calls, 'time')}, but the time of one "
+            "call is asked for. Warm up outside the interval, or divide.",
         )
     return None

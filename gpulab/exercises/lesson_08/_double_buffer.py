@@ -58,7 +58,8 @@ def _broken(seen: "PipelineRun") -> Diagnosis | None:
         return Diagnosis(
             "steps-missing",
             f"For {counted(seen.n_steps, 'step')} your function called fill "
-            f"{counted(seen.n_filled, 'time')} and compute {counted(seen.n_computed, 'time')}. Each step needs both, once.",
+            f"{counted(seen.n_filled, 'time')} and compute {counted(seen.n_computed, 'time')}. "
+            "Each step needs both, once.",
         )
     return None
 
