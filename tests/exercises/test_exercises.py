@@ -120,6 +120,8 @@ WRONG: list[tuple[str, object, str]] = [
     ("01.what-was-timed", "c", "start-of-kernel"),
     ("01.what-was-timed", "d", "transfer"),
     ("01.queue-length", 5e-6, "duration"),
+    ("01.queue-length", -1, "not-a-choice"),
+    ("01.queue-length", float("nan"), "not-a-choice"),
     ("01.queue-length", 999, "too-few"),
     ("01.queue-length", 1051, "too-many"),
     ("02.snippet-quiz", SNIPPETS | {"a": ("work", "none")}, "late-wait"),

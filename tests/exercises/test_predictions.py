@@ -215,7 +215,7 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
         ([1, 2], "µs", "[1, 2] isn't a number; give a number in µs."),
         (True, "µs", "True isn't a number; give a number in µs."),
         (-3, "µs", "-3 isn't possible; give a number in µs of at least 0."),
-        (float("nan"), "calls", "nan isn't possible; give a number (calls) of at least 0."),
+        (float("nan"), "calls", "nan isn't a number; give a number (calls)."),
         (3, "hours", f"unit='hours' is not known; {KNOWN}"),
         (..., "sec", f"unit='sec' is not known; {KNOWN}"),
     ],
