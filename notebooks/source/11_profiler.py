@@ -68,6 +68,7 @@ busiest = exercises.predict(
     "Which operator has the most time on the GPU?",
     ...,
     choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
+    name="11.busiest",
 )
 busiest
 
@@ -108,7 +109,7 @@ total = exercises.predict(
     ...,
     unit="times",
     counts="direction",
-    base=1,
+    name="11.total",
 )
 total
 
@@ -160,7 +161,9 @@ exercises.check("11.columns", answer)
 # How many times as long does a step take while it is profiled?
 
 # %%
-slower = exercises.predict("Profiled, a step takes", ..., unit="times", counts="direction", base=1)
+slower = exercises.predict(
+    "Profiled, a step takes", ..., unit="times", counts="direction", name="11.slower"
+)
 slower
 
 
@@ -246,7 +249,7 @@ exercises.check("11.bound", answer)
 
 # %%
 idle = exercises.predict(
-    "For what share of the step is the GPU idle?", ..., unit="%", counts="points"
+    "For what share of the step is the GPU idle?", ..., unit="%", name="11.idle"
 )
 idle
 

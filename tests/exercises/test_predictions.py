@@ -138,6 +138,8 @@ def test_a_share_goes_by_percentage_points(guess: float, actual: float, words: s
         (5, 3, "Off. You said 5 calls, it was 3 calls: 2 fewer."),
         (40, 3, "Far off. You said 40 calls, it was 3 calls: 37 fewer."),
         (3, 3, "Close. You said 3 calls, it was 3 calls: exactly."),
+        (1, 1, "Close. You said 1 call, it was 1 call: exactly."),
+        (0, 1, "Near. You said 0 calls, it was 1 call: one more."),
     ],
 )
 def test_a_count_is_exact(guess: float, actual: float, words: str) -> None:

@@ -19,7 +19,7 @@ _CLOCK = re.compile(
 )
 # What a lesson asks is no code of its own: it is left out of the count.
 _SCAFFOLD = re.compile(
-    r"^(?:from|import) |^exercises\.|^\w+ = exercises\.predict\(|^answer = \.\.\.$|^\w+$"
+    r"^(?:from|import) |^exercises\.|^\w+ = exercises\.(?:predict|draw)\(|^answer = \.\.\.$|^\w+$"
 )
 _UNIT = r"(?:ns|µs|ms|s|seconds|MHz|GHz|TFLOP/s|GFLOP/s|GB/s|TB/s|W|°C|%|percent)"
 _QUANTITY = re.compile(rf"(?<![\w^])\d[\d,.]* ?{_UNIT}(?![\w^])")

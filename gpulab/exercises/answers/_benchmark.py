@@ -10,7 +10,7 @@ from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
 from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 Work = Callable[[], object]
 
@@ -135,7 +135,9 @@ def _stopwatch(answer: Work) -> Diagnosis | None:
         if any(_near(value_s, scale * each_s) for each_s in (launch_s, true_s)):
             return Diagnosis(code, f"It returns {unit}: {value_s:.3g}. Return seconds.")
     if n_calls > 1 and any(_near(value_s, n_calls * each_s) for each_s in (launch_s, true_s)):
-        message = f"It returned the time of all {n_calls} calls. Divide by their number."
+        message = (
+            f"It returned the time of all {counted(n_calls, 'call')}. Divide by their number."
+        )
         return Diagnosis("not-divided", message)
     if value_s > 2 * true_s:
         return Diagnosis("unexplained", _said("work", value_s, true_s))
