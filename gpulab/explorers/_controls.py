@@ -5,8 +5,8 @@ from typing import Any
 
 from gpulab.explorers._scene import Selector
 
-_LABEL, _SHORT_LABEL = {"description_width": "7em"}, {"description_width": "5.5em"}
-_WIDE, _MENU = {"width": "100%", "max_width": "760px"}, {"width": "20em"}
+_LABEL, _SHORT_LABEL = {"description_width": "7.5em"}, {"description_width": "initial"}
+_WIDE, _MENU = {"width": "100%"}, {"width": "auto", "margin": "2px 16px 2px 2px"}
 
 
 class Controls:

@@ -30,7 +30,7 @@ from gpulab.explorers._sources import (
     recorded_options,
     too_long,
 )
-from gpulab.figures import COLOURS, unit_of
+from gpulab.figures import look_of, marks, unit_of
 from gpulab.provenance import device_label
 from gpulab.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.sweeps import TRANSFERS, Point, Task
@@ -251,28 +251,20 @@ def _scale_of(record: Crossover) -> float:
 
 def _plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes") -> None:
     """Draw both curves, what was measured here over them, and axes of these limits."""
-    plots.crossover(record, ax)
     scale = _scale_of(record)
-    for side, marker, colour in (("cpu", "o", COLOURS[3]), ("gpu", "s", COLOURS[4])):
+    ax.set_xlim(*limits[0])
+    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
+    plots.crossover(record, ax)
+    for side in ("cpu", "gpu"):
         part = [point for point in overlay if point.task.on == side]
         if part:
             ax.plot(
                 [point.task.size for point in part],
                 [point.median_s / scale for point in part],
-                linestyle="none",
-                marker=marker,
                 markersize=9,
-                markerfacecolor="none",
-                markeredgewidth=1.6,
-                color=colour,
                 label=_name(part[-1]),
+                **marks(look_of(side.upper()), part[-1].source) | {"linestyle": "none"},
             )
-    ax.set_xlim(*limits[0])
-    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
-    # Curves rise to the right, so this corner is free; "best" would jump about.
-    legend = ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 def _name(point: Point) -> str:

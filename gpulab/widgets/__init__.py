@@ -2,5 +2,6 @@
 
 from gpulab.widgets._front_end import is_watched, jupyter_kernel, widget_data
 from gpulab.widgets._picture import picture_class
+from gpulab.widgets._script import script
 
-__all__ = ["is_watched", "jupyter_kernel", "picture_class", "widget_data"]
+__all__ = ["is_watched", "jupyter_kernel", "picture_class", "script", "widget_data"]

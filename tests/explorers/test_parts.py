@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from gpulab import palette
 from gpulab.errors import InvalidOptionError
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._renderer import LegendEntry, Renderer, take_legend
@@ -94,7 +95,7 @@ def test_places_are_shares_of_the_picture() -> None:
     drawn = frame.draw(scene)
     (x, y), (vertical, ring) = drawn.spots[0], drawn.markers
     assert ring == (x, y, y)
-    assert vertical == (x, pytest.approx(0.12), pytest.approx(0.875))
+    assert vertical == (x, pytest.approx(0.13), pytest.approx(0.86))
     height, width, _ = pixels(drawn.png).shape
     nearby = pixels(drawn.png)[round(y * height) - 1 : round(y * height) + 2, round(x * width)]
     assert nearby.min() < 150  # the line goes through there
@@ -106,9 +107,27 @@ def test_sharpness(asked: float, had: float) -> None:
     frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)
-    frame.sharpness = asked
+    frame.suit(asked, is_dark=False)
     assert frame.sharpness == had
-    assert pixels(frame.draw(scene).png).shape == (440 * had, 760 * had, 3)
+    assert pixels(frame.draw(scene).png).shape == (460 * had, 840 * had, 3)
+
+
+def test_dark_pages_get_dark_paper() -> None:
+    """Paper and colours are those of the palette, and the legend has what is seen."""
+
+    def plot(ax: "Axes") -> None:
+        ax.plot([0, 10], [0, 10], color=palette.ROLES["GPU"].colour.light, label="a")
+
+    frame = Renderer()
+    scene = Scene(plot=plot, key=1)
+    light = frame.draw(scene)
+    frame.suit(1.0, is_dark=True)
+    dark = frame.draw(scene)
+    shades = [palette.PAPER.light, palette.PAPER.dark]
+    corners = [pixels(drawn.png)[0, 0] for drawn in (light, dark)]
+    assert ["#" + "".join(f"{value:02x}" for value in corner) for corner in corners] == shades
+    legend = [drawn.legend[0].colour for drawn in (light, dark)]
+    assert legend == list(palette.ROLES["GPU"].colour)
 
 
 def test_legend_as_values() -> None:
