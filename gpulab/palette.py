@@ -71,8 +71,8 @@ ROLES = {
 
 # What has no role takes these in turn.
 SERIES = (
-    INK,
     Colour("#3491b0", "#29c9ee"),
+    INK,
     Colour("#b3732c", "#f6c543"),
     Colour("#5a1ea8", "#b929dc"),
     Colour("#6e2b47", "#fb7d8f"),

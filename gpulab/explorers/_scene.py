@@ -43,12 +43,15 @@ class Selector:
         ``"menu"``, ``"buttons"``, ``"slider"``, or ``"several"`` of a list.
     options
         Text and value of each.
+    families
+        Of ``"several"``: the name of each family with the texts in it.
     """
 
     name: str
     label: str
     kind: str
     options: tuple[tuple[str, Hashable], ...]
+    families: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def offered(self) -> tuple[Any, ...]:

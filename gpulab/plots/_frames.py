@@ -126,7 +126,7 @@ def bars(
     check_axes(ax)
     scale, label = _axis(columns, frame)
     places, thickness = np.arange(len(frame)), 0.8 / len(columns)
-    for number, (name, look) in enumerate(zip(columns, looks(columns), strict=False)):
+    for number, (name, look) in enumerate(zip(columns, looks(map(_plain, columns)), strict=False)):
         shift = (number - (len(columns) - 1) / 2) * thickness
         values = frame[name].to_numpy(float)
         drawn = ax.barh(
@@ -158,7 +158,7 @@ def _draw(  # noqa: PLR0913  # those of two plots
     x_scale, x_label = _axis([across], frame)
     scale, label = _axis(columns, frame)
     source = source_of(record)
-    for name, look in zip(columns, looks(columns), strict=False):
+    for name, look in zip(columns, looks(map(_plain, columns)), strict=False):
         sign = marks(look, source)
         part = frame[[across, name]].dropna()
         if joined:

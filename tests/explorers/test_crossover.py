@@ -195,7 +195,9 @@ def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None
     before = explorer.state
     with pytest.raises(UnknownNameError) as unknown:
         explorer.choose(sise=4)
-    assert str(unknown.value).startswith("unknown choice 'sise'; did you mean 'size'? Known: cpu,")
+    assert str(unknown.value).startswith(
+        "unknown choice 'sise'; did you mean 'size'? Known: beside, cpu,"
+    )
     with pytest.raises(InvalidOptionError) as refused:
         explorer.choose(transfers="up")
     assert str(refused.value) == "transfers='up'; choose one of 'none', 'in', 'out', 'both'"

@@ -259,7 +259,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
     )
     state = SimpleNamespace(link=None, names=("b",))
     controls = Controls(choices, state, lambda name, value: chosen.append((name, value)))
-    assert controls.widgets["names"].index == (1,)
+    assert controls.widgets["names"].index == [1]
     controls.widgets["link"].index = 1
     controls.widgets["names"].index = (0, 1)
     assert chosen == [("link", "PCIe"), ("names", ("a", "b"))]
@@ -267,7 +267,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
     controls.tell(only, SimpleNamespace(link="PCIe", names=("gone", "a")))
     assert len(chosen) == 2
     assert controls.widgets["link"].disabled
-    assert controls.widgets["names"].index == (0,)
+    assert controls.widgets["names"].index == [0]
     controls.close()
 
 

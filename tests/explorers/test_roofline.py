@@ -124,7 +124,7 @@ def test_nothing_to_see_says_what_to_do(explorer: Any) -> None:  # noqa: ANN401 
     """No operation chosen, and nothing measured of the type that is."""
     explorer.choose(operations=())
     assert explorer.scene.empty == (
-        "No operation is chosen. Mark one or more of them: with Ctrl several, with Ctrl+A all."
+        "No operation is chosen. Press one or more names, or the name of a family."
     )
     explorer.choose(operations=names()[:3], dtype="float64")
     assert explorer.scene.empty == (

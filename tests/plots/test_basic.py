@@ -130,7 +130,7 @@ def test_drawn_figures_are_small_and_readable_without_eyes(
     assert figure.description.endswith(" It rises.")
     assert ": A plot (virtual NVIDIA H200). The x axis shows " in figure.description
     assert '<figure role="img" aria-label="' in page
-    assert "<figcaption>It rises.</figcaption>" in page
+    assert "<figcaption><p>It rises.</p></figcaption>" in page
     assert "<details><summary>Data</summary><table" in page
     assert str(figure) == repr(figure) == figure.description
     assert figure._repr_mimebundle_() == {"text/html": page, "text/plain": figure.description}
