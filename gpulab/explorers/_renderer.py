@@ -234,7 +234,7 @@ def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
 
 
 def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types
-    from matplotlib.colors import to_hex
+    from matplotlib.colors import to_hex, to_rgba
     from matplotlib.lines import Line2D
 
     if not isinstance(handle, Line2D):
@@ -242,10 +242,12 @@ def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts 
         return LegendEntry(label, colour, "", is_filled=True, line="band")
     dashes, marker = handle.get_linestyle(), handle.get_marker()
     line = "" if dashes == _NONE else "solid" if dashes == "-" else "dashed"
+    colour = to_hex(handle.get_color() if line else handle.get_markeredgecolor())
+    filling = to_rgba(handle.get_markerfacecolor())
     return LegendEntry(
         label,
-        to_hex(handle.get_color() if line else handle.get_markeredgecolor()),
+        colour,
         "" if marker in {_NONE, None, ""} else str(marker),
-        handle.get_markerfacecolor() != "none",
-        line,
+        is_filled=filling[3] > 0 and to_hex(filling) == colour,
+        line=line,
     )

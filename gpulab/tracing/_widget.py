@@ -128,7 +128,6 @@ def _widget_class() -> "type[AnyWidget]":
         """A timeline in the browser."""
 
         _esm = widgets.script(_SCRIPT)
-        _css = palette.style_sheet()
         drawing = traitlets.Dict().tag(sync=True)
 
     return TimelineView

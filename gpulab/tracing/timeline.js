@@ -16,7 +16,7 @@
 //   Keyboard   keys, which go from span to span
 //   Chart      puts them together and draws at most once a frame
 
-const STYLE = `
+const STYLE = `${LOOK}
 .gpulab-timeline { position: relative; padding: 2px; }
 .gpulab-timeline .bar { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: center; margin: 2px 0 4px; }
 .gpulab-timeline .title { font-weight: 600; margin-right: auto; }

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpulab.palette import style_sheet
+from gpulab.widgets._script import script
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget
@@ -26,8 +26,7 @@ def chips_class() -> "type[AnyWidget]":
     class Chips(anywidget.AnyWidget):
         """Names to press in the browser."""
 
-        _esm = _SCRIPT
-        _css = style_sheet()
+        _esm = script(_SCRIPT)
         description = traitlets.Unicode("").tag(sync=True)
         options: Any = traitlets.List().tag(sync=True)
         index: Any = traitlets.List().tag(sync=True)

@@ -4,7 +4,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpulab.palette import style_sheet
 from gpulab.widgets._script import script
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ def picture_class() -> "type[AnyWidget]":
         """A picture in the browser."""
 
         _esm = script(_SCRIPT)
-        _css = style_sheet()
         png = traitlets.Bytes(b"").tag(sync=True)
         number = traitlets.Int(0).tag(sync=True)
         alt = traitlets.Unicode("").tag(sync=True)

@@ -1,7 +1,7 @@
 // Several of many names, each a button that is pressed or not, by families: a family's own button
 // presses or frees all of it.
 
-const STYLE = `
+const STYLE = `${LOOK}
 .gpulab-chips { padding: 2px 0; border: 0; }
 .gpulab-chips .family { display: flex; flex-wrap: wrap; gap: 3px 4px; align-items: center; margin: 2px 0; }
 .gpulab-chips button { min-height: 26px; padding: 0 9px; border-radius: 13px; }

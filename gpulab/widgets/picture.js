@@ -1,7 +1,7 @@
 // A picture that the kernel draws, with what needs no answer from it: hints at the mouse, keys
 // that go from point to point, and links to keep picture and data.
 
-const STYLE = `
+const STYLE = `${LOOK}
 .gpulab-picture { padding: 2px; }
 .gpulab-picture .stage { position: relative; display: block; width: 100%; outline-offset: 2px; }
 .gpulab-picture.gpulab-presents .stage { max-width: calc((100vh - 9em) * var(--shape)); margin: auto; }

@@ -1,7 +1,5 @@
 """What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -296,16 +294,6 @@ def test_long_table_says_that_it_is_cut() -> None:
     text = table_html(pd.DataFrame({"size": range(301)}), "T.")
     assert "<caption>T. The first 300 of 301 rows.</caption>" in text
     assert text.count("<tr>") == 301
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_script_is_a_module_with_a_render_function() -> None:
-    """It can be loaded, and makes nothing until it is asked."""
-    path = Path(_picture.__file__).with_name("picture.js")
-    code = f"import({path.as_uri()!r}).then(m => console.log(typeof m.default.render))"
-    command = ["node", "--no-warnings", "--experimental-default-type=module", "-e", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "function"
 
 
 def test_every_trait_is_read_by_the_script() -> None:
