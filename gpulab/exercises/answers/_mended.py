@@ -16,7 +16,7 @@ from gpulab.exercises.answers._forms import (
 )
 from gpulab.exercises.answers._fresh_gpu import fresh_h200
 
-Program = Callable[..., object]
+MendedProgram = Callable[..., object]
 
 _UNITS = ((1e3, "milliseconds", "ms"), (1e6, "microseconds", "µs"))
 
@@ -52,7 +52,7 @@ class MendedTrial:
     """
 
     mended: "Mended"
-    answer: Program
+    answer: MendedProgram
     values: tuple[object, ...]
 
     @cached_property
@@ -99,7 +99,7 @@ class MendedTrial:
         scaled = (_scaled(value, factor) for value in self.values)
         return all(map(self.mended.agree, scaled, self.expected))
 
-    def is_like(self, program: Program) -> bool:
+    def is_like(self, program: MendedProgram) -> bool:
         """Tell whether another program returns the same for all works."""
         return all(map(self.mended.agree, self.values, _known_values(self.mended, program)))
 
@@ -107,7 +107,7 @@ class MendedTrial:
 Recognise = Callable[[MendedTrial], bool]
 
 
-def like(program: Program) -> Recognise:
+def like(program: MendedProgram) -> Recognise:
     """Recognise a mistake by a program that makes it: both return the same."""
     return lambda trial: trial.is_like(program)
 
@@ -147,7 +147,7 @@ class Mended:
     returns: str
     why: str
     works: tuple[HiddenWork, ...]
-    right: Program
+    right: MendedProgram
     mistakes: tuple[tuple[Recognise, Diagnosis], ...]
     show: Callable[[Any], str]
     tolerance: float = 0.1
@@ -175,11 +175,11 @@ class Mended:
             return Verdict(ok=True, message=self.why)
         return self._explain(trial).verdict()
 
-    def run(self, program: Program) -> tuple[object, ...]:
+    def run(self, program: MendedProgram) -> tuple[object, ...]:
         """Run a program on each work, each on a GPU of its own."""
         return tuple(self._run_once(program, work) for work in self.works)
 
-    def _run_once(self, program: Program, work: HiddenWork) -> object:
+    def _run_once(self, program: MendedProgram, work: HiddenWork) -> object:
         import torch
 
         with fresh_h200(first_use=self.first_use):
@@ -244,7 +244,7 @@ class Mended:
 
 
 @cache
-def _known_values(mended: Mended, program: Program) -> tuple[object, ...]:
+def _known_values(mended: Mended, program: MendedProgram) -> tuple[object, ...]:
     """Run a program of ours once: on the virtual GPU it returns the same each time."""
     return mended.run(program)
 

@@ -14,7 +14,7 @@ from gpulab.units import format_time
 _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 10  # 8 MiB a batch; the step reads its head
 _READ_BEFORE, _OVERWRITTEN = "read before the write is done", "write while it is read"
 
-Step = Callable[[Any], Any]
+BatchStep = Callable[[Any], Any]
 Batches = Sequence[Any]
 
 
@@ -34,7 +34,9 @@ def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401 
     return buffer[:_N_HEAD].mean()
 
 
-def _run(batches: Batches, step: Step, *, arrive: bool, free: bool, wait: bool) -> tuple[Any, Any]:
+def _run(
+    batches: Batches, step: BatchStep, *, arrive: bool, free: bool, wait: bool
+) -> tuple[Any, Any]:
     """Run the double buffer with or without each of its two waits, or with a wait for all."""
     import torch
 
@@ -64,22 +66,22 @@ def _run(batches: Batches, step: Step, *, arrive: bool, free: bool, wait: bool) 
 _right = partial(_run, arrive=True, free=True, wait=False)
 
 
-def as_posted(batches: Batches, step: Step) -> tuple[Any, Any]:
+def as_posted(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
     """Order nothing."""
     return _run(batches, step, arrive=False, free=False, wait=False)
 
 
-def arrival_only(batches: Batches, step: Step) -> tuple[Any, Any]:
+def arrival_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
     """Wait for the copy, and overwrite what a step still reads."""
     return _run(batches, step, arrive=True, free=False, wait=False)
 
 
-def free_only(batches: Batches, step: Step) -> tuple[Any, Any]:
+def free_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
     """Wait for the step, and read what has not arrived."""
     return _run(batches, step, arrive=False, free=True, wait=False)
 
 
-def wait_for_all(batches: Batches, step: Step) -> tuple[Any, Any]:
+def wait_for_all(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
     """Wait for everything, so that nothing overlaps."""
     return _run(batches, step, arrive=True, free=True, wait=True)
 

@@ -2,29 +2,32 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
 from gpulab.units import format_time
 
-Step = Callable[[Any], Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+StateStep = Callable[["Tensor"], "Tensor"]
 
 
-def host_data(n: int = 1 << 20) -> Any:  # noqa: ANN401  # a tensor; torch is not imported yet
+def host_data(n: int = 1 << 20) -> "Tensor":
     """Return ``n`` numbers in ordinary host memory."""
     import torch
 
     return torch.ones(n)
 
 
-def smooth(x: Any) -> Any:  # noqa: ANN401  # tensors
+def smooth(x: "Tensor") -> "Tensor":
     """Return one step of a simulation: the mean of each number and its neighbour."""
     return (x + x.roll(1)) * 0.5
 
 
-def _run(step: Step, data: Any, n_steps: int, clock: Callable[[str], None]) -> None:  # noqa: ANN401
+def _run(step: StateStep, data: "Tensor", n_steps: int, clock: Callable[[str], None]) -> None:
     """Copy once in and once out; ``clock`` hears of each stage."""
     import torch
 
@@ -40,7 +43,7 @@ def _run(step: Step, data: Any, n_steps: int, clock: Callable[[str], None]) -> N
     clock("copied out")
 
 
-def _stages_s(step: Step, data: Any, n_steps: int) -> dict[str, float]:  # noqa: ANN401
+def _stages_s(step: StateStep, data: "Tensor", n_steps: int) -> dict[str, float]:
     import torch
 
     step(data.to("cuda"))  # first uses
@@ -50,11 +53,11 @@ def _stages_s(step: Step, data: Any, n_steps: int) -> dict[str, float]:  # noqa:
     return {stage: stage_s - at_s["begin"] for stage, stage_s in at_s.items()}
 
 
-def _right(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def _right(step: StateStep, data: "Tensor", n_steps: int) -> float:
     return _stages_s(step, data, n_steps)["copied out"] / n_steps
 
 
-def as_posted(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def as_posted(step: StateStep, data: "Tensor", n_steps: int) -> float:
     """Copy in and out in every step."""
     start = time.perf_counter()
     for _ in range(n_steps):
@@ -62,7 +65,7 @@ def as_posted(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
     return (time.perf_counter() - start) / n_steps
 
 
-def one_way(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def one_way(step: StateStep, data: "Tensor", n_steps: int) -> float:
     """Keep the data on the GPU, but copy a result out in every step."""
     start = time.perf_counter()
     x = data.to("cuda")
@@ -72,18 +75,18 @@ def one_way(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
     return (time.perf_counter() - start) / n_steps
 
 
-def no_copies(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def no_copies(step: StateStep, data: "Tensor", n_steps: int) -> float:
     """Leave out both copies."""
     at_s = _stages_s(step, data, n_steps)
     return (at_s["computed"] - at_s["copied in"]) / n_steps
 
 
-def no_copy_out(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def no_copy_out(step: StateStep, data: "Tensor", n_steps: int) -> float:
     """Leave out the copy of the result."""
     return _stages_s(step, data, n_steps)["computed"] / n_steps
 
 
-def not_divided(step: Step, data: Any, n_steps: int) -> float:  # noqa: ANN401
+def not_divided(step: StateStep, data: "Tensor", n_steps: int) -> float:
     """Return the time of all steps."""
     return _right(step, data, n_steps) * n_steps
 

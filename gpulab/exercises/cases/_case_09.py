@@ -12,11 +12,11 @@ from gpulab.units import format_time
 _N_LAYERS = 10
 _LEAST_GAIN = 2  # an eager loop takes several times as long as replays
 
-Model = Callable[[Any], Any]
+RequestModel = Callable[[Any], Any]
 Requests = Sequence[Any]
 
 
-def small_model(n_layers: int = _N_LAYERS) -> Model:
+def small_model(n_layers: int = _N_LAYERS) -> RequestModel:
     """Return a model of many small kernels, which has been called before."""
     import torch
 
@@ -37,7 +37,7 @@ def requests(n_requests: int = 6) -> list[Any]:
     return [torch.arange(k, k + 64.0, device="cuda") for k in range(3, 3 + n_requests)]
 
 
-def _serve(model: Model, inputs: Requests, how: str) -> tuple[Any, Any]:
+def _serve(model: RequestModel, inputs: Requests, how: str) -> tuple[Any, Any]:
     import torch
 
     static = inputs[0].clone()
@@ -61,11 +61,11 @@ def _serve(model: Model, inputs: Requests, how: str) -> tuple[Any, Any]:
     return (time.perf_counter() - start) / len(inputs), outputs
 
 
-def _right(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def _right(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     return _serve(model, inputs, "copied")
 
 
-def as_posted(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def as_posted(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Give the name of the input to another tensor, and keep one output."""
     import torch
 
@@ -83,27 +83,27 @@ def as_posted(model: Model, inputs: Requests) -> tuple[Any, Any]:
     return (time.perf_counter() - start) / len(inputs), outputs
 
 
-def stale_input(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def stale_input(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Copy each output, but no input."""
     return _serve(model, inputs, "stale")
 
 
-def aliased_output(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def aliased_output(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Copy each input, but no output."""
     return _serve(model, inputs, "aliased")
 
 
-def copied_too_late(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def copied_too_late(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Copy each input after the replay that needs it."""
     return _serve(model, inputs, "late")
 
 
-def no_graph(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def no_graph(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Launch every kernel again."""
     return _serve(model, inputs, "eager")
 
 
-def not_divided(model: Model, inputs: Requests) -> tuple[Any, Any]:
+def not_divided(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
     """Return the time of all requests."""
     seconds, outputs = _right(model, inputs)
     return seconds * len(inputs), outputs

@@ -44,8 +44,8 @@ def ratio(a, b, n_calls=40):
 
 
 # %% [markdown]
-# `a` and `b` below are matmuls of the same size. He finds that B takes 9 % longer. What does he
-# find if you give them to him in the other order?
+# `a` and `b` below are matmuls of the same size, and his program finds that `b` takes longer. What
+# does it find if you give it the two in the other order?
 
 # %%
 swapped = exercises.predict(
