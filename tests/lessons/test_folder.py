@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from docs.extensions import executed
 from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 from gpulab.lessons import _build as build
 from gpulab.lessons import _folder, _server
@@ -367,8 +368,11 @@ def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """With its solutions a lesson runs too, and every exercise is found right."""
-    _execute(checked(build.solved(source), "right"), tmp_path, warm_kernel)
+    """With its solutions a lesson runs too, and every exercise is found right; the book has it."""
+    notebook = checked(build.solved(source), "right")
+    _execute(notebook, tmp_path, warm_kernel)
+    notebook.cells = notebook.cells[1:-1]
+    executed.keep(source, notebook)
 
 
 @pytest.mark.slow
