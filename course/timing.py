@@ -58,11 +58,11 @@ KEYS = {
     "tail": FunctionKey(
         _TAIL,
         (
-            Part("steady", "The median of equal calls is wrong.", index=0),
-            Part("backlog", "Earlier work in the queue is in your median.", index=0),
+            Part("steady", "The median of equal calls is wrong."),
+            Part("backlog", "Earlier work in the queue is in your median."),
             Part("first calls", "The slow first calls are in your numbers.", index=1),
             Part("largest", "The largest of the times is wrong.", index=1),
-            Part("short", "Launches or waits are in the times of short kernels.", 0.1, index=0),
+            Part("short", "Launches or waits are in the times of short kernels.", high=0.1),
         ),
     ),
 }

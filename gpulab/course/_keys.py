@@ -137,32 +137,40 @@ class Part:
     Attributes
     ----------
     name
-        Of the fact that the trial notes.
+        Of the part, and of the fact that the trial notes unless another is given.
     text
         What to say if it is wrong.
-    tolerance
-        Relative difference from the reference that is still right.
     index
-        Which of the numbers of the fact; None for all.
+        Which of the numbers of the fact.
+    low, high
+        How far the number may lie below and above that of the reference, as shares of it.
+    fact
+        Name of the fact.
+    after
+        Name of a part that must be right first; empty if there is none.
     """
 
     name: str
     text: str
-    tolerance: float = 0.05
-    index: int | None = None
+    index: int = 0
+    low: float = 0.05
+    high: float = 0.05
+    fact: str = ""
+    after: str = ""
 
-    def agrees(self, found: object, reference: object) -> bool:
-        """Tell whether a fact is that of the reference."""
-        pair = [each if isinstance(each, list) else None for each in (found, reference)]
-        if pair[0] is None or pair[1] is None or len(pair[0]) != len(pair[1]):
+    def agrees(self, found: Mapping[str, object], right: Mapping[str, object]) -> bool:
+        """Tell whether the fact of an answer is that of the reference."""
+        number, reference = (self._number(facts) for facts in (found, right))
+        if number is None or reference is None:
             return False
-        both = list(zip(*pair, strict=True))
-        chosen = both if self.index is None else both[self.index : self.index + 1]
-        return bool(chosen) and all(self._near(*numbers) for numbers in chosen)
+        return reference * (1 - self.low) <= number <= reference * (1 + self.high)
 
-    def _near(self, found: object, reference: object) -> bool:
-        both_numbers = all(isinstance(each, int | float) for each in (found, reference))
-        return both_numbers and isclose(found, reference, rel_tol=self.tolerance)  # type: ignore[arg-type]  # just tested
+    def _number(self, facts: Mapping[str, object]) -> float | None:
+        noted = facts.get(self.fact or self.name)
+        if not isinstance(noted, list) or self.index >= len(noted):
+            return None
+        number = noted[self.index]
+        return float(number) if isinstance(number, int | float) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +190,15 @@ class FunctionKey:
 
     def judge(self, found: Mapping[str, object], right: Mapping[str, object]) -> list[Share]:
         """Compare what the trial noted of an answer with what it noted of the reference."""
-        shares = []
+        shares: dict[str, Share] = {}
         for part in self.parts:
-            agrees = part.agrees(found.get(part.name), right.get(part.name))
-            noted = found.get(part.name)
+            first = shares.get(part.after)
+            agrees = part.agrees(found, right) and (first is None or first.share > 0)
+            noted = found.get(part.fact or part.name)
             raised = f" ({visible(noted)[:200]})" if isinstance(noted, str) else ""
             text = f"{part.name}: right." if agrees else f"{part.name}: {part.text}{raised}"
-            shares.append(Share(float(agrees), text))
-        return shares
+            shares[part.name] = Share(float(agrees), text)
+        return list(shares.values())
 
 
 Key = LettersKey | NumbersKey | SetsKey | FunctionKey

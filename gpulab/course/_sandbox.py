@@ -111,6 +111,7 @@ class Sandbox:
         environment |= {
             "PYTHONPATH": os.pathsep.join([_import_root(), *filter(None, sys.path)]),
             "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",  # an answer that imports must not be taken for misuse
             "HOME": tempfile.gettempdir(),
         }
         self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module

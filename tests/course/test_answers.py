@@ -53,22 +53,77 @@ def test_right_answers_get_full_marks_and_no_answers_none(
     assert {(mark.points, mark.flag) for mark in marks} == {(0.0, "unanswered")}
 
 
-@pytest.mark.parametrize(
-    ("mistake", "source", "points"),
-    [
-        ("no wait at all", _TIMED.format(warm=10, wait="pass", scale=""), 0),
-        ("no warm-up", _TIMED.format(warm=0, wait=_WAIT, scale=""), 3),
-        ("the host's clock", _TIMED.format(warm=10, wait=_WAIT, scale=""), 4),
-        ("milliseconds", _TIMED.format(warm=10, wait=_WAIT, scale=" * 1e3"), 0),
-        ("one number", "def tail(work, n_calls):\n    work()\n    return 0.001", 0),
-    ],
-)
-def test_mistakes_in_a_timer_cost_their_part(
-    grader: Grader, folder: Path, mistake: str, source: str, points: float
-) -> None:
+_FLUSH = """
+import torch
+def make_flush(l2_bytes):
+    buffer = torch.zeros({}, device="cuda")
+    return lambda: {}
+"""
+_SAMPLES = """
+import statistics, time, torch
+def cold_seconds(work, flush, n_samples):
+    times_s = []
+    {once}
+    for _ in range(n_samples):
+        a, b = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+        torch.cuda._sleep(1_000_000)
+        a.record()
+        {inside}
+        work()
+        b.record()
+        b.synchronize()
+        times_s.append(a.elapsed_time(b) / 1000)
+    return statistics.median(times_s)
+"""
+_IN_STREAM = """
+import torch
+def seconds_in(stream, work):
+    a, b = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+    with torch.cuda.stream({}):
+        a.record()
+        work()
+        b.record()
+    {}.synchronize()
+    return a.elapsed_time(b) / 1000
+"""
+_STEPS = """
+import torch
+def pipeline(side, copies, computes):
+    for copy, compute in zip(copies, computes):
+        with torch.cuda.stream({}):
+            copy()
+        {}
+        compute()
+"""
+
+
+_MISTAKES = {
+    "timing.tail: no wait": (_TIMED.format(warm=10, wait="pass", scale=""), 0),
+    "timing.tail: no warm-up": (_TIMED.format(warm=0, wait=_WAIT, scale=""), 3),
+    "timing.tail: host's clock": (_TIMED.format(warm=10, wait=_WAIT, scale=""), 4),
+    "timing.tail: milliseconds": (_TIMED.format(warm=10, wait=_WAIT, scale=" * 1e3"), 0),
+    "timing.tail: one number": ("def tail(work, n_calls):\n    work()\n    return 0.001", 0),
+    "cache.make_flush: writes": (_FLUSH.format("l2_bytes // 2", "buffer.zero_()"), 2),
+    "cache.make_flush: too small": (_FLUSH.format("l2_bytes // 64", "buffer.sum()"), 0),
+    "cache.make_flush: one GPU": (_FLUSH.format("60 * 2**19", "buffer.sum()"), 3),
+    "cache.make_flush: waits": (_FLUSH.format("l2_bytes // 2", "buffer.sum().item()"), 1),
+    "cache.cold_seconds: hot": (_SAMPLES.format(once="flush()", inside=""), 2),
+    "cache.cold_seconds: flush inside": (_SAMPLES.format(once="", inside="flush()"), 0),
+    "streams.seconds_in: waits for all": (_IN_STREAM.format("stream", "torch.cuda"), 4),
+    "streams.seconds_in: elsewhere": (_IN_STREAM.format("torch.cuda.Stream()", "b"), 4),
+    "streams.pipeline: one stream": (_STEPS.format("None", ""), 2),
+    "streams.pipeline: no wait": (_STEPS.format("side", ""), 0),
+    "streams.pipeline: does nothing": ("def pipeline(*_):\n    return None", 0),
+}
+
+
+@pytest.mark.parametrize("mistake", _MISTAKES)
+def test_mistakes_cost_their_part(grader: Grader, folder: Path, mistake: str) -> None:
     """Each typical mistake gets the marks for what it still gets right."""
-    mark = marks_of(grader, folder, "timing", tail=source)["tail"]
-    assert (mistake, mark.points, mark.flag) == (mistake, points, "")
+    lab, question = mistake.partition(":")[0].split(".")
+    source, points = _MISTAKES[mistake]
+    mark = marks_of(grader, folder, lab, **{question: source})[question]
+    assert (mark.points, mark.flag) == (points, "")
 
 
 _LOOP = "def tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
