@@ -694,7 +694,7 @@ class Machine {
     this.told = tag("p", { class: "told quiet", "aria-live": "polite" });
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
-    this.root = tag("div", { class: "gpulab-machine" });
+    this.root = tag("div", { class: "gpulab-machine", "data-lm-suppress-shortcuts": "true" });
     this.presentation = new Presentation(this.root, () => this.resize());
     this.origin = tag("span", { class: "push quiet" });
     this.root.append(tag("style", {}, STYLE), this.own,
