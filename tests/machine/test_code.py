@@ -17,6 +17,7 @@ MIXED = MachineProgram(
         O("record", event="a"),
         O("wait", stream=1, event="a"),
         O("copy out", stream=1, duration_us=300.0),
+        O("record", stream=1, event="copied"),
         O("copy in", stream=1, buffer="y", duration_us=100.0, is_pinned=False),
         O("graph", buffer="z", n_kernels=3, duration_us=50.0),
         O("sleep", stream=2, duration_us=2_000.0),

@@ -92,6 +92,8 @@ def test_what_is_repeated_and_what_is_timed() -> None:
     assert program.calls[:3] == ((0, 0), (1, 0), (2, 0))
     assert program.calls[6:] == ((1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 0))
     assert program.n_launches == 10
+    fork = (program.operations[2], program.operations[5], replace(KERNEL, stream=1))
+    assert list(MachineProgram(fork, n_streams=2).body) == [0, 1, 2]
 
 
 def test_changes_leave_the_first_program_alone() -> None:
@@ -102,6 +104,7 @@ def test_changes_leave_the_first_program_alone() -> None:
     assert (changed.n_streams, changed.operations[1]) == (2, longer)
     assert program == start("stopwatch")
     assert [each.kind for each in program.moved(1, 9).operations] == ["clock", "clock", "kernel"]
+    assert [each.kind for each in program.moved(1, -3).operations] == ["kernel", "clock", "clock"]
     assert [each.kind for each in program.removed(0).operations] == ["kernel", "clock"]
     assert program.inserted(0, KERNEL).operations[0] == KERNEL
     assert program.free_event() == "a"

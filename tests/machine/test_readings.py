@@ -6,6 +6,17 @@ from gpulab.machine import MachineProgram, ProgramOperation, own_readings, play,
 
 O = ProgramOperation  # noqa: E741 # it stands in each line of a program
 
+# The second stream joins the capture and does not come back.
+FORKED = MachineProgram(
+    (
+        O("record", event="a"),
+        O("wait", stream=1, event="a"),
+        O("kernel", stream=1),
+        O("kernel", buffer="y"),
+    ),
+    n_streams=2,
+)
+
 
 def said(program: MachineProgram) -> dict[str, tuple[float | None, str]]:
     """Return value and reason by the method's name."""
@@ -47,6 +58,12 @@ def test_readings_of_one_short_kernel() -> None:
         (MachineProgram((O("kernel"),)), "batch / n", "n is 1"),
         (MachineProgram((O("graph"),)), "graph", "cannot be captured"),
         (MachineProgram((O("copy in", is_pinned=False),)), "graph", "cannot be captured"),
+        (
+            MachineProgram((O("copy in", is_pinned=False, duration_us=4.0),)),
+            "graph",
+            "cannot be captured",
+        ),
+        (FORKED, "graph", "cannot be captured"),
         (MachineProgram((O("kernel", duration_us=200.0),)), "naive", "launches, not work"),
     ],
 )
