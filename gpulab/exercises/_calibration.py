@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.exercises._places import Place, ideas, lessons, place_of
 from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of
+from gpulab.foreign_text import one_line
 from gpulab.markup import clean
 from gpulab.units import counted
 
@@ -177,7 +178,10 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     if record["percent_said"].notna().any():
         ax.plot(record["percent_said"], rows, "D", mfc="white", color=COLOURS[1], label=_SAID)
     columns = (record["row"], record["n_right"], record["n"])
-    names = [f"{name} ({n_right} of {n})" for name, n_right, n in zip(*columns, strict=True)]
+    names = [
+        f"{one_line(str(name))} ({n_right} of {n})"
+        for name, n_right, n in zip(*columns, strict=True)
+    ]
     ax.set_yticks(list(rows), names)
     ax.set_ylim(len(record) + 0.9, -0.6)  # the legend has the rows below
     ax.set_xlim(-4, 104)
