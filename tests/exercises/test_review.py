@@ -23,6 +23,7 @@ from gpulab.exercises.journal import (
     predictions_of,
 )
 from tests.support.journals import forget_all
+from tests.support.lesson_text import words_to_mend
 from tests.support.lessons import ROOT, SOURCES
 
 AT = "2026-11-22T10:00:00+00:00"
@@ -64,6 +65,10 @@ def test_every_prediction_of_the_lessons_has_a_name_of_its_own() -> None:
         assert {name.partition(".")[0] for name in found} <= {source.stem.partition("_")[0]}
         names += found
     assert len(names) == len(set(names)) > 100
+    assert set(_places.ideas()) == set(names)  # what to look at again is said of each
+    for idea in _places.ideas().values():
+        assert re.fullmatch(r".{20,110}\.", idea)
+        assert not words_to_mend(idea)
 
 
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
