@@ -77,7 +77,7 @@ start.elapsed_time(end)
 # %% [markdown]
 # You put three entries into one queue: event, matmul, event. Then you waited until the GPU had
 # reached the second event, and asked for the time between the two. The result is in
-# **milliseconds**. Convert it to seconds on the same line.
+# *milliseconds*. Convert it to seconds on the same line.
 #
 # One reading may be off by chance. `method="events"` takes many such pairs and reports the median.
 

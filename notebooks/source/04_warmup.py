@@ -391,7 +391,7 @@ mean_guess.compare(samples_s.mean() / np.median(samples_s))
 # or data that happen to be in the cache. The minimum is the luckiest call, and it falls the longer
 # you look.
 #
-# When is the mean right? When you ask for a **sum**: how long do all 60 calls take together?
+# When is the mean right? When you ask for a *sum*: how long do all 60 calls take together?
 
 # %%
 print("60 medians", format_time(60 * np.median(samples_s)))

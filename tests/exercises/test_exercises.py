@@ -38,6 +38,8 @@ IDS = (
     *("10.farthest", "10.least-time", "10.a100", "10.which-roof", "10.which-bound"),
     "10.three-gaps",
     *("11.columns", "11.bound", "11.overlap", "11.schedule"),
+    *("11.which-column", "11.monitors"),
+    *("12.source", "12.sectors", "12.cure", "12.verdicts"),
 )
 FIRST_WITH_A_FILE = "04"  # lessons from here on have a test file each for their diagnoses
 # Their answers are code, which is run.
@@ -47,7 +49,7 @@ CODE = (
     *("04.steady-state", "04.benchmark", "05.which-to-discard"),
     *("05.benchmark", "06.benchmark", "07.benchmark"),
     *("06.choose-a-flush", "07.long-enough", "07.graph-it", "08.double-buffer", "08.benchmark"),
-    *("09.how-many", "10.least-time", "10.which-bound"),
+    *("09.how-many", "10.least-time", "10.which-bound", "12.sectors"),
 )
 SOURCES = {"a": "virtual", "b": "measured", "c": "recorded", "d": "virtual"}
 SNIPPETS = {
