@@ -58,6 +58,8 @@ def read(path: Path) -> Contents:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
         return Contents(problem=f"cannot be read ({getattr(error, 'strerror', '') or error})")
+    if not content:  # another notebook is just about to begin it
+        return Contents()
     # The rest after the last line break is being written now, or was cut off by a crash.
     first, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
     header = _header(first)
