@@ -9,7 +9,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.exercises._places import Place, ideas, lessons, place_of
-from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of
+from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
 from gpulab.foreign_text import one_line
 from gpulab.markup import clean
 from gpulab.units import counted
@@ -221,7 +221,7 @@ def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
 def _link(one: Revisit) -> str:
     if one.place is None:
         return clean(one.name)
-    return f'<a href="{clean(one.place.link)}">{clean(str(one.place))}</a>'
+    return f'<a href="{clean(way_home() + one.place.link)}">{clean(str(one.place))}</a>'
 
 
 def _topic(kept: KeptPrediction, *, is_course: bool) -> str:
