@@ -103,7 +103,7 @@ class Sketch {
     this.root = tag("div", { class: "gpulab-sketch" }, style, tag("div", { class: "keys gpulab-controls" }, KEYS), this.choose, this.svg, this.told,
       tag("details", {}, tag("summary", {}, "Your drawing in numbers"), this.table));
     this.presentation = new Presentation(this.root);
-    this.choose.append(this.presentation.button());
+    this.root.append(this.presentation.button());
     el.append(this.root);
     this.svg.addEventListener("pointerdown", event => this.press(event));
     this.svg.addEventListener("pointermove", event => this.move(event));
@@ -286,6 +286,7 @@ class Sketch {
 
   close() {
     this.flush();
+    this.presentation.close();
     this.root.remove();
   }
 }
