@@ -165,14 +165,16 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
 
 
 def progress_in(folder: Path) -> Progress:
-    """Return the progress that is kept in a folder, over all lessons.
+    """Return the progress that is kept in a folder, over all lessons of which there is some.
 
     Raises
     ------
     InvalidOptionError
         If nothing is kept there.
     """
-    return _progress_in(_journal_in(folder), {COURSE})
+    own = _journal_in(folder)
+    met = {lesson_of(name) for name in predictions_of(own.records)}
+    return _progress_in(own, met.union(*map(lessons_with, entries(own.records))))
 
 
 def adopt(file: Path, folder: Path) -> int:

@@ -146,11 +146,11 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     fill_class(tmp_path)
     found = exercises.class_progress(tmp_path)
     assert found.n_learners == 12
-    assert [one.name for one in found.questions] == ["01.done", "01.naive", "04.first"]
-    done, naive, drawn = found.questions
+    assert [one.name for one in found.questions] == ["01.naive", "01.done", "04.first"]
+    naive, done, drawn = found.questions
     assert done.counts == (("no", 7), ("yes", 5))
     assert sum(n for _, n in naive.counts) == 12
-    assert naive.counts[:2] == (("1.00 µs to 3.00 µs", 2), ("3.00 µs to 10.0 µs", 2))
+    assert naive.counts[:2] == (("1 µs to 3 µs", 2), ("3 µs to 10 µs", 2))
     assert (drawn.counts, drawn.n_drawn) == ((), 12)
     assert found.left_out == (f"{tmp_path}/bad/gpulab-progress.jsonl is damaged",)
     for shown in (str(found), found.page()):
@@ -182,6 +182,8 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     fill_class(tmp_path)
     own = tmp_path / "student-5"
     assert "1 of 1 prediction right" in run(own).output
+    assert "01.hidden-sync" in run(own).output
+    assert "02.who-blocks" not in run(own).output  # of a lesson that was not begun
     html = tmp_path / "mine.html"
     assert run(own, "--html", html).output == f"written: {html}\n"
     assert "You said it." in html.read_text()
