@@ -4,6 +4,7 @@ from . import live as live
 from . import recordings as recordings
 from . import roofline as roofline
 from ._version import __version__ as __version__
+from .cards import card as card
 from .device import doctor as doctor
 from .device import use as use
 from .magic import load_ipython_extension as load_ipython_extension

@@ -74,7 +74,8 @@ async def kernel(folder: str) -> AsyncIterator[Kernel]:
     """Start a kernel in a folder, and end it."""
     first = solved(lessons()[0])
     client = NotebookClient(first, timeout=None, resources={"metadata": {"path": folder}})
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
     async with client.async_setup_kernel(env=environment):
         yield Kernel(client)
 
