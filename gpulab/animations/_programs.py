@@ -83,13 +83,14 @@ def dirty_lines() -> Film:
         )
         dirty: list[int] = []
 
-        def step(work: Callable[[], object]) -> None:
-            work()
-            torch.cuda.synchronize()
-            dirty.append(cache.dirty_bytes)
+        def program() -> None:
+            for work in works:
+                work()
+                torch.cuda.synchronize()
+                dirty.append(cache.dirty_bytes)
 
         with torch.no_grad():
-            record = timeline(lambda: [step(work) for work in works], n_warmup=2)
+            record = timeline(program, n_warmup=2)
     kernels = _of(record, "kernel")
     names = ("read flush", "layer", "write flush", "layer")
     after = dirty[-len(works) :]

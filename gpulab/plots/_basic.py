@@ -27,7 +27,7 @@ from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, TEXT, Requirement
-from gpulab.units import format_estimate, format_time
+from gpulab.units import counted, format_estimate, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +96,8 @@ def _calls_words(record: object, *, blocked_from: int | None = None) -> Words:
     longest = int(times_s.to_numpy().argmax())
     return Words(
         "Time of each call",
-        f"{len(times_s):,} calls, median {format_time(times_s.median())}. The longest is call "
-        f"{longest + 1:,}: {format_time(times_s.max())}.",
+        f"{counted(len(times_s), 'call')}, median {format_time(times_s.median())}. The longest is "
+        f"call {longest + 1:,}: {format_time(times_s.max())}.",
     )
 
 
@@ -124,7 +124,8 @@ def _names(items: Sequence[Measurement]) -> str:
 def _spread(item: Measurement) -> str:
     low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
     median = format_estimate(item.median_s, *item.interval_s)
-    return f"{name_of(item)}: median {median}, all {item.n_samples} samples from {low} to {high}."
+    samples = counted(item.n_samples, "sample")
+    return f"{name_of(item)}: median {median}, all {samples} from {low} to {high}."
 
 
 @one_call(_samples_words)

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET  # of pages that these tests make
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,29 @@ from gpulab.animations import _shipped
 from gpulab.errors import UnknownNameError
 
 MOST_BYTES, MOST_S = 500_000, 60
-FILMS = {name: film() for name, film in animations.FILMS.items()}
-each = pytest.mark.parametrize("name", FILMS)
+each = pytest.mark.parametrize("name", animations.FILMS)
 
 
-def test_shipped_films_are_those_of_the_records(tmp_path: Path) -> None:
+@cache
+def film_of(name: str) -> animations.Film:
+    """Return a film, made once for all tests."""
+    return animations.FILMS[name]()
+
+
+@each
+def test_shipped_films_are_those_of_the_records(name: str) -> None:
     """The virtual GPU gives the same film again; `make animations` writes what it gives now."""
-    for path in animations.make(tmp_path):
-        shipped = (_shipped._FOLDER / path.name).read_text("utf-8")
-        assert path.read_text("utf-8") == shipped, f"{path.name} is old: make animations"
+    shown = animations.show(name)
+    assert animations.page_of(film_of(name)) == shown.page, "the film is old: make animations"
+
+
+def test_films_are_written_into_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file for each, which can be shown."""
+    monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
+    (path,) = animations.make(tmp_path)
+    assert path.read_text("utf-8") == animations.show("queue").page
 
 
 @each
@@ -27,13 +42,13 @@ def test_films_are_short_and_small(name: str) -> None:
     """At most a minute and 500 kB."""
     shown = animations.show(name)
     assert len(shown.page.encode()) <= MOST_BYTES
-    assert FILMS[name].shown_s <= MOST_S
+    assert film_of(name).shown_s <= MOST_S
 
 
 @each
 def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
     """Two boxes, a still for those who want less motion, and every note as text."""
-    shown, film = animations.show(name), FILMS[name]
+    shown, film = animations.show(name), film_of(name)
     page = ET.fromstring(shown.page)  # our own
     labels = ["".join(label.itertext()).strip() for label in page.iter("label")]
     assert labels == ["Pause", "Still picture"]
@@ -48,7 +63,7 @@ def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
 @each
 def test_a_note_is_shown_at_its_moment(name: str) -> None:
     """The rules of the notes have the share of the time at which each begins."""
-    film = FILMS[name]
+    film = film_of(name)
     page = animations.page_of(film)
     for place, note in enumerate(film.notes):
         share = 100 * film.shown_s / (film.shown_s + 4) * note.start_s / film.length_s
@@ -59,7 +74,7 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
 
 def test_the_queue_holds_what_was_launched_and_has_not_begun() -> None:
     """Each matmul waits from the return of its call to its start, and the GPU is never idle."""
-    film = FILMS["queue"]
+    film = film_of("queue")
     waiting = [strip for strip in film.strips if strip.lane.startswith("queue")]
     kernels = {strip.label: strip for strip in film.strips if strip.lane == "GPU"}
     assert len(waiting) == len(kernels) - 1
@@ -69,7 +84,7 @@ def test_the_queue_holds_what_was_launched_and_has_not_begun() -> None:
 
 def test_a_flush_that_writes_leaves_dirty_lines() -> None:
     """The layer writes part of them back and takes longer than in a clean cache."""
-    film = FILMS["dirty_lines"]
+    film = film_of("dirty_lines")
     layers = [strip for strip in film.strips if strip.label == "layer"]
     clean_s, written_s = (strip.end_s - strip.start_s for strip in layers)
     assert written_s > 1.1 * clean_s
@@ -81,7 +96,7 @@ def test_a_flush_that_writes_leaves_dirty_lines() -> None:
 
 def test_races_are_where_a_buffer_is_written_and_read_at_once() -> None:
     """Each marked strip lies within a copy and a kernel of the same buffer."""
-    strips = FILMS["double_buffer"].strips
+    strips = film_of("double_buffer").strips
     races = [strip for strip in strips if strip.is_wrong]
     assert races
     for race in races:

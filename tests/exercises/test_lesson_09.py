@@ -15,7 +15,6 @@ from gpulab.exercises.lesson_09 import (
     crossings_of,
     draw_crossings,
     n_needed,
-    nearest,
     operations_needed,
     short,
 )
@@ -321,14 +320,6 @@ def test_how_many_operations_are_needed_at_each_size() -> None:
     assert table["transfers_s"].tolist() == pytest.approx([50e-6] * 3)
     assert table["operations"].isna().tolist() == [True, False, False]
     assert table["operations"].dropna().tolist() == [3, 1]
-
-
-@pytest.mark.parametrize(
-    ("gpu_us", "choice"), [(20, "100"), (60, "500"), (1, "100"), (1e6, "1,000")]
-)
-def test_the_nearest_choice_is_taken(gpu_us: float, choice: str) -> None:
-    """In logarithms; the first one where the GPU always wins, the last where it never does."""
-    assert nearest(("100", "500", "1,000"), made("add", 10, gpu_us).crossing) == choice
 
 
 def test_short_words_for_crossings() -> None:

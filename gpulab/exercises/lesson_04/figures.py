@@ -22,7 +22,7 @@ from gpulab.figures import (
     source_of,
     unit_of,
 )
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,7 +185,7 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
         record,
         title="How many calls took how long",
         alt="\n".join(
-            f"{name}: {len(part)} calls from {_range(part['duration_s'])}."
+            f"{name}: {counted(len(part), 'call')} from {_range(part['duration_s'])}."
             for name, part in _parts(record)
         ),
         ax_size=(WIDTH_IN, 3.4),
@@ -226,7 +226,7 @@ def _parts(record: "pd.DataFrame") -> "list[tuple[str, pd.DataFrame]]":
 def _say_loop(name: str, times_s: "pd.Series[float]") -> str:
     first_s, last_s = times_s.iloc[0], times_s.iloc[-1]
     return (
-        f"{name}: {len(times_s)} calls from {_range(times_s)}; the first took "
+        f"{name}: {counted(len(times_s), 'call')} from {_range(times_s)}; the first took "
         f"{format_time(first_s)}, the last {format_time(last_s)}."
     )
 

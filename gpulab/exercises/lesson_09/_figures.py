@@ -168,18 +168,6 @@ def short(crossing: Crossing | None) -> str:
     return _SHORT.get(crossing.kind, str(crossing))
 
 
-def nearest(choices: Sequence[str], crossing: Crossing) -> str:
-    """Return the choice, a number as text, that is nearest to a crossing in logarithms.
-
-    Where the GPU is faster at every size it is the first choice, and the last one where it is
-    at none, or where the curves do not cross just once.
-    """
-    if crossing.size is None:
-        return choices[0 if crossing.kind == "always" else -1]
-    size = crossing.size
-    return min(choices, key=lambda text: abs(math.log(float(text.replace(",", "")) / size)))
-
-
 def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, object]]:
     ends = {"always": crossing.first, "never": crossing.last}
     size = ends.get(crossing.kind, crossing.size)
