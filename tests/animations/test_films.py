@@ -12,7 +12,15 @@ from gpulab.animations import _shipped
 from gpulab.errors import UnknownNameError
 
 MOST_BYTES, MOST_S = 500_000, 60
-each = pytest.mark.parametrize("name", animations.FILMS)
+# The virtual GPU computes the matmuls of the double buffer, which takes seconds.
+SLOW = {"double_buffer"}
+each = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in animations.FILMS
+    ],
+)
 
 
 @cache
@@ -28,9 +36,7 @@ def test_shipped_films_are_those_of_the_records(name: str) -> None:
     assert animations.page_of(film_of(name)) == shown.page, "the film is old: make animations"
 
 
-def test_films_are_written_into_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file for each, which can be shown."""
     monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
     (path,) = animations.make(tmp_path)
@@ -94,6 +100,7 @@ def test_a_flush_that_writes_leaves_dirty_lines() -> None:
     assert shares[-1] < 1.0
 
 
+@pytest.mark.slow
 def test_races_are_where_a_buffer_is_written_and_read_at_once() -> None:
     """Each marked strip lies within a copy and a kernel of the same buffer."""
     strips = film_of("double_buffer").strips
