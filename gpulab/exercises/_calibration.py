@@ -168,14 +168,15 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     ax
         Axes to draw on.
     """
-    from gpulab.figures import COLOURS, finish, need
+    from gpulab.figures import finish, need
+    from gpulab.palette import SERIES
 
     need(record, _Row._fields)
     rows = range(len(record))
     ax.hlines(rows, record["percent_right"], record["percent_said"], color="#595959", zorder=1)
-    ax.plot(record["percent_right"], rows, "o", color=COLOURS[0], label=_WAS)
+    ax.plot(record["percent_right"], rows, "o", color=SERIES[0].light, label=_WAS)
     if record["percent_said"].notna().any():
-        ax.plot(record["percent_said"], rows, "D", mfc="white", color=COLOURS[1], label=_SAID)
+        ax.plot(record["percent_said"], rows, "D", mfc="white", color=SERIES[2].light, label=_SAID)
     columns = (record["row"], record["n_right"], record["n"])
     names = [f"{name} ({n_right} of {n})" for name, n_right, n in zip(*columns, strict=True)]
     ax.set_yticks(list(rows), names)

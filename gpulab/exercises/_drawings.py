@@ -317,11 +317,11 @@ class DrawnPrediction:
         self._still = handle
 
     def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
-        from gpulab.figures import COLOURS
+        from gpulab.palette import SERIES
 
         curves = [
-            {"name": name, "colour": colour, "dashes": dashes, "values": self._drawn[name]}
-            for name, colour, dashes in zip(self.axes.curves, COLOURS, _DASHES, strict=False)
+            {"name": name, "colour": colour.light, "dashes": dashes, "values": self._drawn[name]}
+            for name, colour, dashes in zip(self.axes.curves, SERIES, _DASHES, strict=False)
         ]
         made = widgets.sketch_class()(
             question=self.question,
@@ -435,11 +435,13 @@ def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
 
 def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
     """Draw sketches thin and pale, and what came out with markers over them."""
-    from gpulab.figures import COLOURS, finish
+    from gpulab.figures import finish
+    from gpulab.palette import SERIES
 
-    looks = dict(zip(axes.curves, zip(COLOURS, _ON_PAPER, strict=False), strict=False))
+    colours = [colour.light for colour in SERIES]
+    looks = dict(zip(axes.curves, zip(colours, _ON_PAPER, strict=False), strict=False))
     for (name, kind), part in record.groupby(["curve", "kind"], sort=False):
-        colour, dashes = looks.get(str(name), (COLOURS[-1], "-"))
+        colour, dashes = looks.get(str(name), (colours[-1], "-"))
         is_drawn = kind == "drawn"
         ax.plot(
             part["x"],

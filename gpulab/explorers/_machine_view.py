@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from gpulab.figures import COLOURS
 from gpulab.foreign_text import visible
 from gpulab.machine import (
     BUFFERS,
@@ -18,20 +17,20 @@ from gpulab.machine import (
     operation_words,
     reading_words,
 )
+from gpulab.palette import INK, MUTED, ROLES
 from gpulab.units import format_time
 
 _MICRO = 1e-6
-_BLUE, _VERMILION, _GREEN, _PURPLE, _ORANGE, _SKY, _ = COLOURS
 # The colour of each kind and of the text on it.
 KIND_COLOURS = {
-    "kernel": (_BLUE, "#fff"),
-    "copy in": (_ORANGE, "#000"),
-    "copy out": (_ORANGE, "#000"),
-    "sleep": ("#767676", "#fff"),
-    "host": (_SKY, "#000"),
-    "wait": (_PURPLE, "#000"),
-    "record": (_GREEN, "#000"),
-    "wrong": (_VERMILION, "#000"),
+    "kernel": (ROLES["kernel"].colour.light, "#fff"),
+    "copy in": (ROLES["copy"].colour.light, "#000"),
+    "copy out": (ROLES["copy"].colour.light, "#000"),
+    "sleep": (MUTED.light, "#fff"),
+    "host": (ROLES["host"].colour.light, "#fff"),
+    "wait": (ROLES["wait"].colour.light, "#000"),
+    "record": (INK.light, "#fff"),
+    "wrong": (ROLES["launch"].colour.light, "#000"),
 }
 
 
