@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from gpulab import course
 from gpulab.course._labs import LABS
 from gpulab.course._notebook import read_notebook, to_bytes
-from tests.course.submissions import filled_in, solved, submit
+from tests.support.submissions import filled_in, solved, submit
 
 pytestmark = pytest.mark.slow
 
