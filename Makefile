@@ -25,7 +25,7 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms
+.PHONY: help lab check docs test test-matrix style platforms
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -33,6 +33,7 @@ help:
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make check                  style, types and the fast tests: minutes on two cores"
+	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
@@ -52,6 +53,10 @@ ifeq ($(ARGS),)
 else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
+	@echo "The book: build/book/index.html"
 
 # What the packages need decides which build of torch: uv has its own word for the small one.
 test-matrix: $(STAMP)
@@ -93,5 +98,5 @@ endif
 	@touch $@
 
 $(STAMP): $(LAB)
-	$(BIN)/pip install -c constraints.txt -e ".[test]"
+	$(BIN)/pip install -c constraints.txt -e ".[docs,test]"
 	@touch $@

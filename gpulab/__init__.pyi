@@ -4,6 +4,7 @@ from . import live as live
 from . import recordings as recordings
 from . import roofline as roofline
 from ._version import __version__ as __version__
+from .cards import card as card
 from .device import doctor as doctor
 from .device import use as use
 from .magic import load_ipython_extension as load_ipython_extension
@@ -14,6 +15,7 @@ from .measurement import Measurement as Measurement
 from .sanitizer import hazards as hazards
 from .scaling import crossover as crossover
 from .sweeps import sweep as sweep
+from .terms import glossary as glossary
 from .timing import compare as compare
 from .timing import ladder as ladder
 from .timing import measure as measure

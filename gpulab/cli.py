@@ -1,10 +1,11 @@
-"""The ``gpulab`` command: open the lessons, diagnose or record a machine, print the version.
+"""The ``gpulab`` command: open the lessons, show progress, diagnose or record a machine.
 
 An error that gpulab raises on purpose is shown as one line.
 """
 
 import difflib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,66 @@ def _say_copies(folder: Path, copies: Any) -> None:  # noqa: ANN401 # CopiedLess
 
 def _say_address(url: str) -> None:
     _echo(f"JupyterLab: {url}\nStop it with Ctrl-C.")
+
+
+@main.command(epilog="Example: gpulab progress my-lessons --html progress.html")
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page.")
+@click.option("--reset", metavar="LESSON", help="Count it as new, such as 08b; all: course.")
+@click.option(
+    "--adopt", type=click.Path(path_type=Path), help="Add another file of yours to this one."
+)
+@click.option("--class", "is_class", is_flag=True, help="Join the files of all learners below.")
+@click.option("--question", help="With --class: one prediction only, such as 01.naive.")
+@click.option("--reveal", is_flag=True, help="With --class: show what came out, too.")
+def progress(  # noqa: PLR0913 # one for each option
+    *,
+    folder: Path | None,
+    html: Path | None,
+    reset: str | None,
+    adopt: Path | None,
+    is_class: bool,
+    question: str | None,
+    reveal: bool,
+) -> None:
+    """Show predictions and exercises, and what to look at again.
+
+    FOLDER has your lessons (default: this folder, or gpulab-lessons in it). With --class it has
+    the folders of all learners: their guesses before the outcome are counted, without names.
+    """
+    from gpulab import exercises
+
+    if is_class:
+        review = exercises.class_progress(folder or Path(), question=question, is_revealed=reveal)
+        for line in review.left_out:
+            click.echo(visible(f"left out: {line}"), err=True)
+        _show_or_write(review, review.page, html)
+        return
+    place = folder or _folder_with_progress()
+    if adopt is not None:
+        _echo(f"{exercises.adopt(adopt, place)} records added")
+    if reset is not None:
+        exercises.reset(reset, folder=place)
+        _echo("it counts as new from here on; what was kept stays in the file")
+        return
+    shown = exercises.progress_in(place)
+    _show_or_write(shown, lambda: exercises.page(shown), html)
+
+
+def _show_or_write(shown: object, page: Callable[[], str], html: Path | None) -> None:
+    if html is None:
+        _echo(shown)
+        return
+    from gpulab.disk import write_whole
+
+    write_whole(html, page().encode())
+    _echo(f"written: {html}")
+
+
+def _folder_with_progress() -> Path:
+    lessons = Path("gpulab-lessons")
+    is_here = any(Path().glob("gpulab-progress*.jsonl")) or not lessons.is_dir()
+    return Path() if is_here else lessons
 
 
 @main.command(epilog="Example: gpulab version")

@@ -41,7 +41,9 @@ class NotCallableError(GpulabError, TypeError):
 class UnknownNameError(GpulabError, ValueError):
     """A name is not among the known ones; the message names the nearest."""
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, name: object, known: Iterable[str], *, listed_by: str = ""
+    ) -> None:
         names = sorted(known)
         near = (
             difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -49,7 +51,9 @@ class UnknownNameError(GpulabError, ValueError):
             else []
         )
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {shown(name)}; {hint}Known: {', '.join(names)}")
+        # Hundreds of names would bury the hint; the reader is told how to see them instead.
+        known_names = f"{listed_by} lists all" if listed_by else f"Known: {', '.join(names)}"
+        super().__init__(f"unknown {kind} {shown(name)}; {hint}{known_names}")
 
 
 class EmptyMeasurementError(GpulabError, ValueError):

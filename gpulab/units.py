@@ -39,6 +39,15 @@ def format_time(time_s: float, digits: int = 3) -> str:
     return f"{_number(time_s, exponent, _decimals(time_s, exponent, digits))} {unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Write how many there are of something, with the noun in the plural unless it is one.
+
+    >>> counted(1, "call"), counted(1200, "call")
+    ('1 call', '1,200 calls')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
     """Write an interval of durations in one unit, chosen for its high end.
 

@@ -171,6 +171,7 @@ def test_steady_within_a_tolerance() -> None:
     assert steady_from(samples, tolerance=0.04) == 0
     assert steady_from([-sample for sample in samples], tolerance=0.04) == 0
     assert steady_from([1.0] * 12 + [1.01] * 4) == 0
+    assert steady_from([1.0] * 12, tolerance=0.0) == 0
 
 
 @pytest.mark.parametrize(("first", "index"), [(17.2, 0), (17.4, 4)])
@@ -195,11 +196,23 @@ def test_statistics_take_any_numbers(samples: list[float]) -> None:
     assert not math.isnan(drift(samples))
 
 
+def test_the_middle_sample_belongs_to_neither_half() -> None:
+    """Of an odd number of samples the later half must not reach into the earlier one."""
+    assert steady_from([1.03, 1.0, 1.03, 1.0, 1.05, 1.05, 1.03, 1.03, 1.0]) == 9
+
+
+def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
+    """The clusters beside the widest gap decide, not the first ones of each side."""
+    samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
+    assert modes(samples) == (19.0,)
+
+
 def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     """Two samples that differ in the seventh digit are the same to a coarse clock."""
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5
     assert tick([5.0, 5.000_01, 5.5, 6.5]) == pytest.approx(0.5, abs=1e-4)
     assert tick([5.0, 5.0]) == 0.0
+    assert tick([5e-6, 5.5e-6, 6.5e-6]) == pytest.approx(0.5e-6)
 
 
 def test_a_confidence_that_is_reached_exactly_counts() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import sync_playwright
 
 from benchmarks.browser.times import line
+from gpulab import widgets
 from gpulab.tracing import Span, Timeline, _widget
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def as_plain(value: object) -> object:
 
 def write_page(record: Timeline, path: Path) -> None:
     """Write a page that shows the widget and notes its frames."""
-    script = Path(_widget.__file__).with_name("timeline.js").read_text("utf-8")
+    script = widgets.script(Path(_widget.__file__).with_name("timeline.js"))
     parts = (
         json.dumps(part) for part in (script, as_plain(_widget.content(record, record.summary())))
     )

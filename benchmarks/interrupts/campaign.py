@@ -144,6 +144,8 @@ class Campaign:
     ) -> Outcome:
         outcome = Outcome(name)
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
+        if self.is_beyond_repair:
+            return outcome
         only_ours = self.kind == "memory"  # code of others promises nothing after one
         for _ in range(2):
             count = Tracer(None, by="calls", only_ours=only_ours)
@@ -182,7 +184,8 @@ class Campaign:
                     faults.append("the signal was never heard")
             except INJECTED:
                 pass
-            faults += condition.changes(self._names, settings)
+            if not in_notebook:  # what IPython left out, the next cell does
+                faults += condition.changes(self._names, settings)
         faults += self._use_again(in_notebook=in_notebook)
         where = "" if place is None else f" [{_named(place)}]"
         outcome.add(injector, [f"{fault}{where}" for fault in faults])

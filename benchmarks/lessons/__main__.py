@@ -2,10 +2,13 @@
 
     python -m benchmarks.lessons run
     python -m benchmarks.lessons report --write docs/lessons.md
+    python -m benchmarks.lessons answers --lessons 01 02 --show
 
 run     takes 20 to 60 seconds. It takes the virtual figures anywhere, and those of a CUDA GPU
         where there is one; what the file contains of the other is kept.
 report  prints the table or puts it into the page.
+answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
+        counts the verdicts that do not fit. It takes about half a minute a lesson.
 """
 
 import argparse
@@ -35,7 +38,18 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
     report.add_argument("--write", type=Path, default=None, help="page with the two markers")
     report.set_defaults(command=_report)
+    answers = commands.add_parser("answers", help="answer each exercise in many ways")
+    answers.add_argument("--lessons", nargs="*", default=(), help="such as 03 or 08_streams; all")
+    answers.add_argument("--show", action="store_true", help="print every verdict")
+    answers.set_defaults(command=_answers)
     return made
+
+
+def _answers(options: argparse.Namespace) -> None:
+    from benchmarks.lessons.answers import run
+
+    if any(each.faults for each in run(options.lessons, show=options.show)):
+        raise SystemExit(1)
 
 
 def _run(options: argparse.Namespace) -> None:

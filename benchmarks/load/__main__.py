@@ -1,6 +1,7 @@
 """Load a machine as a class of learners does, and print what it costs in memory and time.
 
     python -m benchmarks.load kernels 30
+    python -m benchmarks.load lessons
     python -m benchmarks.load rounds 10
     python -m benchmarks.load first-entry
     python -m benchmarks.load timeline-age
@@ -8,6 +9,8 @@
 kernels       runs one lesson in so many Jupyter kernels at once: whether one failed, how long the
               lesson took, and the memory of each kernel while all of them are still there. On two
               cores 30 kernels take about 4 minutes and 8 GiB.
+lessons       runs each lesson in a kernel of its own, or those that are named: the processor time
+              and the memory that one learner needs for it. All of them take about 3 minutes.
 rounds        runs all lessons in one kernel, again and again: the memory after each round. A round
               takes about 40 seconds.
 first-entry   starts new processes that import torch and enter a virtual GPU: the time of both, and
@@ -40,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     kernels.add_argument("n", type=int, nargs="?", default=8, help="how many (default: 8)")
     kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
     kernels.set_defaults(command=_kernels)
+    each = commands.add_parser("lessons", help="run each lesson in a kernel of its own")
+    each.add_argument("numbers", nargs="*", help="such as 01 08b (default: all)")
+    each.set_defaults(command=_lessons)
     rounds = commands.add_parser("rounds", help="run all lessons in one kernel, again and again")
     rounds.add_argument("n", type=int, nargs="?", default=3, help="how often (default: 3)")
     rounds.set_defaults(command=_rounds)
@@ -58,6 +64,12 @@ def _kernels(options: argparse.Namespace) -> None:
     from benchmarks.load.notebooks import print_kernels
 
     print_kernels(options.n, options.lesson)
+
+
+def _lessons(options: argparse.Namespace) -> None:
+    from benchmarks.load.notebooks import print_lessons
+
+    print_lessons(options.numbers)
 
 
 def _rounds(options: argparse.Namespace) -> None:

@@ -51,6 +51,12 @@ class Kernel:
         """What its process needs now."""
         return Memory.of(self._client.km.provisioner.pid)
 
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of processor time that its process has used, all threads together."""
+        times = psutil.Process(self._client.km.provisioner.pid).cpu_times()
+        return float(times.user + times.system)
+
     async def run(self, lesson: Path) -> str:
         """Run a lesson with its solutions; return the first error, or nothing."""
         self._client.nb = solved(lesson)
@@ -68,7 +74,8 @@ async def kernel(folder: str) -> AsyncIterator[Kernel]:
     """Start a kernel in a folder, and end it."""
     first = solved(lessons()[0])
     client = NotebookClient(first, timeout=None, resources={"metadata": {"path": folder}})
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
     async with client.async_setup_kernel(env=environment):
         yield Kernel(client)
 
@@ -113,6 +120,26 @@ async def _run_one(opened: AsyncExitStack, folder: str, lesson: Path) -> tuple[K
 def _range(memories: Sequence[Memory], name: str) -> list[str]:
     values = sorted(getattr(memory, name) for memory in memories)
     return [f"{value:.0f}" for value in (values[0], statistics.median(values), values[-1])]
+
+
+def print_lessons(numbers: Sequence[str]) -> None:
+    """Run each lesson in a kernel of its own and print what a learner needs for it."""
+    chosen = [path for path in lessons() if not numbers or path.stem.split("_")[0] in numbers]
+    asyncio.run(_run_lessons(chosen))
+
+
+async def _run_lessons(chosen: Sequence[Path]) -> None:
+    rows = []
+    with TemporaryDirectory(prefix="gpulab-load-") as folder:
+        for lesson in chosen:
+            async with kernel(folder) as started:
+                error = await started.run(lesson)
+                memory, cpu_s = started.memory, started.cpu_s
+            figures = (cpu_s, memory.pss, memory.highest_rss)
+            rows.append([lesson.stem, *(f"{figure:.0f}" for figure in figures)])
+            print(lesson.stem, error or "ran", flush=True)
+    headings = ("lesson", "CPU, s", "PSS at the end, MiB", "highest RSS, MiB")
+    print(*padded_table(headings, rows), sep="\n")
 
 
 def print_rounds(n: int) -> None:

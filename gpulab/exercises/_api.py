@@ -4,23 +4,40 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
-from gpulab.exercises._progress import SESSION, Progress
+from gpulab.exercises._places import MET, check_lesson, lessons, lessons_with
+from gpulab.exercises._progress import ExerciseProgress, Progress, entries
+from gpulab.exercises._rooms import room_of
+from gpulab.exercises.journal import (
+    Answer,
+    HintRead,
+    LearnerJournal,
+    Reset,
+    journal,
+    lesson_of,
+    now,
+    predictions_of,
+    read,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(12))
+_LESSONS = tuple(f"{number:02}" for number in range(13))
+_CASES = tuple(f"case-{number:02}" for number in range(1, 11))
+_UNITS = (*_LESSONS, *_CASES)
+COURSE = "course"
 
 
 def exercise_ids() -> tuple[str, ...]:
-    """List the ids of all exercises, in the order of the lessons."""
-    return _ids_of(_LESSONS)
+    """List the ids of all exercises, lessons and then of the cases."""
+    return _ids_of(_UNITS)
 
 
 def ask(exercise_id: str) -> Question:
@@ -31,7 +48,9 @@ def ask(exercise_id: str) -> Question:
     UnknownNameError
         If there is no exercise of this id.
     """
-    return exercise(exercise_id).asked
+    found = exercise(exercise_id)
+    MET.update(lessons_with(exercise_id))
+    return found.asked
 
 
 def exercise(exercise_id: str) -> Exercise:
@@ -42,8 +61,8 @@ def exercise(exercise_id: str) -> Exercise:
     UnknownNameError
         If there is no exercise of this id.
     """
-    lesson = _lesson_of(exercise_id)
-    if lesson not in _LESSONS or exercise_id not in _exercises_of(lesson):
+    lesson = lesson_of(exercise_id)
+    if lesson not in _UNITS or exercise_id not in _exercises_of(lesson):
         raise UnknownNameError("exercise", exercise_id, exercise_ids())
     return _exercises_of(lesson)[exercise_id]
 
@@ -72,7 +91,9 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
         If there is no exercise of this id.
     """
     verdict = replace(_judged(exercise(exercise_id), answer, readings), exercise_id=exercise_id)
-    SESSION.answered(verdict)
+    MET.update(lessons_with(exercise_id))
+    if verdict.ok is not None:
+        journal().add(Answer(exercise_id, now(), verdict.ok, verdict.diagnosis_code))
     return verdict
 
 
@@ -85,7 +106,9 @@ def hint(exercise_id: str) -> Hint:
         If there is no exercise of this id.
     """
     hints = exercise(exercise_id).hints
-    number = min(SESSION.next_hint(exercise_id), len(hints))
+    MET.update(lessons_with(exercise_id))
+    journal().add(HintRead(exercise_id, now()))
+    number = min(entries()[exercise_id].n_hints, len(hints))
     return Hint(hints[number - 1], number, len(hints))
 
 
@@ -105,15 +128,101 @@ def readings(exercise_id: str) -> "pd.DataFrame":
     return make()
 
 
-def progress() -> Progress:
-    """Show which exercises were answered and which were right since the kernel started.
+def progress(lesson: str | None = None) -> Progress:
+    """Show which exercises were right, how good the predictions were, and what to look at again.
 
-    It shows the lessons of which you have met an exercise, as each notebook has a kernel of its
-    own; before you have met any, all lessons.
+    Parameters
+    ----------
+    lesson
+        Such as ``"08b"``, or ``"course"`` for all lessons. By default the lessons of which this
+        kernel has met an exercise or a prediction, as each notebook has a kernel of its own;
+        before it has met any, all.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such lesson.
     """
-    met = {_lesson_of(exercise_id) for exercise_id in SESSION.entries}
-    names = _ids_of(sorted(met) or _LESSONS)
-    return Progress(tuple((name, SESSION.entry(name)) for name in names))
+    if lesson not in {None, COURSE}:
+        check_lesson(str(lesson))
+    return _progress_in(journal(), {str(lesson)} if lesson else MET)
+
+
+def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
+    is_all = COURSE in chosen or not chosen
+    ids = [
+        each
+        for name, found in lessons().items()
+        if is_all or name in chosen
+        for each in found.exercise_ids
+    ]
+    records = kept_in.records
+    done, kept = entries(records), predictions_of(records).values()
+    return Progress(
+        tuple((each, done.get(each, ExerciseProgress())) for each in ids),
+        tuple(one for one in kept if is_all or lesson_of(one.name) in chosen),
+    )
+
+
+def progress_in(folder: Path) -> Progress:
+    """Return the progress that is kept in a folder, over all lessons.
+
+    Raises
+    ------
+    InvalidOptionError
+        If nothing is kept there.
+    """
+    return _progress_in(_journal_in(folder), {COURSE})
+
+
+def adopt(file: Path, folder: Path) -> int:
+    """Copy the records of another file of yours into that of a folder; return how many.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the file cannot be read.
+    """
+    contents = read(file)
+    if contents.problem:
+        raise InvalidOptionError(f"{file} {contents.problem}; name another file")
+    own = LearnerJournal(folder)
+    for record in contents.records:
+        own.add(record)
+    return len(contents.records)
+
+
+def _journal_in(folder: Path) -> LearnerJournal:
+    found = LearnerJournal(folder)
+    if not found.records:
+        raise InvalidOptionError(
+            f"{folder} has no predictions or answers of yours; name the folder of your lessons: "
+            "gpulab progress FOLDER"
+        )
+    return found
+
+
+def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
+    """Let predictions and answers count as new from here on; what was kept stays in the file.
+
+    Parameters
+    ----------
+    lesson
+        Such as ``"08b"``; by default the whole course.
+    folder
+        Folder of the lessons; by default that of this notebook.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such lesson.
+    InvalidOptionError
+        If nothing is kept in ``folder``.
+    """
+    if lesson not in {None, COURSE}:
+        check_lesson(str(lesson))
+    own = journal() if folder is None else _journal_in(folder)
+    own.add(Reset(now(), "" if lesson in {None, COURSE} else str(lesson)))
 
 
 def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
@@ -127,10 +236,6 @@ def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
         return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
 
 
-def _lesson_of(exercise_id: str) -> str:
-    return str(exercise_id).partition(".")[0]
-
-
 def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
     return tuple(exercise_id for lesson in lessons for exercise_id in _exercises_of(lesson))
 
@@ -139,9 +244,11 @@ def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
 def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
     """Return the exercises of a lesson by their ids; this imports the lesson by its number.
 
-    It is the one import whose name is computed: a notebook loads its own lesson, and the ten
-    others only where somebody asks for all exercises.
+    It is the one import whose name is computed: a notebook loads its own lesson, and the others
+    only where somebody asks for all exercises. The cases share one room.
     """
-    module = import_module(f"gpulab.exercises.lesson_{lesson}._exercises")
+    module = import_module(f"{room_of(lesson)}._exercises")
     exercises: tuple[Exercise, ...] = module.EXERCISES
-    return MappingProxyType({each.exercise_id: each for each in exercises})
+    return MappingProxyType(
+        {each.exercise_id: each for each in exercises if lesson_of(each.exercise_id) == lesson}
+    )

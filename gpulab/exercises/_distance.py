@@ -20,10 +20,27 @@ _NO_EFFECT = 0.02  # a ratio as near to its base as this is no more and no less
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A tone, and how to go on after "You said X, it was Y"."""
+    """How far a guess was off.
+
+    Attributes
+    ----------
+    tone
+        Sign, colour and word of the verdict.
+    words
+        How to go on after "You said X, it was Y".
+    size
+        The distance in the terms of its rule: times, percentage points, a count or percent. None
+        where there is no such number, as on the wrong side of a base.
+    """
 
     tone: _html.Tone
     words: str
+    size: float | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the guess counts as right: it was close or near."""
+        return self.tone in {_CLOSE, _NEAR}
 
 
 def distance(counts: str, guess: float, value: float, base: float) -> Distance:
@@ -39,7 +56,7 @@ def distance(counts: str, guess: float, value: float, base: float) -> Distance:
         For ``"direction"``: what is neither more nor less.
     """
     if value == guess:
-        return Distance(_CLOSE, ": exactly.")
+        return Distance(_CLOSE, ": exactly.", _EXACT[counts])
     return RULES[counts](guess, value, base)
 
 
@@ -48,8 +65,8 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
         return Distance(_FAR_OFF, ". What did you leave out?")
     factor = _fold(value / guess)
     if factor <= _SAME:
-        return Distance(_CLOSE, ": the same within 5 %.")
-    relation = f": {_number(factor)} times {'more' if value > guess else 'less'}."
+        return Distance(_CLOSE, ": the same within 5 %.", factor)
+    relation = f": {write_number(factor)} times {'more' if value > guess else 'less'}."
     tone = _tone(factor, _FACTORS)
     advice = {
         _CLOSE: "Well guessed.",
@@ -57,7 +74,7 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
         _OFF: "What makes the difference?",
         _FAR_OFF: "It works in another way than you thought.",
     }
-    return Distance(tone, f"{relation} {advice[tone]}")
+    return Distance(tone, f"{relation} {advice[tone]}", factor)
 
 
 def _direction(guess: float, value: float, base: float) -> Distance:
@@ -65,7 +82,7 @@ def _direction(guess: float, value: float, base: float) -> Distance:
     if said != was:
         return Distance(_DIRECTION, f": {_SIDES[was]} {base:g}, {_NOT[said]}.")
     if was == 0:
-        return Distance(_CLOSE, f": both are {_SIDES[0]} {base:g}.")
+        return Distance(_CLOSE, f": both are {_SIDES[0]} {base:g}.", 1.0)
     right = f". The direction is right: {_SIDES[was]} {base:g}."
     if guess <= 0 or value <= 0:
         return Distance(_NEAR, right)
@@ -73,10 +90,12 @@ def _direction(guess: float, value: float, base: float) -> Distance:
     factor = _fold(effects[1] / effects[0])
     tone = _tone(factor, _FACTORS)
     if tone is _CLOSE:
-        return Distance(tone, right)
+        return Distance(tone, right, factor)
     size = "larger" if effects[1] > effects[0] else "smaller"
     return Distance(
-        tone, f"{right} The difference from {base:g} is {_number(factor)} times {size}."
+        tone,
+        f"{right} The difference from {base:g} is {write_number(factor)} times {size}.",
+        factor,
     )
 
 
@@ -84,17 +103,18 @@ def _points(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     noun = "percentage point" if f"{gap:.3g}" == "1" else "percentage points"
     more = "more" if value > guess else "less"
-    return Distance(_tone(gap, _POINTS), f": {_number(gap)} {noun} {more}.")
+    return Distance(_tone(gap, _POINTS), f": {write_number(gap)} {noun} {more}.", gap)
 
 
 def _count(guess: float, value: float, _base: float) -> Distance:
     gap = abs(value - guess)
     more = "more" if value > guess else "fewer"
     if gap <= 1:
-        return Distance(_NEAR, f": one {more}." if gap == 1 else f": {_number(gap)} {more}.")
+        words = f": one {more}." if gap == 1 else f": {write_number(gap)} {more}."
+        return Distance(_NEAR, words, gap)
     share = 100 * gap / max(abs(value), 1.0)
     tone = _NEAR if share <= _PERCENT[0] else _tone(share, _PERCENT)
-    return Distance(tone, f": {_number(gap)} {more}.")
+    return Distance(tone, f": {write_number(gap)} {more}.", gap)
 
 
 def _percent(guess: float, value: float, _base: float) -> Distance:
@@ -103,7 +123,7 @@ def _percent(guess: float, value: float, _base: float) -> Distance:
     share = 100 * (_fold(value / guess) - 1)
     more = "more" if value > guess else "less"
     of_guess = 100 * abs(value / guess - 1)
-    return Distance(_tone(share, _PERCENT), f": {_number(of_guess)} % {more}.")
+    return Distance(_tone(share, _PERCENT), f": {write_number(of_guess)} % {more}.", share)
 
 
 # What counts for each kind of prediction.
@@ -114,6 +134,8 @@ RULES: dict[str, Callable[[float, float, float], Distance]] = {
     "count": _count,
     "percent": _percent,
 }
+# The size of a distance that is none.
+_EXACT = {"factor": 1.0, "direction": 1.0, "points": 0.0, "count": 0.0, "percent": 0.0}
 _NOT = {1: "not more", -1: "not less", 0: "not the same"}
 _SIDES = {1: "more than", -1: "less than", 0: "about"}
 
@@ -137,5 +159,6 @@ def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:
     return _OFF if size <= off else _FAR_OFF
 
 
-def _number(value: float) -> str:
+def write_number(value: float) -> str:
+    """Write a number with three digits, and from a thousand on as a whole one."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

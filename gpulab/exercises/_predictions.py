@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from gpulab.exercises import _html
+from gpulab.exercises import _html, _kept
 from gpulab.exercises._distance import RULES, distance
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
+from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
 from gpulab.foreign_text import visible
 from gpulab.provenance import device_label
 from gpulab.requirements import POSITIVE, TEXT, NameOf, items_of
@@ -22,6 +23,9 @@ _COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
 # What counts where a prediction does not name it; other units go by their factor.
 _COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
 _RULE = NameOf("rule of what counts", tuple(RULES))
+
+# What is counted one by one has a word for one of it; "1 times" is a factor.
+_ONE = {"launches": "launch", "calls": "call"}
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
@@ -40,11 +44,19 @@ class GuessReview:
     ratio
         Outcome divided by guess; None where there is no ratio. It judges the guess, not the
         measurement.
+    size
+        How far the guess was off, in the terms of what counts: times, percentage points, a count
+        or percent. None where there is no such number.
+    is_right
+        Whether the guess counts as right: it was close or near, or the choice that came true.
+        None without a guess.
     """
 
     tone: _html.Tone
     message: str
     ratio: float | None = None
+    size: float | None = None
+    is_right: bool | None = None
 
     def __str__(self) -> str:
         return visible(f"{self.tone.word} {self.message}".strip())
@@ -75,6 +87,12 @@ class Prediction:
         What makes a guess a good one; see :func:`predict`.
     base
         For ``counts="direction"``: what is neither more nor less.
+    name
+        Lesson and name under which it is kept; empty if it is not.
+    confidence
+        How sure the learner is: "guess", "likely" or "sure"; empty if that was not said.
+    note
+        What else there is to say of the guess: that it came late, or its confidence is unknown.
     """
 
     question: str
@@ -84,6 +102,9 @@ class Prediction:
     problem: str = ""
     counts: str = "factor"
     base: float = 1.0
+    name: str = ""
+    confidence: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
         return visible(f"{self.question} {self._state}")
@@ -96,7 +117,9 @@ class Prediction:
     @property
     def _state(self) -> str:
         if self.guess is not None:
-            return f"You say {self._said}. Now see what comes out."
+            sure = f" ({self.confidence})" if self.confidence else ""
+            note = f" {self.note}" if self.note else ""
+            return f"You say {self._said}{sure}.{note} Now see what comes out."
         return (
             self.problem
             or f"Put your guess in place of the three dots: {_form(self.unit, self.choices)}."
@@ -126,32 +149,53 @@ class Prediction:
             )
             return GuessReview(_NO_GUESS, f"compare needs {wanted} and got a {kind}.")
         outcome = _outcome(actual) or self._write(value)
+        review = self._review(value, outcome)
+        if self.name:
+            is_told = review.is_right is not None
+            _kept.reveal(
+                Reveal(
+                    self.name,
+                    now(),
+                    outcome,
+                    message=review.message if is_told else "",
+                    counts="choice" if self.choices else self.counts,
+                    word=review.tone.word if is_told else "",
+                    size=review.size,
+                    is_right=review.is_right,
+                )
+            )
+        return review
+
+    def _review(self, value: float | str, outcome: str) -> GuessReview:
         if self.guess is None:
             return GuessReview(_NO_GUESS, f"It was {outcome}. {self._state}")
         if isinstance(self.guess, str) or isinstance(value, str):
             return self._compare_choices(str(value))
         judged = distance(self.counts, self.guess, value, self.base)
         ratio = value / self.guess if self.guess > 0 and value > 0 else None
-        said = f"You said {self._said}, it was {outcome}"
-        return GuessReview(judged.tone, f"{said}{judged.words}", ratio)
+        message = f"You said {self._said}, it was {outcome}{judged.words}"
+        return GuessReview(judged.tone, message, ratio, judged.size, judged.is_right)
 
     def _compare_choices(self, value: str) -> GuessReview:
         if _plain(value) == _plain(str(self.guess)):
-            return GuessReview(_html.RIGHT, f"You said {self.guess}, and so it is.")
+            message = f"You said {self.guess}, and so it is."
+            return GuessReview(_html.RIGHT, message, is_right=True)
         message = f"You said {self.guess}; it was {value}. What did you expect, and why?"
-        return GuessReview(_OTHER, message)
+        return GuessReview(_OTHER, message, is_right=False)
 
     @property
     def _said(self) -> str:
         """The guess as it was typed, in its own unit."""
         if self.guess is None or isinstance(self.guess, str):
             return str(self.guess)
-        return f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g} {self.unit}"
+        return _with_unit(f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g}", self.unit)
 
     def _write(self, value: float | str) -> str:
         if isinstance(value, str):
             return value
-        return format_time(value) if self.unit in _TIMES else f"{value:,.4g} {self.unit}"
+        return (
+            format_time(value) if self.unit in _TIMES else _with_unit(f"{value:,.4g}", self.unit)
+        )
 
 
 def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
@@ -162,8 +206,13 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     choices: tuple[str, ...] | None = None,
     counts: str | None = None,
     base: float = 1.0,
+    name: str = "",
+    confidence: str | None = None,
 ) -> Prediction:
     """Keep a guess, to be compared with what comes out.
+
+    In Jupyter a prediction with a name is also kept in the file ``gpulab-progress.jsonl`` of the
+    notebook's folder, which :func:`progress` reads. The last guess before the outcome counts.
 
     Parameters
     ----------
@@ -184,6 +233,11 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         the factor.
     base
         For ``counts="direction"``: what is neither more nor less, in ``unit``.
+    name
+        Lesson and name, such as ``"01.naive"``; without one the guess is not kept in the file.
+    confidence
+        How sure you are, if you like: ``"guess"`` (right once in three), ``"likely"`` (twice in
+        three) or ``"sure"`` (19 times in 20).
 
     Returns
     -------
@@ -191,7 +245,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         With ``guess`` None, and ``problem`` saying why, where the guess cannot be used:
         nothing is raised.
     """
-    TEXT.check(question=question, unit=unit)
+    TEXT.check(question=question, unit=unit, name=name)
     POSITIVE.check(base=base)
     rule = _COUNTS_BY_UNIT.get(unit, "factor") if counts is None else counts
     _RULE.check(counts=rule)
@@ -201,7 +255,23 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
         read: tuple[float | str | None, str] = (None, "" if options else _bad_unit(unit))
     else:
         read = _read_choice(guess, options) if options else _read_guess(guess, unit)
-    return Prediction(question, read[0], unit, options, read[1], rule, base * scale)
+    step, note = _read_confidence(confidence)
+    if read[0] is not None and name:
+        number, choice = (None, read[0]) if isinstance(read[0], str) else (read[0], "")
+        said = Guess(name, now(), number, choice, unit, step, question=question)
+        note = " ".join(filter(None, (note, _kept.keep(said))))
+    return Prediction(
+        question, read[0], unit, options, read[1], rule, base * scale, name, step, note
+    )
+
+
+def _read_confidence(confidence: object) -> tuple[str, str]:
+    """Return the step of confidence and, where there is no such step, what to type."""
+    step = "" if is_open(confidence) else _plain(str(confidence))
+    if not step or step in CONFIDENCE:
+        return step, ""
+    known = ", ".join(map(repr, CONFIDENCE))
+    return "", f"confidence={confidence!r} is not known; use one of {known}."
 
 
 def _read_choice(guess: object, choices: tuple[str, ...]) -> tuple[str | None, str]:
@@ -222,6 +292,11 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
     if not isfinite(number) or number < 0:
         return None, f"{number:g} isn't possible; give {_form(unit, ())} of at least 0."
     return number if isinstance(guess, str) else number * _TIMES.get(unit, 1.0), ""
+
+
+def _with_unit(number: str, unit: str) -> str:
+    """Write a number with its unit, which is a word in the singular for exactly one."""
+    return f"{number} {_ONE.get(unit, unit) if number == '1' else unit}"
 
 
 def _bad_unit(unit: str) -> str:

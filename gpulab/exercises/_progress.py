@@ -1,10 +1,13 @@
-"""What was answered since the kernel started; it is kept in memory only."""
+"""How far a learner has come: exercises, predictions, and what to look at again."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from gpulab.exercises._exercise import Verdict
+from gpulab.exercises import _calibration
+from gpulab.exercises.journal import Answer, KeptPrediction, Record, exercises_of, journal
 from gpulab.foreign_text import visible
-from gpulab.markup import table
+from gpulab.markup import clean, table
+from gpulab.units import counted
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 
@@ -31,53 +34,42 @@ class ExerciseProgress:
         return _STATES[self.ok]
 
 
-@dataclass(slots=True)
-class LearnerProgress:
-    """How far the learner has come in each exercise for which a hint was read or an answer given.
+def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgress]:
+    """Return the progress in each exercise for which an answer was given or a hint read.
 
-    Attributes
+    What was right once stays right.
+
+    Parameters
     ----------
-    entries
-        Exercise id to progress; exercises that were never touched are missing.
+    records
+        What was kept; by default what this process and its folder have.
     """
-
-    entries: dict[str, ExerciseProgress] = field(default_factory=dict)
-
-    def answered(self, verdict: Verdict) -> None:
-        """Take note of a verdict; what was right once stays right."""
-        entry = self.entry(verdict.exercise_id)
-        if verdict.ok is None:
-            self.entries[verdict.exercise_id] = entry
-            return
-        ok = bool(verdict.ok or entry.ok)
-        self.entries[verdict.exercise_id] = replace(entry, ok=ok, n_tries=entry.n_tries + 1)
-
-    def next_hint(self, exercise_id: str) -> int:
-        """Count one more hint and return its number, from 1."""
-        entry = self.entry(exercise_id)
-        self.entries[exercise_id] = replace(entry, n_hints=entry.n_hints + 1)
-        return entry.n_hints + 1
-
-    def entry(self, exercise_id: str) -> ExerciseProgress:
-        """Return the progress in an exercise, an empty one if it was never touched."""
-        return self.entries.get(exercise_id, ExerciseProgress())
-
-
-# A kernel serves one learner, so one object for the whole process is enough.
-SESSION = LearnerProgress()
+    found: dict[str, ExerciseProgress] = {}
+    for record in exercises_of(journal().records if records is None else records):
+        entry = found.get(record.exercise_id, ExerciseProgress())
+        if isinstance(record, Answer):
+            ok = bool(record.ok or entry.ok)
+            entry = replace(entry, ok=ok, n_tries=entry.n_tries + 1)
+        else:
+            entry = replace(entry, n_hints=entry.n_hints + 1)
+        found[record.exercise_id] = entry
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A table of exercises and how far each has come.
+    """Exercises and how far each has come, and how good the predictions were.
 
     Attributes
     ----------
     rows
         Exercise id and progress, in the order of the lessons.
+    predictions
+        What was kept of the predictions.
     """
 
     rows: tuple[tuple[str, ExerciseProgress], ...]
+    predictions: tuple[KeptPrediction, ...] = ()
 
     @property
     def n_right(self) -> int:
@@ -86,25 +78,57 @@ class Progress:
 
     def __str__(self) -> str:
         lines = (
-            f"  {exercise_id:<24}{entry!s:<9}{_count(entry.n_tries, 'answer')}, "
-            f"{_count(entry.n_hints, 'hint')}"
+            f"  {exercise_id:<24}{entry!s:<9}{counted(entry.n_tries, 'answer')}, "
+            f"{counted(entry.n_hints, 'hint')}"
             for exercise_id, entry in self.rows
         )
-        return visible("\n".join([self._summary, *lines]))
+        return visible("\n".join([self._summary, *lines, *self._review.lines()]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return table(
+        exercises = table(
             ((name, e, e.n_tries, e.n_hints) for name, e in self.rows),
             caption=self._summary,
             headings=("exercise", "state", "answers", "hints read"),
         )
+        return exercises + self._review.html()
+
+    @property
+    def _review(self) -> _calibration.Review:
+        return _calibration.review(self.predictions)
 
     @property
     def _summary(self) -> str:
-        return f"{self.n_right} of {len(self.rows)} exercises right"
+        return f"{self.n_right} of {counted(len(self.rows), 'exercise')} right"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def page(progress: Progress) -> str:
+    """Return progress as a page of HTML that needs no other file."""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{clean(TITLE)}</title><style>{_STYLE}</style></head>"
+        f"<body><main><h1>{clean(TITLE)}</h1>{progress._repr_html_()}"  # as IPython would
+        f"{_said(progress.predictions)}"
+        "</main></body></html>\n"
+    )
+
+
+TITLE = "gpulab: your predictions and exercises"
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem}"
+    "main{max-width:60rem;margin:auto}table{border-collapse:collapse;margin:1rem 0}"
+    "th,td{border:1px solid #767676;padding:.25rem .6rem;text-align:left}"
+    "caption{text-align:left;font-weight:600}img{max-width:100%;height:auto;background:#fff}"
+)
+
+
+def _said(predictions: Iterable[KeptPrediction]) -> str:
+    """List all predictions; a change after the outcome was shown is marked as one."""
+    return table(
+        (_calibration.row(kept) for kept in predictions),
+        caption="All predictions",
+        headings=("prediction", "how sure", "what came of it", "changed after the outcome"),
+        is_text=True,
+    )

@@ -1,6 +1,13 @@
 """Explorers: choose and slide, and see at once what the numbers do; measure by a button."""
 
 from gpulab.explorers._explorer import Explorer
+from gpulab.explorers._machine import MachineExplorer, machine_explorer
 from gpulab.explorers._open import crossover_explorer, roofline_explorer
 
-__all__ = ["Explorer", "crossover_explorer", "roofline_explorer"]
+__all__ = [
+    "Explorer",
+    "MachineExplorer",
+    "crossover_explorer",
+    "machine_explorer",
+    "roofline_explorer",
+]

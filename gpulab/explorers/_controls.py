@@ -1,12 +1,13 @@
 """Controls for choices: the widget of each kind, kept in step with what is offered."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from gpulab.explorers._scene import Selector
+from gpulab.widgets import chips_class
 
-_LABEL, _SHORT_LABEL = {"description_width": "7em"}, {"description_width": "5.5em"}
-_WIDE, _MENU = {"width": "100%", "max_width": "760px"}, {"width": "20em"}
+_LABEL, _SHORT_LABEL = {"description_width": "7.5em"}, {"description_width": "initial"}
+_WIDE, _MENU = {"width": "100%"}, {"width": "auto", "margin": "2px 16px 2px 2px"}
 
 
 class Controls:
@@ -46,15 +47,15 @@ class Controls:
     @property
     def short(self) -> list[Any]:
         """The widgets that stand beside each other."""
-        return [self.widgets[name] for name in self.widgets if not self._is_slider(name)]
+        return [self.widgets[name] for name in self.widgets if not self._is_long(name)]
 
     @property
     def long(self) -> list[Any]:
         """The widgets that take a row each."""
-        return [self.widgets[name] for name in self.widgets if self._is_slider(name)]
+        return [self.widgets[name] for name in self.widgets if self._is_long(name)]
 
-    def _is_slider(self, name: str) -> bool:
-        return self._choices[name].kind == "slider"
+    def _is_long(self, name: str) -> bool:
+        return self._choices[name].kind in {"slider", "several"}
 
     def tell(self, choices: tuple[Selector, ...], state: object) -> None:
         """Show what is offered and chosen now."""
@@ -71,14 +72,14 @@ class Controls:
         for widget in self.widgets.values():
             widget.close()
 
-    def _notice(self, name: str, place: int | tuple[int, ...] | None) -> None:
+    def _notice(self, name: str, place: int | Sequence[int] | None) -> None:
         if self._is_told or place is None:
             return
         offered = self._choices[name].offered
-        if isinstance(place, tuple):
-            self._chosen(name, tuple(offered[each] for each in place))
-        else:
+        if isinstance(place, int):
             self._chosen(name, offered[place])
+        else:
+            self._chosen(name, tuple(offered[each] for each in place))
 
 
 def _widget(choice: Selector, value: Hashable) -> Any:  # noqa: ANN401 # ipywidgets has no types
@@ -88,8 +89,14 @@ def _widget(choice: Selector, value: Hashable) -> Any:  # noqa: ANN401 # ipywidg
         "menu": (ipywidgets.Dropdown, {"layout": _MENU}),
         "buttons": (ipywidgets.ToggleButtons, {"style": {**_SHORT_LABEL, "button_width": "auto"}}),
         "slider": (ipywidgets.SelectionSlider, {"layout": _WIDE, "style": _LABEL}),
-        "several": (ipywidgets.SelectMultiple, {"layout": _MENU, "rows": 6}),
     }
+    if choice.kind == "several":
+        return chips_class()(
+            description=choice.label,
+            options=list(_texts(choice)),
+            index=_place(choice, value),
+            families=choice.families,
+        )
     make, options = kinds[choice.kind]
     return make(
         description=choice.label,
@@ -103,7 +110,7 @@ def _widget(choice: Selector, value: Hashable) -> Any:  # noqa: ANN401 # ipywidg
 def _update(widget: Any, choice: Selector, value: Hashable) -> None:  # noqa: ANN401 # as above
     # Only what differs: each message makes the page lay itself out again.
     if tuple(widget.options) != _texts(choice):
-        widget.options = _texts(choice)
+        widget.options = list(_texts(choice))
     place = _place(choice, value)
     if widget.index != place:
         widget.index = place
@@ -114,10 +121,10 @@ def _texts(choice: Selector) -> tuple[str, ...]:
     return tuple(text for text, _ in choice.options)
 
 
-def _place(choice: Selector, value: Any) -> int | tuple[int, ...]:  # noqa: ANN401 # of either kind
+def _place(choice: Selector, value: Any) -> int | list[int]:  # noqa: ANN401 # of either kind
     offered = choice.offered
     if choice.kind == "several":
-        return tuple(offered.index(each) for each in value if each in offered)
+        return [offered.index(each) for each in value if each in offered]
     return offered.index(value)
 
 

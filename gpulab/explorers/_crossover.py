@@ -30,7 +30,7 @@ from gpulab.explorers._sources import (
     recorded_options,
     too_long,
 )
-from gpulab.figures import COLOURS, unit_of
+from gpulab.figures import look_of, marks, unit_of
 from gpulab.provenance import device_label
 from gpulab.scaling import LINKS, Crossover, Curve, crossover
 from gpulab.sweeps import TRANSFERS, Point, Task
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 Limits = tuple[tuple[float, float], tuple[float, float]]
 _METHOD, _CACHE = "synchronized", "hot"  # what one waits for: launch and wake-up included
 _STEPS_PER_OCTAVE = 4
+_SECOND = "D"  # marker of the second GPU
 _MEASURE = "Press “Measure here”, or choose another {} above."
+# One after the other, as what is offered may depend on the choice before.
+_ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
 _SIDES = {"cpu": "this machine's CPU", "gpu": "the GPU in use"}
 
 
@@ -66,6 +69,8 @@ class CrossoverState:
         What they go over; None: as measured, or the GPU's own.
     size
         Where the reader stands.
+    beside
+        A second GPU to compare with, as ``gpu``; empty for none.
     """
 
     workload: str = "matmul"
@@ -76,6 +81,7 @@ class CrossoverState:
     transfers: str = "none"
     link: str | None = None
     size: int = 512
+    beside: str = ""
 
 
 class CrossoverModel:
@@ -92,7 +98,7 @@ class CrossoverModel:
     def choices(self, state: CrossoverState) -> tuple[Selector, ...]:
         """Return what can be chosen; the first of each is the default."""
         # Asked for at each step of a slider, so that none of it is made twice.
-        return self._choices(replace(state, size=0, n_threads=None, link=None, gpu=""))
+        return self._choices(replace(state, size=0, n_threads=None, link=None, gpu="", beside=""))
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
         work = workload(state.workload)
@@ -100,11 +106,13 @@ class CrossoverModel:
         here = (("measured here", HERE),)
         known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
         sizes = (*work.sizes, *(point.task.size for point in known))
+        others = (("none", ""), *recorded, *computed_options())
         link = (("its own", None), *((name, name) for name in LINKS))
         return (
             Selector("workload", "Operation", "menu", as_options(names())),
             Selector("dtype", "Type", "menu", as_options(work.dtypes)),
             Selector("gpu", "GPU", "menu", (*recorded, *computed_options(), *here)),
+            Selector("beside", "Second GPU", "menu", others),
             Selector("cpu", "CPU", "menu", (*recorded, *here)),
             Selector("transfers", "Transfers", "menu", as_options(TRANSFERS)),
             Selector("link", "Link", "slider", link if state.transfers != "none" else link[:1]),
@@ -114,8 +122,7 @@ class CrossoverModel:
 
     def settled(self, state: CrossoverState) -> CrossoverState:
         """Return the nearest state of which everything is offered."""
-        for name in ("workload", "dtype", "gpu", "cpu", "transfers", "link", "n_threads", "size"):
-            # One after the other, as what is offered may depend on the choice before.
+        for name in _ORDER:
             choice = next(each for each in self.choices(state) if each.name == name)
             value: Any = nearest(choice.offered, getattr(state, name))
             if name == "size" and not choice.offered[0] <= state.size <= choice.offered[-1]:
@@ -143,19 +150,26 @@ class CrossoverModel:
         """Return both curves, where one is on them, and what was measured here."""
         points = points_among(found)
         still = replace(state, size=0)
-        record, words = self.record(still, points)
+        record, words = self.record(replace(still, beside=""), points)
+        second = self._second(still)
         overlay = _overlay(state, points)
         limits = self._limits(replace(still, transfers="none", link=None), points)
         return Scene(
-            plot=partial(_plot, record, overlay, limits),
+            plot=partial(_plot, record, second, overlay, limits),
             key=(still, points),
             markers=tuple(_markers(record, state.size)),
             title=f"{state.workload} {state.dtype}: CPU against GPU\n({record.origin})",
             alt="Time of a call on the CPU and on the GPU over the size.",
-            words=(_where(record, state.size), *words),
-            spots=tuple(_spots(record, overlay)),
+            words=(_where(record, state.size), *words, *_compared(record, second, state.size)),
+            spots=tuple(_spots(record, second, overlay)),
             frame=record.to_frame,
         )
+
+    def _second(self, state: CrossoverState) -> Crossover | None:
+        """Return the crossover of the second GPU, which is recorded or computed."""
+        if not state.beside or state.beside == state.gpu:
+            return None
+        return self.record(replace(state, gpu=state.beside, beside=""), ())[0]
 
     def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
         if state.cpu == HERE or not state.cpu:
@@ -196,7 +210,8 @@ class CrossoverModel:
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
         timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
-        lines = _curves_of(slowest)
+        second = self._second(state)
+        lines = (*_curves_of(slowest), *(() if second is None else (second.gpu,)))
         sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
         times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]
         return _wider(sizes, 1.25), _wider([time_s for time_s in times_s if time_s > 0], 1.6)
@@ -249,30 +264,33 @@ def _scale_of(record: Crossover) -> float:
     return unit_of([time_s for curve in _curves_of(record) for time_s in curve.median_s])[0]
 
 
-def _plot(record: Crossover, overlay: Sequence[Point], limits: Limits, ax: "Axes") -> None:
+def _plot(
+    record: Crossover,
+    second: Crossover | None,
+    overlay: Sequence[Point],
+    limits: Limits,
+    ax: "Axes",
+) -> None:
     """Draw both curves, what was measured here over them, and axes of these limits."""
-    plots.crossover(record, ax)
     scale = _scale_of(record)
-    for side, marker, colour in (("cpu", "o", COLOURS[3]), ("gpu", "s", COLOURS[4])):
+    ax.set_xlim(*limits[0])
+    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
+    if second is not None:
+        curve = second.gpu
+        times = [time_s / scale for time_s in curve.median_s]
+        signs = marks(look_of("GPU")._replace(marker=_SECOND), curve.source)
+        ax.plot(curve.sizes, times, label=f"second {curve.name}", linewidth=1.2, **signs)
+    plots.crossover(record, ax)
+    for side in ("cpu", "gpu"):
         part = [point for point in overlay if point.task.on == side]
         if part:
             ax.plot(
                 [point.task.size for point in part],
                 [point.median_s / scale for point in part],
-                linestyle="none",
-                marker=marker,
                 markersize=9,
-                markerfacecolor="none",
-                markeredgewidth=1.6,
-                color=colour,
                 label=_name(part[-1]),
+                **marks(look_of(side.upper()), part[-1].source) | {"linestyle": "none"},
             )
-    ax.set_xlim(*limits[0])
-    ax.set_ylim(*(time_s / scale for time_s in limits[1]))
-    # Curves rise to the right, so this corner is free; "best" would jump about.
-    legend = ax.legend(fontsize="small", loc="upper left", edgecolor="none", framealpha=0.9)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 def _name(point: Point) -> str:
@@ -325,10 +343,26 @@ def _where(record: Crossover, size: int) -> str:
     )
 
 
-def _spots(record: Crossover, overlay: Sequence[Point]) -> Iterable[Spot]:
+def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterable[str]:
+    """Say where the second GPU crosses, and how much faster one of the GPUs is at the size."""
+    if second is None:
+        return
+    said = f"Second {second.gpu.name}: {second}"
+    one_s, other_s = (_at_size(each.gpu, size) for each in (record, second))
+    if one_s is not None and other_s is not None:
+        faster = "second" if other_s < one_s else "first"
+        ratio = max(one_s, other_s) / min(one_s, other_s)
+        said += f"; at n = {size:,} it takes {format_time(other_s)}, and the {faster} GPU is "
+        said += f"{ratio:.3g} times as fast"
+    yield f"{said}."
+
+
+def _spots(
+    record: Crossover, second: Crossover | None, overlay: Sequence[Point]
+) -> Iterable[Spot]:
     """Give every point a hint: what it is, whose, and how long it takes."""
     what, scale = f"{record.workload} {record.dtype}", _scale_of(record)
-    for curve in _curves_of(record):
+    for curve in (*_curves_of(record), *(() if second is None else (second.gpu,))):
         columns = (curve.sizes, curve.median_s, curve.low_s, curve.high_s)
         for size, time_s, low_s, high_s in zip(*columns, strict=True):
             time = format_estimate(time_s, low_s, high_s)

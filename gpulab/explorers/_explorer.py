@@ -13,7 +13,7 @@ from gpulab.explorers._renderer import Renderer
 from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Step
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
 from gpulab.explorers._table import table_html
-from gpulab.figures import Figure, render
+from gpulab.figures import Figure, render, style
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.requirements import PATH
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 _N_PICTURES = 20  # while a job runs
-_SIZE_IN = (7.6, 4.4)
+_SIZE_IN = (9.0, 5.2)
 
 
 class Explorer(Generic[State]):
@@ -69,6 +69,17 @@ class Explorer(Generic[State]):
     def choices(self) -> tuple[Selector, ...]:
         """What can be chosen now."""
         return self._model.choices(self._state)
+
+    @property
+    def code(self) -> str:
+        """The line of Python that shows the same choices again; measurements are not in it."""
+        first = self._model.settled(type(self._state)())
+        chosen = ", ".join(
+            f"{choice.name}={getattr(self._state, choice.name)!r}"
+            for choice in self.choices
+            if getattr(self._state, choice.name) != getattr(first, choice.name)
+        )
+        return f"gpulab.explorers.{self._model.name}_explorer({chosen})"
 
     @property
     def found(self) -> tuple[Measured, ...]:
@@ -130,7 +141,7 @@ class Explorer(Generic[State]):
             If there is nothing to draw; the message says what to do.
         """
         scene = self._drawable()
-        alt = " ".join((scene.alt, *scene.words))
+        alt = "\n".join((scene.alt, *scene.words))
         return render(_axes(scene), alt=alt, frame=scene.frame())
 
     def to_frame(self) -> "pd.DataFrame":
@@ -213,8 +224,9 @@ class Explorer(Generic[State]):
         controls = Controls(self.choices, self._state, self._loop.in_turn(self._chosen))
         renderer = Renderer()
 
-        def draw(sharpness: float) -> dict[str, Any]:
-            return _traits(self.scene, renderer, sharpness)
+        def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page
+            renderer.suit(sharpness, is_dark=is_dark)
+            return _traits(self.scene, renderer) | {"code": self.code}
 
         panel = Panel(
             controls,
@@ -275,20 +287,20 @@ def _axes(scene: Scene) -> "Axes":
     """Draw a scene on a figure of its own, laid out at leisure."""
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=_SIZE_IN, layout="constrained", facecolor="white")
-    ax = canvas.add_subplot()
-    scene.plot(ax)
-    for marker in scene.markers:
-        marker.draw(ax)
-    ax.set_title(visible(scene.title), fontsize="medium", parse_math=False)
+    with style():
+        canvas = Canvas(figsize=_SIZE_IN, layout="constrained")
+        ax = canvas.add_subplot()
+        scene.plot(ax)
+        for marker in scene.markers:
+            marker.draw(ax)
+        ax.set_title(visible(scene.title), parse_math=False)
     return ax
 
 
-def _traits(scene: Scene, renderer: Renderer, sharpness: float) -> dict[str, Any]:
+def _traits(scene: Scene, renderer: Renderer) -> dict[str, Any]:
     """Render a scene, and return what the widget is to be told."""
     if scene.empty:
         return {"empty": visible(scene.empty), "words": []}
-    renderer.sharpness = sharpness
     drawn = renderer.draw(scene)
     hints = (visible(spot.hint) for spot in scene.spots)
     return {

@@ -6,7 +6,7 @@ from typing import Any
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._scene import Selector
 from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob, Pace
-from gpulab.markup import clean
+from gpulab.foreign_text import visible
 from gpulab.widgets import picture_class
 
 _REST_S = 0.4  # without a new picture, before the table follows
@@ -22,8 +22,8 @@ class Panel:
     loop
         On whose thread everything happens.
     draw
-        Draws at a sharpness (device pixels for each CSS pixel) and returns the traits of the
-        picture to set.
+        Draws at a sharpness (device pixels for each CSS pixel), on dark paper or not, and returns
+        the traits of the picture to set.
     table
         Returns the table as HTML; asked for when nothing moves any more.
     file
@@ -44,7 +44,7 @@ class Panel:
         controls: Controls,
         loop: JupyterLoop,
         *,
-        draw: Callable[[float], dict[str, Any]],
+        draw: Callable[[float, bool], dict[str, Any]],
         table: Callable[[], str],
         file: Callable[[str], bytes],
         measure: Callable[[], object],
@@ -58,7 +58,7 @@ class Panel:
         self.pace = Pace(self._show, loop)
         seen, ask = loop.in_turn(self.pace.seen), loop.in_turn(self.pace.ask)
         self.picture.observe(lambda change: seen(change["new"]), "shown")
-        self.picture.observe(lambda _: ask(), "ratio")
+        self.picture.observe(lambda _: ask(), ["ratio", "dark"])
         rest, send = loop.in_turn(self._rest), loop.in_turn(self._send)
         self.picture.observe(lambda _: rest(self.picture.number), "is_open")
         self.picture.on_msg(lambda _, content, __: send(content))
@@ -67,9 +67,7 @@ class Panel:
         self._start.on_click(lambda _: begin())
         self._stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self._stop.on_click(lambda _: stop())
-        self._bar = ipywidgets.IntProgress(layout={"width": "10em", "display": "none"})
-        self._told = ipywidgets.HTML()
-        self._row = ipywidgets.HBox([self._start, self._stop, self._bar, self._told])
+        self._row = ipywidgets.HBox([self._start, self._stop])
         self._row.layout.flex_flow = "row wrap"
         self._top = ipywidgets.HBox(controls.short, layout={"flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([self._top, *controls.long, self._row, self.picture])
@@ -83,9 +81,8 @@ class Panel:
         """Show how far a job is."""
         self._stop.disabled = not job.is_running
         self._start.disabled = job.is_running
-        self._bar.max, self._bar.value = max(len(job.steps), 1), job.n_done
-        self._bar.layout.display = None if job.is_running else "none"
-        self._told.value = f'<span role="status">{clean(str(job))}</span>'
+        total = len(job.steps) if job.is_running else 0
+        self.picture.progress = {"text": visible(str(job)), "done": job.n_done, "total": total}
 
     def close(self) -> None:
         """Take everything off the page."""
@@ -96,7 +93,7 @@ class Panel:
 
     def _show(self) -> int:
         number = int(self.picture.number) + 1
-        traits = self._draw(self.picture.ratio)
+        traits = self._draw(self.picture.ratio, self.picture.dark)
         # One message: a number without its picture would be answered too early.
         with self.picture.hold_sync():
             for name, value in {**traits, "number": number}.items():

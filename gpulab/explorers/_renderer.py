@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpulab.explorers._scene import Scene
-from gpulab.figures import describe
+from gpulab.figures import describe, on_dark, style
 from gpulab.foreign_text import visible
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NONE = "None"  # as matplotlib calls no line and no marker
 _PIXELS_PER_INCH = 100
-_MARGINS = {"left": 0.125, "right": 0.94, "bottom": 0.125, "top": 0.88}
+_MARGINS = {"left": 0.11, "right": 0.83, "bottom": 0.14, "top": 0.87}
 _MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
 _N_KEPT = 64  # pictures, of some 50 kB each
 
@@ -105,35 +105,42 @@ class Renderer:
     take as long as all the rest: the page draws both itself.
     """
 
-    def __init__(self, *, width_px: int = 760, height_px: int = 440) -> None:
+    def __init__(self, *, width_px: int = 840, height_px: int = 460) -> None:
+        self.width_px, self.height_px = width_px, height_px
+        self._pictures: OrderedDict[Hashable, _KeptPicture] = OrderedDict()
+        self._lay(sharpness=1.0, is_dark=False)
+
+    def _lay(self, *, sharpness: float, is_dark: bool) -> None:
+        """Begin with empty axes, on light or dark paper, and without any picture."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
 
-        self.width_px = width_px
-        size = (width_px / _PIXELS_PER_INCH, height_px / _PIXELS_PER_INCH)
-        # Not through pyplot: it would keep the figure alive in a list.
-        figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH, facecolor="white")
-        # Fixed margins: the axes must not move while somebody drags a slider.
-        figure.subplots_adjust(**_MARGINS)
-        self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
-        self._ax: Axes = figure.add_subplot()
+        self.sharpness, self.is_dark = sharpness, is_dark
+        size = (self.width_px / _PIXELS_PER_INCH, self.height_px / _PIXELS_PER_INCH)
+        with style(is_dark=is_dark):
+            # Not through pyplot: it would keep the figure alive in a list.
+            figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH * sharpness)
+            # Fixed margins: the axes must not move while somebody drags a slider.
+            figure.subplots_adjust(**_MARGINS)
+            self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
+            self._ax: Axes = figure.add_subplot()
         self._fixed = frozenset(self._ax.get_children())
         self._empty: tuple[Hashable, Any] = (None, None)
-        self._pictures: OrderedDict[Hashable, _KeptPicture] = OrderedDict()
+        self._pictures.clear()
 
-    @property
-    def sharpness(self) -> float:
-        """Device pixels for each CSS pixel, at most 2."""
-        return float(self._canvas.figure.dpi) / _PIXELS_PER_INCH
+    def suit(self, sharpness: float, *, is_dark: bool) -> None:
+        """Draw for a page from now on; pictures for another kind of page are thrown away.
 
-    @sharpness.setter
-    def sharpness(self, value: float) -> None:
-        """Draw from now on with so many; pictures of another sharpness are thrown away."""
-        wanted = min(max(float(value), 1.0), _MOST_SHARPNESS)
-        if wanted != self.sharpness:
-            self._canvas.figure.set_dpi(wanted * _PIXELS_PER_INCH)
-            self._empty = (None, None)
-            self._pictures.clear()
+        Parameters
+        ----------
+        sharpness
+            Device pixels for each CSS pixel; at least 1 and at most 2 are drawn.
+        is_dark
+            Whether the paper is dark.
+        """
+        wanted = min(max(float(sharpness), 1.0), _MOST_SHARPNESS)
+        if (wanted, is_dark) != (self.sharpness, self.is_dark):
+            self._lay(sharpness=wanted, is_dark=is_dark)
 
     def draw(self, scene: Scene) -> RenderedPicture:
         """Draw a scene, as little of it as is new."""
@@ -159,8 +166,12 @@ class Renderer:
         for artist in self._contents():
             artist.remove()
         ax.set_prop_cycle(None)  # colours begin anew, as on axes of its own
-        scene.plot(ax)
-        ax.set_title(visible(scene.title), fontsize="medium", parse_math=False)
+        with style(is_dark=self.is_dark):
+            scene.plot(ax)
+        ax.set_title(visible(scene.title), parse_math=False)
+        contents = self._contents()
+        if self.is_dark:
+            on_dark(contents)
         description, legend = describe(ax, scene.alt), take_legend(ax)
         contents = self._contents()
         self._draw_empty(contents)
@@ -223,7 +234,7 @@ def take_legend(ax: "Axes") -> tuple[LegendEntry, ...]:
 
 
 def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts have many types
-    from matplotlib.colors import to_hex
+    from matplotlib.colors import to_hex, to_rgba
     from matplotlib.lines import Line2D
 
     if not isinstance(handle, Line2D):
@@ -231,10 +242,12 @@ def _entry(handle: Any, label: str) -> LegendEntry:  # noqa: ANN401 # its parts 
         return LegendEntry(label, colour, "", is_filled=True, line="band")
     dashes, marker = handle.get_linestyle(), handle.get_marker()
     line = "" if dashes == _NONE else "solid" if dashes == "-" else "dashed"
+    colour = to_hex(handle.get_color() if line else handle.get_markeredgecolor())
+    filling = to_rgba(handle.get_markerfacecolor())
     return LegendEntry(
         label,
-        to_hex(handle.get_color() if line else handle.get_markeredgecolor()),
+        colour,
         "" if marker in {_NONE, None, ""} else str(marker),
-        handle.get_markerfacecolor() != "none",
-        line,
+        is_filled=filling[3] > 0 and to_hex(filling) == colour,
+        line=line,
     )

@@ -54,6 +54,14 @@ _SPANS = tuple(4**k for k in range(6, 17))  # 4 KiB to 4 GiB
 _N_NAMED = 6  # of the points farthest from their prediction
 _NAMED_FROM = np.log(1.25)
 _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above."
+FAMILIES = (
+    ("matrices", ("matmul", "matmul_odd", "bmm", "linear", "attention")),
+    ("convolutions", ("conv1x1", "conv3x3", "conv_depthwise")),
+    ("elementwise", ("add", "exp", "copy", "transposed_copy", "gelu", "dropout", "adam")),
+    ("reductions", ("sum", "mean", "argmax", "cumsum")),
+    ("rows", ("softmax", "layer_norm", "rms_norm", "cross_entropy", "fft")),
+    ("sort, look up", ("sort", "topk", "embedding", "gather", "scatter_add")),
+)
 _FAR = 4.0  # times: a size that moves so much more or less is another one
 
 
@@ -115,7 +123,7 @@ class RooflineModel:
             Selector("dtype", "Type", "menu", as_options(dtypes)),
             Selector("cache", "Cache", "menu", as_options(CACHES)),
             Selector("model", "Model", "menu", as_options(MODELS)),
-            Selector("operations", "Operations", "several", as_options(offered)),
+            Selector("operations", "Operations", "several", as_options(offered), FAMILIES),
             Selector("span", "Bytes moved", "slider", spans),
         )
 
@@ -181,8 +189,7 @@ class RooflineModel:
     def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
             raise InvalidOptionError(
-                "No operation is chosen. Mark one or more of them: with Ctrl several, with "
-                "Ctrl+A all."
+                "No operation is chosen. Press one or more names, or the name of a family."
             )
         points: tuple[Point, ...] = points_among(found) if state.gpu == HERE else ()
         listed = self._listed(state.gpu, state.dtype, state.cache, points)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpulab.errors import InvalidOptionError
+from gpulab.figures import INK
 from gpulab.roofline import Ceilings
 from gpulab.sweeps import Point, Task
 
@@ -42,12 +43,15 @@ class Selector:
         ``"menu"``, ``"buttons"``, ``"slider"``, or ``"several"`` of a list.
     options
         Text and value of each.
+    families
+        Of ``"several"``: the name of each family with the texts in it.
     """
 
     name: str
     label: str
     kind: str
     options: tuple[tuple[str, Hashable], ...]
+    families: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def offered(self) -> tuple[Any, ...]:
@@ -94,9 +98,9 @@ class Marker:
     def draw(self, ax: "Axes") -> None:
         """Draw it on axes, where no page does."""
         if self.y is None:
-            ax.axvline(self.x, color="black", linewidth=1.2)
+            ax.axvline(self.x, color=INK, linewidth=1.2)
         else:
-            ax.plot(self.x, self.y, "o", ms=9, mec="black", mfc="none", mew=1.8)
+            ax.plot(self.x, self.y, "o", ms=9, mec=INK, mfc="none", mew=1.8)
 
 
 def _nothing() -> "pd.DataFrame":

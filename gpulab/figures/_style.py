@@ -1,11 +1,16 @@
 """What all plots share: looks that do not rest on colour, readable units, plain ticks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gpulab import palette
 from gpulab.errors import InvalidOptionError, shown
 from gpulab.figures._inputs import check_frame
 from gpulab.foreign_text import one_line, shortened, visible
@@ -15,17 +20,84 @@ from gpulab.units import time_unit
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
-# Okabe and Ito's palette without yellow, which vanishes on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (2, 1)))
-_HATCHES = ("..", "//", "", "xx", "\\\\", "--")
+PAPER, INK, MUTED = palette.PAPER.light, palette.INK.light, palette.MUTED.light
+_MARKERS = ("o", "^", "D", "v", "P", "X", "s")
+_HATCHES = ("", "..", "xx", "\\\\", "--", "oo")
 _MOST_TEXT = 300  # characters; matplotlib draws longer ones for minutes
-_MILLION = 1e6
+_TEXT_PT = 12.0  # 12 pixels and more for small text, where a page shows 9 inches on 820 pixels
 _MANY_DECADES = 30.0
+_MOST_AT_LINES = 8  # names; more of them would not fit beside the axes
+_LONGEST_AT_LINE = 34  # characters; longer names would take the room of the lines
+_COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+_LINE_PX = 1.15  # height of a line of small text, in its own size
+LINE_LABEL = "line-label"  # group id of a name at a line
+_NEAR_THE_END = 0.8  # share of the axes; the name of a line that ends before is far from it
+_AXES_SHARE, _SMALL = 0.8, 0.833  # height of the axes in the figure, size of small text
+_LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
+_LABEL_IN = 0.62  # height of ticks and label under the axes
+_LEAST_SHORT = 10_000  # up to here sizes are written out, as programs have them
+_MOST_TICKS = 11
+_THOUSANDS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T"}
+
+
+_STYLE: Any = {  # its type lists all names of matplotlib
+    "font.size": _TEXT_PT,
+    "axes.titlesize": "medium",
+    "axes.labelsize": "medium",
+    "xtick.labelsize": "small",
+    "ytick.labelsize": "small",
+    "legend.fontsize": "small",
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6.0,
+    "hatch.linewidth": 1.0,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "legend.facecolor": PAPER,
+    "legend.edgecolor": PAPER,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "grid.color": palette.FAINT.light,
+    "axes.axisbelow": True,
+}
+
+
+def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
+    """Return a context in which everything of matplotlib is drawn in the style of all figures.
+
+    Parameters
+    ----------
+    is_dark
+        Whether the paper is dark. What has colours of its own goes through :func:`on_dark` then.
+    """
+    from matplotlib import rc_context
+
+    if not is_dark:
+        return rc_context(_STYLE)
+    return rc_context({name: palette.ON_DARK.get(value, value) for name, value in _STYLE.items()})
+
+
+def on_dark(artists: "Iterable[Artist]") -> None:
+    """Give artists that were drawn in colours for light paper those for dark paper."""
+    from matplotlib.colors import to_hex, to_rgba_array
+
+    for artist in (part for each in artists for part in each.findobj()):
+        for name in _COLOURED:
+            get, change = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
+            if get is None or change is None:
+                continue
+            shades = to_rgba_array(get())
+            dark = [palette.ON_DARK.get(to_hex(shade)) for shade in shades]
+            if dark and all(dark):
+                new = [(shade, float(old[3])) for shade, old in zip(dark, shades, strict=True)]
+                change(new[0] if len(new) == 1 else new)
 
 
 class Look(NamedTuple):
@@ -33,15 +105,93 @@ class Look(NamedTuple):
 
     colour: str
     marker: str
-    dashes: "str | tuple[int, tuple[int, ...]]"
     hatch: str
 
 
-def looks() -> Iterator[Look]:
-    """Yield a look for each series, without end."""
-    parts = zip(cycle(COLOURS), cycle(_MARKERS), cycle(_DASHES), cycle(_HATCHES), strict=True)
-    for colour, marker, dashes, hatch in parts:
-        yield Look(colour, marker, dashes, hatch)  # type: ignore[arg-type]  # mypy joins the tuples
+def look_of(role: str) -> Look:
+    """Return the look of a role, one of :data:`gpulab.palette.ROLES`."""
+    colour, marker, hatch = palette.ROLES[role]
+    return Look(colour.light, marker, hatch)
+
+
+def looks(names: Iterable[str] = ()) -> Iterator[Look]:
+    """Yield a look for each series, without end.
+
+    Parameters
+    ----------
+    names
+        Names of the series, where they may be roles such as ``"cold"``: these have their own
+        looks everywhere.
+    """
+    others = (
+        Look(colour.light, marker, hatch)
+        for colour, marker, hatch in zip(
+            cycle(palette.SERIES), cycle(_MARKERS), cycle(_HATCHES), strict=True
+        )
+    )
+    for name in names:
+        yield look_of(name) if name in palette.ROLES else next(others)
+    yield from others
+
+
+def marks(look: Look, source: str) -> dict[str, Any]:
+    """Return what a line of matplotlib needs to show a look and a source.
+
+    Parameters
+    ----------
+    look
+        Colour and marker.
+    source
+        ``"measured"``, ``"recorded"`` or ``"virtual"``; another one looks like measured.
+    """
+    sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "linestyle": sign.dashes,
+        "markerfacecolor": look.colour if sign.is_filled else PAPER,
+        "markeredgecolor": look.colour,
+    }
+
+
+def bar_marks(look: Look, source: str) -> dict[str, Any]:
+    """Return what bars of matplotlib need to show a look and a source, as :func:`marks` does."""
+    sign = palette.SOURCES.get(source, palette.SOURCES["measured"])
+    if not sign.is_filled:
+        return {"facecolor": PAPER, "edgecolor": look.colour, "linewidth": 2.0}
+    return {"facecolor": look.colour, "edgecolor": PAPER, "hatch": sign.hatch or None}
+
+
+_SOURCE: ContextVar[str] = ContextVar("source of what is drawn", default="measured")
+
+
+@contextmanager
+def drawn_from(source: object) -> Iterator[None]:
+    """Let what does not say its source be drawn as what comes from this one.
+
+    Parameters
+    ----------
+    source
+        What has ``source``, such as a ``Device``; from text nothing is taken.
+    """
+    token = _SOURCE.set(str(getattr(source, "source", _SOURCE.get())))
+    try:
+        yield
+    finally:
+        _SOURCE.reset(token)
+
+
+def source_of(record: object) -> str:
+    """Return the kind of source of a record: its own, or else that of :func:`drawn_from`."""
+    unknown = _SOURCE.get()
+    if hasattr(record, "columns"):
+        frame: Any = record
+        kinds = set(frame["source"]) if "source" in frame.columns else set()
+    elif isinstance(record, Sequence) and not isinstance(record, str):
+        kinds = {getattr(item, "source", unknown) for item in record}
+    else:
+        kinds = {getattr(record, "source", unknown)}
+    return str(kinds.pop()) if len(kinds) == 1 else unknown
 
 
 _MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() returns")
@@ -92,13 +242,13 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
 
 
 def log_axis(ax: "Axes", which: str) -> None:
-    """Make an axis logarithmic, with plain numbers at its ticks, and millions from one on."""
+    """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}scale")("log")
     low, high = axis.get_data_interval()
-    plain = FuncFormatter(lambda value, _: _tick(value))
+    plain = FuncFormatter(lambda value, _: short_number(value))
     # Over less than about a decade and a half, powers of ten alone leave an axis without ticks.
     narrow = low > 0 and high < _MANY_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
@@ -106,22 +256,181 @@ def log_axis(ax: "Axes", which: str) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 
 
-def _tick(value: float) -> str:
-    # Written out, the numbers of an axis over many decades run into each other.
-    return f"{value / _MILLION:,.10g} M" if value >= _MILLION else f"{value:,.10g}"
+def short_number(value: float) -> str:
+    """Write a number for a tick: 512, 10 k, 4.2 M; written out, neighbours would overprint.
+
+    >>> short_number(512), short_number(20_000), short_number(4_194_304)
+    ('512', '20 k', '4.19 M')
+    """
+    for size, letter in reversed(_THOUSANDS.items()):
+        if abs(value) >= max(size, _LEAST_SHORT):
+            return f"{value / size:,.3g} {letter}"
+    return f"{value:,.10g}"
 
 
-def finish(ax: "Axes", kind: str, xlabel: str, ylabel: str, *, legend: bool = True) -> "Axes":
-    """Label the axes; the group id keeps the kind of plot for the description."""
+def short_size(size: float) -> str:
+    """Write a size for a tick, in powers of 1,024 where it is a multiple of one.
+
+    >>> short_size(512), short_size(65_536), short_size(4_194_304), short_size(20_000)
+    ('512', '64 Ki', '4 Mi', '20 k')
+    """
+    for exponent, letter in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if size >= _LEAST_SHORT and size % 2**exponent == 0:
+            return f"{size / 2**exponent:,.0f} {letter}"
+    return short_number(size)
+
+
+def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
+    """Put the ticks of a logarithmic x axis at sizes, as many of them as do not overprint."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ordered = sorted(set(sizes))
+    if not ordered or ordered[0] <= 0:
+        return
+    room = math.log(ordered[-1] / ordered[0]) / _MOST_TICKS
+    kept = [ordered[-1]]
+    for size in reversed(ordered[:-1]):
+        if math.log(kept[-1] / size) >= room:
+            kept.append(size)
+    ax.xaxis.set_major_locator(FixedLocator(kept[::-1]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: short_size(size)))
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def finish(  # noqa: PLR0913  # two are keyword-only
+    ax: "Axes",
+    kind: str,
+    xlabel: str,
+    ylabel: str,
+    *,
+    legend: bool = True,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> "Axes":
+    """Label the axes and the series; the group id keeps the kind of plot for the description.
+
+    Series are named where their lines end. A legend stands below the axes where that cannot be.
+
+    Parameters
+    ----------
+    ax
+        Axes on which all is drawn.
+    kind
+        What it is, such as ``"Line chart"``.
+    xlabel, ylabel
+        Labels of the axes.
+    legend
+        Whether to name the series at all.
+    names
+        What to write at a line in place of its label; empty for no name.
+    """
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.set_gid(kind)
     ax.spines[["top", "right"]].set_visible(False)
-    if legend and len(ax.get_legend_handles_labels()[1]) > 1:
-        # named, because matplotlib warns of its default place where a machine is slow
-        ax.legend(frameon=False, fontsize="small", loc="best")
+    if legend and len(ax.get_legend_handles_labels()[1]) > 1 and not _name_lines(ax, names):
+        legend_below(ax)
     _show_as_it_is(ax)
     return ax
+
+
+def legend_below(ax: "Axes") -> None:
+    """Put the legend under the axes and their label, where it hides nothing."""
+    from matplotlib.transforms import ScaledTranslation
+
+    labels = ax.get_legend_handles_labels()[1]
+    longest = max(map(len, labels), default=1)
+    inches = ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]  # they have one
+    ax.legend(
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, -_LABEL_IN, inches),
+        ncols=max(1, min(len(labels), _LEGEND_WIDTH // (longest + _LEGEND_SIGN))),
+        borderaxespad=0.0,
+    )
+
+
+def _name_lines(ax: "Axes", names: Mapping[str, str]) -> bool:
+    """Write the name of each series where its line ends; tell whether that was possible."""
+    from matplotlib.lines import Line2D
+
+    named = [
+        (handle, names.get(label, label))
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        if names.get(label, label)
+    ]
+    handles, labels = [handle for handle, _ in named], [label for _, label in named]
+    lines = [handle for handle in handles if isinstance(handle, Line2D) and _is_series(handle)]
+    if len(lines) < len(handles) or len(lines) > _MOST_AT_LINES:
+        return False
+    if max(map(len, labels), default=0) > _LONGEST_AT_LINE:
+        return False
+    ends = [_end(ax, line) for line in lines]
+    for line, label, (x, y) in zip(lines, labels, ends, strict=True):
+        if x < _NEAR_THE_END:
+            _name(ax, line, label, (x, y), (x + 0.015, min(max(y, 0.03), 0.97)))
+    # Of several that end at one height the names move apart, and keep the order of the ends.
+    height_pt = 72 * ax.get_figure(root=True).get_figheight() * _AXES_SHARE  # type: ignore[union-attr]  # they have one
+    step = _LINE_PX * _SMALL * _TEXT_PT / height_pt
+    last = [place for place, (x, _) in enumerate(ends) if x >= _NEAR_THE_END]
+    last.sort(key=lambda place: ends[place][1])
+    heights = _apart([ends[place][1] for place in last], step)
+    for place, height in zip(last, heights, strict=True):
+        _name(ax, lines[place], labels[place], ends[place], (1.015, height))
+    return True
+
+
+def _name(
+    ax: "Axes",
+    line: "Line2D",
+    label: str,
+    end: tuple[float, float],
+    place: tuple[float, float],
+) -> None:
+    """Write a name at a place near the end of its line, in the line's colour."""
+    ax.annotate(
+        label,
+        end,
+        place,
+        xycoords="axes fraction",
+        textcoords="axes fraction",
+        color=line.get_color(),
+        fontsize="small",
+        fontweight="bold",
+        va="center",
+        annotation_clip=False,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+        gid=LINE_LABEL,
+    )
+
+
+def _is_series(line: "Line2D") -> bool:
+    """Tell whether a line joins points of data; a limit, or points alone, is named otherwise."""
+    return line.get_linestyle() != "None" and len(np.asarray(line.get_xdata())) > 1
+
+
+def _end(ax: "Axes", line: "Line2D") -> tuple[float, float]:
+    """Return the place of a line's last point, as shares of the axes."""
+    points = np.column_stack([np.asarray(line.get_xdata()), np.asarray(line.get_ydata())])
+    last = points[np.lexsort((points[:, 1], points[:, 0]))[-1]]
+    x, y = ax.transAxes.inverted().transform(line.get_transform().transform(last))
+    return float(x), float(y)
+
+
+def _apart(heights: Sequence[float], step: float) -> list[float]:
+    """Return ascending heights as they are, but at least a step apart and within 0 and 1."""
+    if not heights:
+        return []
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + step) if placed else height)
+    over = placed[-1] - 1.0
+    for place in range(len(placed) - 1, -1, -1):
+        if over <= 0:
+            break
+        placed[place] -= over
+        over = step - (placed[place] - placed[place - 1]) if place else 0.0
+    return placed
 
 
 def _show_as_it_is(ax: "Axes") -> None:

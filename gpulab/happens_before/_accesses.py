@@ -179,7 +179,7 @@ class FreedMemory:
         return [self._by_address.pop(key) for key in keys]
 
     def _put(self, block: Allocation, history: list[RecordedAccess]) -> None:
-        if not history or block.size_bytes <= 0:
+        if not history:
             return
         key = (block.stream[0], block.address)
         if key not in self._by_address:

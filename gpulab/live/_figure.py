@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import COLOURS, check_axes, check_frame, finish
+from gpulab.figures import (
+    MUTED,
+    check_axes,
+    check_frame,
+    finish,
+    look_of,
+    marks,
+    source_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,7 +22,6 @@ if TYPE_CHECKING:
 
 SIZE_IN = (6.4, 5.2)
 _TIME = "time since the first reading (s)"
-_SHADE = "#E69F00"
 _HEADROOM = 1.15  # above the highest value
 
 
@@ -55,9 +62,9 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     """
     frame = record.to_frame()
     for panel, axes in zip(PANELS, _panels(ax), strict=True):
-        _draw(frame, axes, panel, record.missing)
+        _draw(frame, axes, panel, record)
     if shade_reasons(frame, ax):
-        legend = ax.legend(frameon=False, fontsize="small", loc="lower right")
+        legend = ax.legend(frameon=False, loc="lower right")
         for text in legend.get_texts():
             text.set_parse_math(False)
     ax.tick_params(labelbottom=False)
@@ -86,18 +93,20 @@ def _panels(ax: "Axes") -> list["Axes"]:
     return [ax, *(ax.figure.add_subplot(row, sharex=ax) for row in below)]
 
 
-def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, missing: str) -> None:
+def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> None:
     values = frame[panel.column].astype(float)
     if values.notna().any():
-        ax.plot(frame["time_s"], values, color=COLOURS[0], marker="o", markersize=3)
+        ax.plot(frame["time_s"], values, markersize=3, **marks(look_of("GPU"), source_of(record)))
         _mark_limit(frame, ax, panel)
         # From zero, as a clock that falls by a quarter should not look like one that stops.
         ax.set_ylim(0, _HEADROOM * ax.dataLim.y1 or 1)
     else:
-        reason = "nothing can be read" if missing else "this GPU or its driver does not tell"
+        reason = (
+            "nothing can be read" if record.missing else "this GPU or its driver does not tell"
+        )
         ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center")
         ax.set_yticks([])
-    ax.grid(visible=True, alpha=0.3)
+    ax.grid(visible=True)
     is_last = panel is PANELS[-1]
     finish(ax, "Line charts", _TIME, panel.label, legend=False)
     ax.get_yaxis().get_label().set_fontsize("small")  # four of them, one above the other
@@ -110,7 +119,7 @@ def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, missing: str) -> Non
 def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
     if panel.limit is None or frame[panel.limit].isna().all():
         return
-    ax.axhline(float(frame[panel.limit].max()), color="#595959", linestyle=":", linewidth=1)
+    ax.axhline(float(frame[panel.limit].max()), color=MUTED, linewidth=1.2)
     ax.annotate(
         panel.limit_name,
         (1.0, float(frame[panel.limit].max())),
@@ -145,7 +154,8 @@ def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
         1,
         where=named,
         transform=ax.get_xaxis_transform(),
-        color=_SHADE,
+        color=MUTED,
+        hatch="//",
         alpha=0.2,
         linewidth=0,
         label=f"the driver names: {words}",

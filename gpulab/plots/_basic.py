@@ -6,22 +6,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.figures import (
-    COLOURS,
+    INK,
+    MUTED,
     as_list,
     check_axes,
     finish,
     frame_of,
+    legend_below,
     log_axis,
+    look_of,
     looks,
+    marks,
     name_of,
     need,
+    size_ticks,
+    source_of,
     unit_of,
 )
 from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import COUNT, COUNT_OR_ZERO, TEXT, Requirement
-from gpulab.units import format_estimate, format_time
+from gpulab.units import counted, format_estimate, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +43,6 @@ __all__ = [
 ]
 
 
-_MANY_TICKS = 10
 _MOST_NAMES = 3
 _ROW_IN, _ROWS_MARGIN_IN = 0.5, 1.2
 
@@ -51,13 +56,13 @@ _N_BINS = Requirement(
 
 def _samples_words(record: object) -> Words:
     items = as_list(record)  # type: ignore[arg-type]  # as_list checks it
-    return Words(f"Every sample of {_names(items)}", " ".join(map(_spread, items)))
+    return Words(f"Every sample of {_names(items)}", "\n".join(map(_spread, items)))
 
 
 def _distribution_words(record: object, **_: object) -> Words:
     items = as_list(record)  # type: ignore[arg-type]  # as above
     title = f"How often {_names(items)} took how long"
-    return Words(title, " ".join(map(_spread, items)))
+    return Words(title, "\n".join(map(_spread, items)))
 
 
 def _methods_words(record: object) -> Words:
@@ -80,7 +85,7 @@ def _scaling_words(record: object, **_: object) -> Words:
         ends = [ordered.iloc[place] for place in (0, -1)]
         first, last = (f"{format_time(end['duration_s'])} at {end['size']:,}" for end in ends)
         said.append(f"{one_line(str(name))}: from {first} to {last}.")
-    return Words("Time per call over size", " ".join(said))
+    return Words("Time per call over size", "\n".join(said))
 
 
 def _calls_words(record: object, *, blocked_from: int | None = None) -> Words:
@@ -91,8 +96,8 @@ def _calls_words(record: object, *, blocked_from: int | None = None) -> Words:
     longest = int(times_s.to_numpy().argmax())
     return Words(
         "Time of each call",
-        f"{len(times_s):,} calls, median {format_time(times_s.median())}. The longest is call "
-        f"{longest + 1:,}: {format_time(times_s.max())}.",
+        f"{counted(len(times_s), 'call')}, median {format_time(times_s.median())}. The longest is "
+        f"call {longest + 1:,}: {format_time(times_s.max())}.",
     )
 
 
@@ -119,7 +124,8 @@ def _names(items: Sequence[Measurement]) -> str:
 def _spread(item: Measurement) -> str:
     low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
     median = format_estimate(item.median_s, *item.interval_s)
-    return f"{name_of(item)}: median {median}, all {item.n_samples} samples from {low} to {high}."
+    samples = counted(item.n_samples, "sample")
+    return f"{name_of(item)}: median {median}, all {samples} from {low} to {high}."
 
 
 @one_call(_samples_words)
@@ -131,18 +137,12 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     measurements = as_list(record)
     check_axes(ax)
     scale, unit = unit_of([item.median_s for item in measurements])
-    for item, look in zip(measurements, looks(), strict=False):
+    for item, look in zip(measurements, looks(map(name_of, measurements)), strict=False):
         index = np.arange(1, item.n_samples + 1)
-        ax.plot(
-            index,
-            np.array(item.samples_s) / scale,
-            linestyle="none",
-            marker=look.marker,
-            markersize=4,
-            color=look.colour,
-            label=name_of(item),
-        )
-        ax.axhline(item.median_s / scale, color=look.colour, linestyle=look.dashes, linewidth=1)
+        signs = marks(look, item.source) | {"linestyle": "none"}
+        ax.plot(index, np.array(item.samples_s) / scale, markersize=4, **signs)
+        median, label = item.median_s / scale, name_of(item)
+        ax.axhline(median, color=look.colour, linewidth=1.2, label=label)
         low, high = (bound / scale for bound in item.interval_s)
         ax.axhspan(low, high, color=look.colour, alpha=0.15, linewidth=0)
     return finish(ax, "Scatter plot", "sample, in the order taken", f"time per call ({unit})")
@@ -162,17 +162,17 @@ def distribution(
     scale, unit = unit_of([item.median_s for item in measurements])
     values = np.concatenate([item.samples_s for item in measurements]) / scale
     edges = np.histogram_bin_edges(values, bins=n_bins)
-    for item, look in zip(measurements, looks(), strict=False):
+    for item, look in zip(measurements, looks(map(name_of, measurements)), strict=False):
         counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
         ax.stairs(
             counts,
             edges,
             color=look.colour,
-            linestyle=look.dashes,
-            linewidth=1.5,
-            label=name_of(item),
+            linestyle=marks(look, item.source)["linestyle"],
+            linewidth=2,
         )
-        ax.axvline(item.median_s / scale, color=look.colour, linestyle=":", linewidth=1)
+        median, label = item.median_s / scale, name_of(item)
+        ax.axvline(median, color=look.colour, linewidth=1.2, label=label)
     return finish(ax, "Histogram", f"time per call ({unit})", "number of samples")
 
 
@@ -185,16 +185,15 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     measurements = as_list(record)
     check_axes(ax)
     scale, unit = unit_of([item.median_s for item in measurements])
-    for row, (item, look) in enumerate(zip(measurements, looks(), strict=False)):
+    for row, item in enumerate(measurements):
         median = item.median_s / scale
         low, high = (bound / scale for bound in item.interval_s)
         ax.errorbar(
             median,
             row,
             xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
-            fmt=look.marker,
-            color=look.colour,
             capsize=4,
+            **marks(next(looks([item.conditions.cache])), item.source),
         )
         text = format_estimate(item.median_s, *item.interval_s)
         ax.annotate(
@@ -202,7 +201,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
         )
     ax.set_yticks(range(len(measurements)), [name_of(item) for item in measurements])
     ax.set_ylim(len(measurements) - 0.5, -0.7)
-    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.grid(visible=True, axis="x")
     ax.margins(x=0.25)
     log_axis(ax, "x")
     return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
@@ -225,22 +224,16 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
     check_axes(ax)
     TEXT.check(size_label=size_label)
     scale, unit = unit_of(record["duration_s"])
-    for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
+    groups = [(str(name), part) for name, part in record.groupby("series", sort=False)]
+    for (name, part), look in zip(groups, looks(name for name, _ in groups), strict=False):
         ordered = part.sort_values("size")
-        ax.plot(
-            ordered["size"],
-            ordered["duration_s"] / scale,
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            label=one_line(str(name)),
-        )
+        signs = marks(look, source_of(part))
+        times = ordered["duration_s"] / scale
+        ax.plot(ordered["size"], times, label=one_line(name), **signs)
     log_axis(ax, "x")
     log_axis(ax, "y")
-    sizes = sorted(set(record["size"]))
-    if len(sizes) <= _MANY_TICKS:
-        ax.set_xticks(sizes)
-    ax.grid(visible=True, alpha=0.3)
+    size_ticks(ax, record["size"])
+    ax.grid(visible=True)
     return finish(ax, "Line chart", size_label, f"time per call ({unit})")
 
 
@@ -266,22 +259,29 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
     ax.plot(
         index,
         frame["duration_s"] / scale,
-        linestyle="none",
-        marker="o",
-        markersize=3.5,
-        color=COLOURS[0],
+        markersize=4,
+        **marks(look_of("host"), source_of(record)) | {"linestyle": "none"},
     )
     if blocked_from is not None:
         ax.axvline(
             blocked_from,
-            color=COLOURS[1],
-            linestyle="--",
+            color=INK,
+            linestyle=":",
             zorder=1,
             label=f"call {blocked_from:,}",
         )
+        ax.annotate(
+            f"call {blocked_from:,} waits",
+            (blocked_from, 1.0),
+            (-6, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+        )
     log_axis(ax, "y")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.grid(visible=True, alpha=0.3)
+    ax.grid(visible=True)
     return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
 
 
@@ -301,13 +301,16 @@ def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     scale, unit = unit_of([*record["predicted_s"], *record["measured_s"]])
     predicted, measured = record["predicted_s"] / scale, record["measured_s"] / scale
     ends = np.array([min(*predicted, *measured) / 2, max(*predicted, *measured) * 2])
-    ax.plot(ends, ends, color="#595959", linestyle="--", linewidth=1, label="equal")
-    ax.fill_between(ends, ends / 2, ends * 2, color="#595959", alpha=0.12, label="within 2 times")
-    ax.plot(predicted, measured, linestyle="none", marker="o", color=COLOURS[0], label="readings")
+    ax.plot(ends, ends, color=MUTED, linewidth=1.2, label="equal")
+    ax.fill_between(ends, ends / 2, ends * 2, color=MUTED, alpha=0.15, label="within 2 times")
+    signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none"}
+    ax.plot(predicted, measured, label="readings", **signs)
     for x, y, name in zip(predicted, measured, record.get("label", ()), strict=False):
         ax.annotate(
             one_line(str(name)), (x, y), (6, -3), textcoords="offset points", fontsize="small"
         )
     log_axis(ax, "x")
     log_axis(ax, "y")
-    return finish(ax, "Scatter plot", f"predicted ({unit})", f"measured ({unit})")
+    legend_below(ax)
+    x_label, y_label = f"predicted ({unit})", f"measured ({unit})"
+    return finish(ax, "Scatter plot", x_label, y_label, legend=False)

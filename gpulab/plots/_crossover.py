@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.figures import COLOURS, Figure, Look, check_axes, finish, log_axis, looks, unit_of
+from gpulab.figures import (
+    INK,
+    MUTED,
+    Figure,
+    Look,
+    check_axes,
+    finish,
+    log_axis,
+    look_of,
+    marks,
+    size_ticks,
+    unit_of,
+)
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.scaling import Crossover, Curve
@@ -16,8 +28,9 @@ if TYPE_CHECKING:
 
 
 _N_ON_LINE = 100
-_GREY = "#595959"
 _PALE = 0.2
+# The GPU with its transfers, and without them: one colour, and a marker for each.
+_LOOKS = (look_of("CPU"), look_of("GPU"), look_of("GPU")._replace(marker="^"))
 
 
 _CROSSOVER = instance_of(Crossover, "a crossover, such as gpulab.crossover() returns")
@@ -55,16 +68,26 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
     if record.transfers != "none":
         curves.append(record.bare)
     scale, unit = unit_of([time_s for curve in curves for time_s in curve.median_s])
-    for curve, look in zip(curves, looks(), strict=False):
+    for curve, look in zip(curves, _LOOKS, strict=False):
         _draw_curve(ax, curve, look, scale)
         if lines and curve.fit is not None:
             _draw_line(ax, record, curve, look, scale)
     _mark(ax, record, scale)
     log_axis(ax, "x")
     log_axis(ax, "y")
-    ax.grid(visible=True, alpha=0.3)
+    size_ticks(ax, [size for curve in curves for size in curve.sizes])
+    ax.grid(visible=True)
     size_is = workload(record.workload).size_is
-    return finish(ax, "Line chart", f"size ({size_is})", f"time per call ({unit})")
+    x_label, y_label = f"size ({size_is})", f"time per call ({unit})"
+    return finish(ax, "Line chart", x_label, y_label, names=_names(record, curves))
+
+
+def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
+    """Return what to write at the lines: the title has the devices, the circle is the crossing."""
+    copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
+    short = ("CPU", f"GPU{copies}", "GPU, no transfers")
+    named = {curve.name: name for curve, name in zip(curves, short, strict=False)}
+    return {f"crossing: {record.crossing}": "", **named}
 
 
 def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
@@ -81,10 +104,8 @@ def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:
     ax.plot(
         curve.sizes,
         middle,
-        color=look.colour,
-        marker=look.marker,
-        markersize=4.5,
         label=curve.name,
+        **marks(look, curve.source),
     )
 
 
@@ -92,7 +113,7 @@ def _draw_line(ax: "Axes", record: Crossover, curve: Curve, look: Look, scale: f
     ends = min(curve.sizes), max(curve.sizes)
     sizes = sorted({round(size) for size in np.geomspace(*ends, _N_ON_LINE)})
     times_s, _ = record.line(curve, sizes)
-    ax.plot(sizes, times_s / scale, color=look.colour, linestyle="--", linewidth=1, alpha=0.8)
+    ax.plot(sizes, times_s / scale, color=look.colour, linestyle=":", linewidth=1.2)
 
 
 def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
@@ -102,8 +123,8 @@ def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
         return
     # An open end has no place on a logarithmic axis: the band ends where the sizes do.
     low, high = max(found.low, found.first), min(found.high, found.last)
-    ax.axvspan(low, high, color=_GREY, alpha=_PALE, linewidth=0)
-    ax.axvline(found.size, color=_GREY, linestyle=":", linewidth=1)
+    ax.axvspan(low, high, color=MUTED, alpha=_PALE, linewidth=0)
+    ax.axvline(found.size, color=MUTED, linewidth=1)
     sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
     height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
     ax.plot(
@@ -113,6 +134,6 @@ def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
         marker="o",
         markersize=10,
         markerfacecolor="none",
-        markeredgecolor=COLOURS[-1],
+        markeredgecolor=INK,
         label=f"crossing: {found}",
     )

@@ -11,10 +11,12 @@ from gpulab.figures import (
     Figure,
     check_axes,
     check_words,
+    drawn_from,
     frame_of,
     has_provenance,
     provenance,
     render,
+    style,
 )
 from gpulab.foreign_text import visible
 from gpulab.requirements import TEXT, Requirement
@@ -22,7 +24,7 @@ from gpulab.requirements import TEXT, Requirement
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ONE_LINE_TITLE = 80
+_ONE_LINE_TITLE = 76
 _HEIGHT_IN = 4.2
 
 
@@ -118,11 +120,12 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     check_figure(plot, title=title, alt=alt, ax_size=ax_size)
     origin = provenance(record, source)
     # Not through pyplot: no window, no global list of figures, no change of style.
-    canvas = Canvas(figsize=ax_size, layout="constrained", facecolor="white")
-    ax = canvas.add_subplot()
-    plot(record, ax, **options)
-    gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
-    ax.set_title(visible(f"{title}{gap}({origin})"), fontsize="medium", parse_math=False)
+    with style(), drawn_from(source):
+        canvas = Canvas(figsize=ax_size, layout="constrained")
+        ax = canvas.add_subplot()
+        plot(record, ax, **options)
+        gap = "\n" if len(title) + len(origin) > _ONE_LINE_TITLE else " "
+        ax.set_title(visible(f"{title}{gap}({origin})"), parse_math=False)
     return render(ax, alt=alt, frame=frame_of(record))
 
 

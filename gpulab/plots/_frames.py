@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import check_axes, check_frame, finish, log_axis, looks, need, unit_of
+from gpulab.figures import (
+    bar_marks,
+    check_axes,
+    check_frame,
+    finish,
+    log_axis,
+    looks,
+    marks,
+    need,
+    size_ticks,
+    source_of,
+    unit_of,
+)
 from gpulab.foreign_text import one_line
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import TEXT, Requirement, items_of
@@ -37,7 +49,7 @@ def _line_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # tho
         )
         low, high = (_said(name, value) for value in (ordered[name].min(), ordered[name].max()))
         said.append(f"{_plain(name)}: from {first} to {last}; lowest {low}, highest {high}.")
-    return Words(_title(columns, x), " ".join(said))
+    return Words(_title(columns, x), "\n".join(said))
 
 
 def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as above
@@ -47,7 +59,7 @@ def _bars_words(record: object, **options: Any) -> Words:  # noqa: ANN401  # as 
         each = zip(frame[x], frame[name], strict=True)
         listed = "; ".join(f"{one_line(str(row))}: {_said(name, value)}" for row, value in each)
         said.append(f"{_plain(name)}: {listed}." if len(columns) > 1 else f"{listed}.")
-    return Words(_title(columns, x), " ".join(said), 1.3 + 0.4 * len(frame))
+    return Words(_title(columns, x), "\n".join(said), 1.5 + 0.45 * len(frame))
 
 
 @one_call(_line_words)
@@ -114,17 +126,15 @@ def bars(
     check_axes(ax)
     scale, label = _axis(columns, frame)
     places, thickness = np.arange(len(frame)), 0.8 / len(columns)
-    for number, (name, look) in enumerate(zip(columns, looks(), strict=False)):
+    for number, (name, look) in enumerate(zip(columns, looks(map(_plain, columns)), strict=False)):
         shift = (number - (len(columns) - 1) / 2) * thickness
         values = frame[name].to_numpy(float)
         drawn = ax.barh(
             places + shift,
             values / scale,
             thickness * 0.9,
-            color=look.colour,
-            hatch=look.hatch if len(columns) > 1 else "",
-            edgecolor="white",
             label=_plain(name),
+            **bar_marks(look, source_of(record)),
         )
         ax.bar_label(drawn, [_said(name, value) for value in values], padding=4, fontsize="small")
     ax.set_yticks(places, [one_line(str(row)) for row in frame[names]])
@@ -147,24 +157,25 @@ def _draw(  # noqa: PLR0913  # those of two plots
     check_axes(ax)
     x_scale, x_label = _axis([across], frame)
     scale, label = _axis(columns, frame)
-    for name, look in zip(columns, looks(), strict=False):
+    source = source_of(record)
+    for name, look in zip(columns, looks(map(_plain, columns)), strict=False):
+        sign = marks(look, source)
         part = frame[[across, name]].dropna()
         if joined:
             part = part.sort_values(across)
         ax.plot(
             part[across] / x_scale,
             part[name] / scale,
-            color=look.colour,
-            marker=look.marker,
-            markersize=4.5,
-            linestyle=look.dashes if joined else "none",
             label=_plain(name),
+            **(sign if joined else sign | {"linestyle": "none"}),
         )
     for which in log or "":
         log_axis(ax, which)
+    if "x" in (log or ""):
+        size_ticks(ax, frame[across] / x_scale)
     if "y" not in (log or "") and (frame[columns].min() >= 0).all():
         ax.set_ylim(0, None)
-    ax.grid(visible=True, alpha=0.3)
+    ax.grid(visible=True)
     return finish(ax, "Line chart" if joined else "Scatter plot", x_label, label)
 
 

@@ -3,7 +3,17 @@
 from typing import TYPE_CHECKING
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import COLOURS, Figure, finish, log_axis, unit_of
+from gpulab.figures import (
+    PAPER,
+    Figure,
+    finish,
+    legend_below,
+    log_axis,
+    look_of,
+    looks,
+    marks,
+    unit_of,
+)
 from gpulab.foreign_text import one_line
 from gpulab.measurement import Measurement
 from gpulab.plots._draw import Words, one_call
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _LADDER = instance_of(Ladder, "a ladder, such as gpulab.ladder() returns")
-_LOOKS = {"hot": ("o", COLOURS[1], "--"), "cold": ("s", COLOURS[0], "-")}
+_CACHES = ("hot", "cold")
 
 
 def _words(record: Ladder) -> Words:
@@ -42,14 +52,13 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
     if not timed:
         raise InvalidOptionError("no rung was timed; there is nothing to draw")
     scale, unit = unit_of([measurement.median_s for _, measurement in timed])
-    for cache, (_, colour, dashes) in _LOOKS.items():
+    for cache in _CACHES:
         referees_s = {rung.referee_s for rung, m in timed if m.conditions.cache == cache}
         for referee_s in referees_s - {None}:
             ax.axvline(
                 (referee_s or 0.0) / scale,
-                color=colour,
-                linestyle=dashes,
-                linewidth=1,
+                color=look_of(cache).colour,
+                linewidth=1.5,
                 label=f"driver's records, {cache}",
             )
     for row, (rung, measurement) in enumerate(timed):
@@ -57,23 +66,22 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
         _dot(ax, row, measurement, scale, error)
     ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
     ax.set_ylim(len(timed) - 0.4, -0.8)
-    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.grid(visible=True, axis="x")
     ax.margins(x=0.3)
     log_axis(ax, "x")
-    return finish(ax, "Dot plot", f"time per call ({unit})", "")
+    legend_below(ax)
+    return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
 
 
 def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: str) -> None:
-    marker, colour, _ = _LOOKS[measurement.conditions.cache]
     median = measurement.median_s / scale
     low, high = (bound / scale for bound in measurement.interval_s)
     ax.errorbar(
         median,
         row,
         xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
-        fmt=marker,
-        color=colour,
         capsize=4,
+        **marks(next(looks([measurement.conditions.cache])), measurement.source),
     )
     ax.annotate(
         f"{format_time(measurement.median_s)}{error}",
@@ -82,7 +90,7 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
         textcoords="offset points",
         va="center",
         fontsize="small",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85},
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85},
     )
 
 

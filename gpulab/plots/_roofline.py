@@ -1,4 +1,4 @@
-"""The roofline as a figure: three roofs drawn apart, below them what was predicted and seen."""
+"""The roofline as a figure: one roof with a band for all evidence, below it what was reached."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,13 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import COLOURS, check_axes, finish, log_axis, need
+from gpulab.figures import (
+    INK,
+    MUTED,
+    PAPER,
+    check_axes,
+    finish,
+    legend_below,
+    log_axis,
+    look_of,
+    looks,
+    marks,
+    need,
+    source_of,
+)
 from gpulab.foreign_text import one_line
-from gpulab.gpus import DATA_SHEET, LIVE, MEASURED, Roof
+from gpulab.gpus import MEASURED, Roof
 from gpulab.plots._draw import Words, one_call
 from gpulab.requirements import FLAG, instance_of
 from gpulab.roofline import Chart
-from gpulab.units import format_bytes, format_time
+from gpulab.units import format_bytes, format_rate, format_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,18 +37,13 @@ _NO_FLOPS = "none of the points computes anything, so none has an intensity; dra
 Numbers = NDArray[np.float64]
 
 _TERA = 1e12
-_GREY = "#595959"
-# Colour, dashes and width of each roof: where two coincide, both can still be seen.
-_ROOFS = {
-    DATA_SHEET: (_GREY, "-", 3.0),
-    LIVE: (COLOURS[4], "--", 1.8),
-    MEASURED: (COLOURS[2], "-", 1.4),
-}
-_NEAR = 0.25  # of logarithms: closer names would lie on each other
-_ROOM = 100.0  # above the highest roof, for names
+_NEAR = 0.25  # of logarithms: points so near have one name together
+_HEADROOM = 2.5  # above the highest roof, for its name
 _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
-_MODELS = {"plain": (COLOURS[1], "s", 0.18), "refined": (COLOURS[0], "o", -0.18)}
+_MODELS = ("plain", "refined")
+_ROW_SHARE = 0.18  # of a row, from its middle to each model
+_CHARACTER, _LINE = 0.0115, 0.05  # width and height of small text, as shares of the axes
 
 
 def _chart_words(record: Chart, **_: object) -> Words:
@@ -98,137 +106,191 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     if table.empty:
         raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
-    for roof in record.ceilings.roofs:
-        _draw_roof(ax, roof, record.arithmetics, ends, record.ceilings.source)
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table))
+    _draw_roofs(ax, record, ends)
     measured = record.ceilings.measured
     if measured is not None:
-        _draw_cache_and_floor(ax, measured, table, ends, record.ceilings.source)
+        _draw_cache_and_floor(ax, measured, table, ends)
     _draw_points(ax, table)
+    if names:
+        _write_names(ax, table)
     log_axis(ax, "x")
     log_axis(ax, "y")
-    ax.set_xlim(*ends)
-    if names and record.ceilings.roofs:
-        _write_names(ax, record, table)
-    ax.grid(visible=True, alpha=0.3)
-    ax.legend(frameon=False, fontsize="x-small", loc="lower right", ncols=2)
+    ax.grid(visible=True)
+    legend_below(ax)
     x_label, y_label = "arithmetic intensity (FLOP/byte)", "reached (TFLOP/s)"
     return finish(ax, "Roofline chart", x_label, y_label, legend=False)
 
 
-def _draw_roof(
-    ax: "Axes",
-    roof: Roof,
-    arithmetics: tuple[str, ...],
-    ends: Numbers,
-    source: str,
-) -> None:
-    colour, dashes, width = _ROOFS[roof.basis]
-    known = [name for name in arithmetics if name in roof.peak_flops_per_s]
-    for place, name in enumerate(sorted(known, key=roof.peak, reverse=True)):
+def _heights(record: Chart, table: "pd.DataFrame") -> tuple[float, float]:
+    """Return the limits of the y axis: all points, and the highest roof with its name."""
+    predicted = table["flops"] / table["refined_s"]
+    reached = table["flops_per_s"].fillna(predicted)
+    peaks = [roof.peak(name) for roof, name in _known(record)]
+    low, high = min(reached.min(), predicted.min()), max(reached.max(), predicted.max(), *peaks, 0)
+    return low / 2 / _TERA, _HEADROOM * high / _TERA
+
+
+def _known(record: Chart) -> list[tuple[Roof, str]]:
+    """Return each roof with each type of arithmetic in use that it has a peak for."""
+    return [
+        (roof, name)
+        for roof in record.ceilings.roofs
+        for name in record.arithmetics
+        if name in roof.peak_flops_per_s
+    ]
+
+
+def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
+    """Draw each roof once: a line, and a band over what all kinds of evidence say."""
+    known = _known(record)
+    names = sorted({name for _, name in known}, key=lambda name: -_peaks(known, name)[1])
+    bases = list(dict.fromkeys(_basis(roof, record.ceilings.source) for roof, _ in known))
+    for place, name in enumerate(names):
+        roofs = [roof for roof, other in known if other == name]
         # The slope is the same for all types, so it is drawn once, up to the highest peak.
-        least = ends[0] if place == 0 else roof.ridge(name)
-        x = np.unique([least, np.clip(roof.ridge(name), *ends), ends[1]])
-        y = np.array([roof.attainable(value, name) for value in x]) / _TERA
-        name_of_it = _measured(source) if roof.basis == MEASURED else roof.basis
-        label = name_of_it if place == 0 else None
-        ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
-        if roof.basis == MEASURED:
-            ax.annotate(
-                name,
-                (ends[1], y[-1]),
-                (4, 0),
-                textcoords="offset points",
-                fontsize="x-small",
-                va="center",
-                color=colour,
-                annotation_clip=False,
-            )
+        least = ends[0] if place == 0 else min(roof.ridge(name) for roof in roofs)
+        ridges = [np.clip(roof.ridge(name), *ends) for roof in roofs]
+        x = np.unique(
+            [min(least, ends[1]), *(ridge for ridge in ridges if ridge > least), ends[1]]
+        )
+        heights = np.array([[roof.attainable(at, name) for at in x] for roof in roofs]) / _TERA
+        low, high = heights.min(axis=0), heights.max(axis=0)
+        label = f"roofs: {', '.join(bases)}" if place == 0 else None
+        ax.fill_between(x, low, high, color=MUTED, alpha=0.3, linewidth=0)
+        ax.plot(x, high, color=INK, linewidth=1.8, label=label)
+        ax.annotate(
+            f"{name}, {_range(*_peaks(known, name), 'FLOP')}",
+            (ends[1], high[-1]),
+            (-4, 4),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+        )
+    if names:
+        rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
+        text = f"memory, {_range(min(rates), max(rates), 'B')}"
+        _name_slope(ax, text, min(rates), ends, is_below=True)
 
 
-def _draw_cache_and_floor(
-    ax: "Axes",
-    roof: Roof,
-    table: "pd.DataFrame",
-    ends: Numbers,
-    source: str,
-) -> None:
-    colour, _, width = _ROOFS[MEASURED]
+def _peaks(known: list[tuple[Roof, str]], name: str) -> tuple[float, float]:
+    peaks = [roof.peak(name) for roof, other in known if other == name]
+    return min(peaks), max(peaks)
+
+
+def _range(low: float, high: float, unit: str) -> str:
+    """Write a rate, or from which to which it is said to be."""
+    most = format_rate(high, unit)
+    least = format_rate(low, unit)
+    (number, its_unit), (_, unit_of_most) = least.split(), most.split()
+    return most if least == most else f"{number if its_unit == unit_of_most else least} to {most}"
+
+
+def _basis(roof: Roof, source: str) -> str:
+    """Name the evidence of a roof; what is measured on the virtual GPU is what its model gives."""
+    is_model = roof.basis == MEASURED and source == "virtual"
+    return "measured on the virtual GPU" if is_model else roof.basis
+
+
+def _draw_cache_and_floor(ax: "Axes", roof: Roof, table: "pd.DataFrame", ends: Numbers) -> None:
     known = [roof.peak(name) for name in roof.peak_flops_per_s if name in set(table["arithmetic"])]
     # Above the highest peak a slope would mean nothing.
     highest = max(known, default=np.inf)
     least_bytes = table["size_bytes"].min()
-    slopes: list[tuple[str, float, Any]] = []
+    slopes: list[tuple[str, float]] = []
     if roof.l2_bytes_per_s is not None:
-        slopes.append((f"L2, {_measured(source)}", roof.l2_bytes_per_s, (0, (5, 1, 1, 1))))
+        slopes.append((f"L2, {format_rate(roof.l2_bytes_per_s, 'B')}", roof.l2_bytes_per_s))
     if roof.floor_s is not None and least_bytes / roof.floor_s < roof.bandwidth_bytes_per_s:
         text = f"floor of {format_time(roof.floor_s)} for {format_bytes(least_bytes)}"
-        slopes.append((text, least_bytes / roof.floor_s, ":"))
-    for label, bytes_per_s, dashes in slopes:
+        slopes.append((text, least_bytes / roof.floor_s))
+    for label, bytes_per_s in slopes:
         x = np.array([ends[0], min(ends[1], highest / bytes_per_s)])
-        y = x * bytes_per_s / _TERA
-        ax.plot(x, y, color=colour, linestyle=dashes, linewidth=width, label=label)
+        ax.plot(x, x * bytes_per_s / _TERA, color=MUTED, linestyle=":", gid=label)
+        _name_slope(ax, label, bytes_per_s, x)
 
 
-def _measured(source: str) -> str:
-    """Name a measured roof; on the virtual GPU it is what its model gives."""
-    return "measured on the virtual GPU" if source == "virtual" else MEASURED
+def _name_slope(
+    ax: "Axes", text: str, bytes_per_s: float, ends: Numbers, *, is_below: bool = False
+) -> None:
+    """Write along a slope, where it is in view, what it is."""
+    low, high = ax.get_ylim()
+    inside = np.clip(np.array([low, high]) * _TERA / bytes_per_s, *ends)
+    start = float(inside[0] ** 0.92 * inside[1] ** 0.08)
+    one, other = ax.transData.transform([(start, start), (10 * start, 10 * start)])
+    angle = float(np.degrees(np.arctan2(*(other - one)[::-1])))
+    ax.annotate(
+        text,
+        (start, start * bytes_per_s / _TERA),
+        (6, -6) if is_below else (0, 3),
+        textcoords="offset points",
+        fontsize="small",
+        color=MUTED,
+        rotation=angle,
+        rotation_mode="anchor",
+        va="top" if is_below else "bottom",
+    )
 
 
 def _draw_points(ax: "Axes", table: "pd.DataFrame") -> None:
-    word = "virtual" if set(table["source"]) == {"virtual"} else "reached"
+    source = source_of(table)
+    word = "virtual" if source == "virtual" else "reached"
+    look = look_of("GPU")
     reached = table["flops_per_s"] / _TERA
     predicted = table["flops"] / table["refined_s"] / _TERA
-    ax.vlines(table["intensity"], reached, predicted, color=COLOURS[0], linewidth=1)
+    ax.vlines(table["intensity"], reached, predicted, color=look.colour, linewidth=1)
     ax.plot(
         table["intensity"],
         predicted,
         linestyle="none",
         marker="_",
-        markersize=9,
-        color=COLOURS[0],
+        markersize=10,
+        color=INK,
         label="refined prediction",
     )
     # A sign for each bound, as colour alone would say nothing to some readers.
     for bound, marker in _BOUNDS.items():
         part = table["bound"] == bound
         if part.any():
-            ax.plot(
-                table["intensity"][part],
-                reached[part],
-                linestyle="none",
-                marker=marker,
-                markersize=5,
-                color=COLOURS[0],
-                label=f"{word}, bound by {bound}",
-            )
+            signs = marks(look._replace(marker=marker), source) | {"linestyle": "none"}
+            label = f"{word}, bound by {bound}"
+            ax.plot(table["intensity"][part], reached[part], label=label, **signs)
 
 
-def _write_names(ax: "Axes", record: Chart, table: "pd.DataFrame") -> None:
-    """Write names upright above the roofs: most workloads keep one intensity at all sizes."""
+def _write_names(ax: "Axes", table: "pd.DataFrame") -> None:
+    """Write names at the largest point of each workload, where they fit."""
     largest = table.loc[table.groupby("workload", sort=False)["size"].idxmax()]
     ordered = largest.sort_values("intensity")
     steps = np.diff(np.log(ordered["intensity"]), prepend=-np.inf)
     groups = np.cumsum(steps > _NEAR)
+    taken: list[tuple[float, float, float]] = []  # left, right, and height of what is written
     for _, part in ordered.groupby(groups):
-        intensity = part["intensity"].median()
-        highest = max(
-            roof.attainable(intensity, name)
-            for roof in record.ceilings.roofs
-            for name in record.arithmetics
-            if name in roof.peak_flops_per_s
-        )
+        point = part.iloc[int(np.argmin(part["flops_per_s"].fillna(0.0)))]
+        height = point["flops_per_s"] if point["flops_per_s"] > 0 else _predicted(point)
+        place = (point["intensity"], height / _TERA)
+        text = _some(list(part["workload"]))
+        x, y = ax.transAxes.inverted().transform(ax.transData.transform(place))
+        width = _CHARACTER * len(text)
+        left = min(max(x - width / 2, 0.0), 1.0 - width)
+        while any(
+            abs(y - _LINE - at) < _LINE and left < end and begin < left + width
+            for begin, end, at in taken
+        ):
+            y -= _LINE
+        taken.append((left, left + width, y - _LINE))
         ax.annotate(
-            _some(list(part["workload"])),
-            (intensity, highest / _TERA),
-            (0, 7),
-            textcoords="offset points",
-            fontsize="x-small",
-            rotation="vertical",
+            text,
+            place,
+            (left + width / 2, y - _LINE),
+            textcoords="axes fraction",
+            fontsize="small",
             ha="center",
-            va="bottom",
+            va="center",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
         )
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * _ROOM)
+
+
+def _predicted(row: "pd.Series[Any]") -> float:
+    return float(row["flops"] / row["refined_s"])
 
 
 def _some(names: list[str]) -> str:
@@ -253,24 +315,20 @@ def gaps(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     check_axes(ax)
     rows = list(dict.fromkeys(record["workload"]))
     places = record["workload"].map(rows.index)
-    ax.axvspan(1 / 1.25, 1.25, color=_GREY, alpha=0.12, label="within a quarter")
-    ax.axvline(1, color=_GREY, linestyle="--", linewidth=1)
-    for model, (colour, marker, shift) in _MODELS.items():
+    ax.axvspan(1 / 1.25, 1.25, color=MUTED, alpha=0.2, label="within a quarter")
+    ax.axvline(1, color=MUTED, linewidth=1.2)
+    source = source_of(record)
+    for model, look, side in zip(_MODELS, looks(), (1, -1), strict=False):
         ax.plot(
             record[f"{model}_ratio"],
-            places - shift,
-            linestyle="none",
-            marker=marker,
-            markersize=4,
-            alpha=0.8,
-            color=colour,
+            places - side * _ROW_SHARE,
+            markersize=5,
             label=f"over the {model} prediction",
+            **marks(look, source) | {"linestyle": "none"},
         )
     ax.set_yticks(range(len(rows)), [one_line(str(row)) for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.grid(visible=True, axis="x")
     log_axis(ax, "x")
-    ax.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=3
-    )
+    legend_below(ax)
     return finish(ax, "Dot plot", "measured time over predicted time", "", legend=False)

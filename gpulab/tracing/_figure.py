@@ -5,7 +5,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.errors import InvalidOptionError
-from gpulab.figures import WIDTH_IN, Figure, Look, check_axes, check_words, finish, looks, render
+from gpulab.figures import (
+    MUTED,
+    PAPER,
+    WIDTH_IN,
+    Figure,
+    Look,
+    check_axes,
+    check_words,
+    finish,
+    legend_below,
+    look_of,
+    render,
+    style,
+)
 from gpulab.foreign_text import one_line, shortened, visible
 from gpulab.requirements import TEXT, Requirement, instance_of
 from gpulab.tracing._counters import CounterSeries
@@ -23,7 +36,7 @@ if TYPE_CHECKING:
 
 MAX_BARS = 3_000
 MAX_ARROWS = 60
-_ROW_IN, _MARGIN_IN = 0.32, 1.3
+_ROW_IN, _MARGIN_IN = 0.36, 1.7
 _BAR, _SERIES = 0.7, 0.8  # of the height of a row
 # Characters of a lane's name and of the device's: longer ones take minutes to draw, and the room
 # of the picture.
@@ -32,7 +45,6 @@ _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
 _LEAST_ROOM = 4  # characters; fewer name nothing
 _LEAST_SHORTENED = 7  # "lau…" says less than the colour of the bar does
 _SCALE = 1e6  # to microseconds
-_INK = "#404040"
 _ABOVE_ARROWS = 5.0  # for names: matplotlib draws arrows over text otherwise
 # By what it has: the record shows itself through this module, which therefore cannot import it.
 _TIMELINE = Requirement(
@@ -82,7 +94,7 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
     ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)
     ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
     ax.xaxis.set_major_formatter("{x:,.6g}")
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_below(ax)
     return finish(ax, "Timeline", "time (µs)", "", legend=False)
 
 
@@ -122,10 +134,11 @@ def draw_timeline(
     shown = _shown(record)
     n_rows = sum(lane.n_rows for lane in shown.lanes) + len(shown.series)
     size = ax_size or (WIDTH_IN, _MARGIN_IN + _ROW_IN * n_rows)
-    canvas = Canvas(figsize=size, layout="constrained", facecolor="white")
-    ax = _paint(shown, canvas.add_subplot())
     place = shortened(record.place, _MOST_PLACE)
-    ax.set_title(visible(f"{title} ({place})"), fontsize="medium", parse_math=False)
+    with style():
+        canvas = Canvas(figsize=size, layout="constrained")
+        ax = _paint(shown, canvas.add_subplot())
+        ax.set_title(visible(f"{title} ({place})"), parse_math=False)
     said = [alt] if alt is not None else (summary or record.summary()).lines()
     notes = [shown.note] if shown.note else []
     n_arrows = len(arrows_of(shown))
@@ -136,7 +149,7 @@ def draw_timeline(
 
 def looks_of_kinds() -> list[Look]:
     """Return colour and hatch of each kind of span, in the order of ``SPAN_KINDS``."""
-    return [look for look, _ in zip(looks(), SPAN_KINDS, strict=False)]
+    return [look_of(kind) for kind in SPAN_KINDS]
 
 
 def title_of(series: CounterSeries, shown: Drawing) -> str:
@@ -161,7 +174,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
     is_thin = width_us <= _THIN * length_us
     for kind in dict.fromkeys(bars.kind[np.argsort(bars.start_s, kind="stable")].tolist()):
         look = kinds[kind]
-        ax.bar(0, 0, 0, color=look.colour, hatch=look.hatch, ec="white", label=SPAN_KINDS[kind])
+        ax.bar(0, 0, 0, color=look.colour, hatch=look.hatch, ec=PAPER, label=SPAN_KINDS[kind])
     keys = list(zip(bars.row.tolist(), bars.kind.tolist(), is_thin.tolist(), strict=True))
     groups: dict[tuple[int, int, bool], list[int]] = {}
     for place, key in enumerate(keys):
@@ -175,7 +188,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
             hatch=look.hatch,
             # A white edge would hide a bar that is hardly wider than the edge, and one of no
             # width needs an edge to be seen.
-            edgecolor=look.colour if kind == _EVENT else "white",
+            edgecolor=look.colour if kind == _EVENT else PAPER,
             linewidth=1.0 if not thin or kind == _EVENT else 0.0,
         )
     room = (width_us / (_CHARACTER * length_us)).astype(np.int64)
@@ -186,7 +199,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
 
 def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None:
     """Write a name, or the beginning of it, into a bar with room for so many characters."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
     name = one_line(name)
     if len(name) > room and room < _LEAST_SHORTENED:
         return
@@ -207,7 +220,7 @@ def _draw_arrows(ax: "Axes", shown: Drawing) -> None:
         down = 1 if bars.row[target] > bars.row[source] else -1
         style = {
             "arrowstyle": "-|>",
-            "color": _INK,
+            "color": MUTED,
             "linewidth": 0.7 if is_launch else 1.0,
             "linestyle": "-" if is_launch else "--",
             "shrinkA": 0,
@@ -231,7 +244,7 @@ def _draw_series(ax: "Axes", series: CounterSeries, row: int, length_us: float) 
         [bottom, *heights, heights[-1]],
         bottom,
         step="post",
-        facecolor=_INK,
+        facecolor=MUTED,
         alpha=0.45,
         linewidth=0,
     )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab import widgets
+from gpulab import palette, widgets
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
-from gpulab.tracing._figure import draw_timeline, looks_of_kinds, most_of, title_of
+from gpulab.tracing._figure import draw_timeline, most_of, title_of
 from gpulab.tracing._geometry import Drawing, drawing
 from gpulab.tracing._spans import SPAN_KINDS
 from gpulab.tracing._summary import Summary
@@ -81,8 +81,9 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
         "n_spans": len(record.spans),
         "names": list(numbers),
         "kinds": [
-            {"name": kind, "colour": look.colour, "hatch": look.hatch}
-            for kind, look in zip(SPAN_KINDS, looks_of_kinds(), strict=True)
+            {"name": kind, "light": colour.light, "dark": colour.dark, "hatch": hatch}
+            for kind in SPAN_KINDS
+            for colour, _, hatch in (palette.ROLES[kind],)
         ],
         "lanes": [{"name": visible(lane.name), "rows": lane.n_rows} for lane in shown.lanes],
         "series": _series(shown),
@@ -126,7 +127,7 @@ def _widget_class() -> "type[AnyWidget]":
     class TimelineView(anywidget.AnyWidget):
         """A timeline in the browser."""
 
-        _esm = _SCRIPT
+        _esm = widgets.script(_SCRIPT)
         drawing = traitlets.Dict().tag(sync=True)
 
     return TimelineView

@@ -4,7 +4,8 @@
 //
 // One file, because a widget's script reaches the browser as one module, which cannot import the
 // files beside it; several files that Python joins would be one module all the same, with names
-// that come from nowhere. Each class is one idea, and depends only on those above it:
+// that come from nowhere. The exception is what all widgets share, themeOf and Presentation, which
+// gpulab/widgets puts before this file. Each class is one idea, and depends only on those above it:
 //
 //   Spans      what there is: columns, rows and lanes, arrows, and a span in words
 //   Viewport   which times are in view, and where they are on the screen
@@ -15,27 +16,26 @@
 //   Keyboard   keys, which go from span to span
 //   Chart      puts them together and draws at most once a frame
 
-const STYLE = `
-.gpulab-timeline { color: var(--jp-ui-font-color1, CanvasText); font: 13px/1.4 var(--jp-ui-font-family, system-ui, sans-serif); position: relative; padding: 2px; }
+const STYLE = `${LOOK}
+.gpulab-timeline { position: relative; padding: 2px; }
 .gpulab-timeline .bar { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: center; margin: 2px 0 4px; }
 .gpulab-timeline .title { font-weight: 600; margin-right: auto; }
-.gpulab-timeline button { font: inherit; color: inherit; min-width: 28px; height: 26px; padding: 0 8px; cursor: pointer;
-  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); border-radius: 3px; }
-.gpulab-timeline button:hover { background: var(--jp-layout-color2, ButtonFace); }
+.gpulab-timeline button { min-width: 28px; padding: 0 8px; }
 .gpulab-timeline .group { display: inline-flex; gap: 3px; }
 .gpulab-timeline label { display: inline-flex; gap: 4px; align-items: center; cursor: pointer; }
-.gpulab-timeline .stage { max-height: 70vh; overflow: hidden auto; position: relative; border: 1px solid var(--jp-border-color2, GrayText); border-radius: 3px; }
+.gpulab-timeline .stage { max-height: 70vh; overflow: hidden auto; position: relative; border: 1px solid var(--gpulab-faint); border-radius: 3px; }
+.gpulab-timeline.gpulab-presents .stage { max-height: none; }
 .gpulab-timeline canvas.chart { display: block; width: 100%; cursor: grab; touch-action: pan-y; outline: none; }
 .gpulab-timeline canvas.chart.dragging { cursor: grabbing; }
-.gpulab-timeline .stage:focus-within { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
-.gpulab-timeline .tip { position: absolute; z-index: 5; pointer-events: none; max-width: 360px; padding: 4px 8px; white-space: pre-line;
-  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); border-radius: 3px; box-shadow: 0 2px 6px rgb(0 0 0 / 30%); overflow-wrap: anywhere; }
+.gpulab-timeline .stage:focus-within { outline: 2px solid var(--gpulab-cold); outline-offset: 1px; }
+.gpulab-timeline .tip { position: absolute; z-index: 5; pointer-events: none; max-width: 26em; padding: 4px 8px; white-space: pre-line;
+  background: var(--gpulab-paper); border: 1px solid var(--gpulab-muted); border-radius: 3px; box-shadow: 0 2px 6px rgb(0 0 0 / 30%); overflow-wrap: anywhere; }
 .gpulab-timeline .told { min-height: 1.4em; margin: 4px 0 0; overflow-wrap: anywhere; }
 .gpulab-timeline .headline { white-space: pre-line; margin: 2px 0 4px; }
-.gpulab-timeline .quiet, .gpulab-timeline .keys { color: var(--jp-ui-font-color2, GrayText); }
+.gpulab-timeline .quiet, .gpulab-timeline .keys { color: var(--gpulab-muted); }
 .gpulab-timeline .legend { display: flex; flex-wrap: wrap; gap: 2px 14px; list-style: none; margin: 4px 0 0; padding: 0; }
 .gpulab-timeline .legend li { display: inline-flex; gap: 5px; align-items: center; margin: 0; }
-.gpulab-timeline pre { font: 12px/1.45 var(--jp-code-font-family, monospace); white-space: pre-wrap; margin: 4px 0; color: inherit; background: none; }
+.gpulab-timeline pre { font: 13px/1.45 var(--jp-code-font-family, monospace); white-space: pre-wrap; margin: 4px 0; color: inherit; background: none; }
 .gpulab-timeline .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .gpulab-timeline [hidden] { display: none; }
 `;
@@ -50,13 +50,17 @@ const KEYS = [
   ["L", "follow an arrow"],
   ["Home End", "first, last span of the lane"],
   ["Esc", "leave the span"],
+  ["P", "present: alone, in large type; there D turns light and dark"],
 ];
-const AXIS = 24, ROW = 24, BAR = 18, LANE_GAP = 5, SERIES = 30;
+const AXIS = 24, ROW = 26, BAR = 20, LANE_GAP = 5, SERIES = 30;
+const FONT = "13px system-ui, sans-serif";
 const MAX_ARROWS = 250;
 const SHORTEST_VIEW_US = 0.02;
 const ZOOM_STEP = 1.6;
 const GLIDE_MS = 140;
 const LABEL_PX = 40; // below this width no name has room
+const LEAST_NAME = 7; // characters; "lau…" says less than the colour of the bar does
+const PRESENTED = 1.8; // size of the picture in the presentation mode
 const LAUNCH = 0, RECORD = 1, WAIT = 2; // kinds of arrows, as Python numbers them
 
 export default { render };
@@ -96,8 +100,8 @@ class Spans {
       one.largest = one.values.reduce((most, value) => Math.max(most, value), 0);
     }
     this.height = y + 4;
-    const longest = Math.max(...[...this.lanes, ...this.series].map(one => one.name.length));
-    this.gutter = Math.min(180, Math.max(84, 7 * longest + 22));
+    const longest = Math.max(...[...this.lanes, ...this.series].map(one => nameOf(one).length));
+    this.gutter = Math.min(200, Math.max(84, 7.4 * longest + 22));
   }
 
   // Bars come sorted by row and start; moments may lie inside of bars, so ends are not sorted.
@@ -198,6 +202,7 @@ class Viewport {
     this.moved = moved;
     this.calm = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.width = 0;
+    this.size = 1; // of the picture: CSS pixels for each of its own
     this.goal = null; // where a glide ends
     [this.from, this.to] = this.whole();
   }
@@ -212,8 +217,9 @@ class Viewport {
     this.scale = (this.width - this.gutter) / (to - from); // pixels for each microsecond
   }
 
-  resize(width) {
-    this.width = width;
+  resize(width, size) {
+    this.width = width / size;
+    this.size = size;
     this.place(this.from, this.to);
   }
 
@@ -270,8 +276,8 @@ class Viewport {
 // ---------------------------------------------------------------- the elements
 
 class Page {
-  constructor(root, drawing, spans, view) {
-    this.root = root;
+  constructor(root, drawing, spans, view, presentation) {
+    Object.assign(this, { root, view, presentation });
     this.build(drawing, spans);
     root.append(this.toolbar(drawing, view), this.stage, this.tip, this.legend, this.told, ...this.folded(drawing));
     if (drawing.note) this.stage.before(tag("p", { class: "note" }, drawing.note));
@@ -310,10 +316,10 @@ class Page {
     });
     this.arrowsBox = tag("input", { type: "checkbox" });
     this.arrowsBox.checked = true;
-    this.arrowsLabel = tag("label", {}, this.arrowsBox, "arrows");
+    this.arrowsLabel = tag("label", { class: "gpulab-controls" }, this.arrowsBox, "arrows");
     this.range = tag("span", { class: "quiet" });
     const bar = titleBar(drawing);
-    bar.append(this.range, tag("span", { class: "group" }, ...buttons), this.arrowsLabel);
+    bar.append(this.range, tag("span", { class: "group gpulab-controls" }, ...buttons), this.arrowsLabel, this.presentation.button());
     return bar;
   }
 
@@ -321,8 +327,8 @@ class Page {
     const keys = KEYS.map(([key, what]) => `${key}: ${what}`).join("; ");
     return [
       tag("p", { class: "headline" }, drawing.headline),
-      tag("details", {}, tag("summary", {}, "Summary: shares, gaps and their causes"), tag("pre", {}, drawing.summary)),
-      tag("details", {}, tag("summary", {}, "Keys"), tag("p", { class: "keys" }, keys)),
+      tag("details", { class: "gpulab-controls" }, tag("summary", {}, "Summary: shares, gaps and their causes"), tag("pre", {}, drawing.summary)),
+      tag("details", { class: "gpulab-controls" }, tag("summary", {}, "Keys"), tag("p", { class: "keys" }, keys)),
     ];
   }
 
@@ -340,15 +346,17 @@ class Page {
     if (!text) return;
     this.tip.textContent = text;
     const box = this.root.getBoundingClientRect(), canvas = this.canvas.getBoundingClientRect();
-    const left = Math.min(x + canvas.left - box.left + 14, box.width - this.tip.offsetWidth - 4);
+    const { size } = this.view;
+    const left = Math.min(x * size + canvas.left - box.left + 14, box.width - this.tip.offsetWidth - 4);
     this.tip.style.left = `${Math.max(0, left)}px`;
-    this.tip.style.top = `${y + canvas.top - box.top + 18}px`;
+    this.tip.style.top = `${y * size + canvas.top - box.top + 18}px`;
   }
 
   // Let a row be seen of which the lanes above or below hide something.
   scrollTo(top) {
-    const { stage } = this;
-    if (top < stage.scrollTop + AXIS || top + ROW > stage.scrollTop + stage.clientHeight) stage.scrollTop = top - AXIS;
+    const { stage } = this, { size } = this.view;
+    const [from, length] = [stage.scrollTop / size, stage.clientHeight / size];
+    if (top < from + AXIS || top + ROW > from + length) stage.scrollTop = (top - AXIS) * size;
   }
 
   tellArrows(crowded) {
@@ -416,19 +424,17 @@ class Painter {
 
   // Take the colours of the theme.
   colours() {
-    const style = getComputedStyle(this.page.root);
-    const variable = (name, fallback) => style.getPropertyValue(name).trim() || fallback;
-    const dark = variable("--jp-layout-color0", "") ? document.body.dataset.jpThemeLight === "false" : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    this.paper = variable("--jp-layout-color0", dark ? "#111" : "#fff");
-    this.ink = variable("--jp-ui-font-color1", dark ? "#eee" : "#222");
+    const { isDark: dark, colour } = themeOf(this.page.root);
+    [this.paper, this.ink] = [colour("paper"), colour("ink")];
     this.faint = dark ? "rgba(255,255,255,.14)" : "rgba(0,0,0,.10)";
     this.band = dark ? "rgba(255,255,255,.05)" : "rgba(0,0,0,.035)";
     this.area = dark ? "rgba(255,255,255,.42)" : "rgba(64,64,64,.45)";
-    this.fills = this.spans.kinds.map(kind => hatched(kind, window.devicePixelRatio || 1));
+    const shown = ({ light, dark: deep, hatch }) => ({ colour: dark ? deep : light, hatch, line: this.paper });
+    this.fills = this.spans.kinds.map(kind => hatched(shown(kind), window.devicePixelRatio || 1));
     for (const [swatch, kind] of this.page.swatches) {
       const context = swatch.getContext("2d");
       context.setTransform(2, 0, 0, 2, 0, 0);
-      context.fillStyle = hatched(kind, 2).pattern(context);
+      context.fillStyle = hatched(shown(kind), 2).pattern(context);
       context.fillRect(0, 0, 22, 12);
     }
   }
@@ -436,18 +442,19 @@ class Painter {
   resize(width) {
     const { canvas } = this.page;
     const ratio = window.devicePixelRatio || 1;
-    canvas.style.height = `${this.spans.height}px`;
+    const { size } = this.view;
+    canvas.style.height = `${this.spans.height * size}px`;
     canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(this.spans.height * ratio);
+    canvas.height = Math.round(this.spans.height * size * ratio);
   }
 
   draw() {
     const { context, spans, view, selection } = this;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = (window.devicePixelRatio || 1) * view.size;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.fillStyle = this.paper;
     context.fillRect(0, 0, view.width, spans.height);
-    context.font = "12px system-ui, sans-serif";
+    context.font = FONT;
     context.textBaseline = "middle";
     this.drawLanes();
     this.drawAxis();
@@ -455,9 +462,11 @@ class Painter {
     context.beginPath();
     context.rect(view.gutter, 0, view.width - view.gutter, spans.height);
     context.clip();
-    for (let row = 0; row < spans.top.length; row++) this.drawRow(row);
+    const written = spans.top.map((_, row) => this.drawRow(row));
     for (const one of spans.series) this.drawSeries(one);
     this.drawArrows();
+    // Names come after arrows, which would cross them out.
+    written.forEach((names, row) => this.drawNames(names, row));
     for (const place of [selection.hovered, selection.selected]) if (place >= 0) this.drawFrame(place);
     context.restore();
     this.page.tellView(view, selection.selected);
@@ -472,20 +481,15 @@ class Painter {
       }
       this.label(lane.name, lane.top + ROW / 2);
     });
-    for (const one of spans.series) {
-      this.label(one.name, one.top + 8);
-      this.label(`≤ ${one.most}`, one.top + 20, true);
-    }
+    for (const one of spans.series) this.label(nameOf(one), one.top + SERIES / 2);
   }
 
-  label(text, y, small = false) {
+  label(text, y) {
     const { context } = this;
     const { gutter } = this.view;
     context.fillStyle = this.ink;
     context.textAlign = "right";
-    if (small) context.font = "10px system-ui, sans-serif";
     context.fillText(clipped(context, text, gutter - 16), gutter - 8, y);
-    if (small) context.font = "12px system-ui, sans-serif";
     context.textAlign = "left";
   }
 
@@ -513,7 +517,7 @@ class Painter {
 
   drawRow(row) {
     const { context, spans, view } = this;
-    const { start, end, kind, name, names, busy, count } = spans;
+    const { start, end, kind, busy, count } = spans;
     const top = barTop(spans, row);
     const last = spans.first[row + 1];
     const sliver = new Sliver(context, top, this.fills);
@@ -535,7 +539,13 @@ class Painter {
       }
     }
     sliver.flush();
-    for (let n = 0; n < written.length; n += 3) this.write(names[name[written[n]]], written[n + 1], written[n + 2], top);
+    return written;
+  }
+
+  // Places come with the left end and the width of their bars.
+  drawNames(written, row) {
+    const { name, names } = this.spans;
+    for (let n = 0; n < written.length; n += 3) this.write(names[name[written[n]]], written[n + 1], written[n + 2], barTop(this.spans, row));
   }
 
   drawMoment(x, top) {
@@ -732,7 +742,8 @@ class Pointer {
 
   at(event) {
     const box = this.page.canvas.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
+    const { size } = this.view;
+    return [(event.clientX - box.left) / size, (event.clientY - box.top) / size];
   }
 
   hit(x, y) {
@@ -808,7 +819,8 @@ class Keyboard {
       Escape: () => selection.select(-1),
     };
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!action) return;
+    // With no span to leave, Escape leaves the presentation.
+    if (!action || (event.key === "Escape" && selection.selected < 0)) return;
     event.preventDefault();
     event.stopPropagation();
     selection.hover(-1);
@@ -881,6 +893,7 @@ class Chart {
     this.model = model;
     this.root = tag("div", { class: "gpulab-timeline", role: "group" });
     el.append(this.root);
+    this.presentation = new Presentation(this.root, () => this.present());
     this.listeners = new Listeners();
     this.reload = () => this.load();
     this.load();
@@ -890,6 +903,7 @@ class Chart {
   close() {
     this.model.off("change:drawing", this.reload);
     this.leave();
+    this.presentation.close();
     this.root.remove();
   }
 
@@ -912,7 +926,7 @@ class Chart {
   build(drawing) {
     const spans = new Spans(drawing);
     this.view = new Viewport(spans.length, spans.gutter, () => this.moved());
-    this.page = new Page(this.root, drawing, spans, this.view);
+    this.page = new Page(this.root, drawing, spans, this.view, this.presentation);
     this.selection = new Selection(spans, this.view, this.page, () => this.paint());
     const parts = [spans, this.view, this.page, this.selection];
     this.painter = new Painter(...parts);
@@ -938,9 +952,15 @@ class Chart {
   resize() {
     const width = this.page.stage.clientWidth;
     if (!width) return;
-    this.view.resize(width);
+    this.view.resize(width, this.presentation.isOn ? PRESENTED : 1);
     this.painter.resize(width);
     this.paint();
+  }
+
+  present() {
+    if (!this.page) return;
+    this.painter.colours();
+    this.resize();
   }
 
   moved() {
@@ -1026,6 +1046,11 @@ function tag(name, attributes = {}, ...children) {
   return element;
 }
 
+// What stands beside a lane, or beside a series with its greatest value.
+function nameOf({ name, most }) {
+  return most === undefined ? name : `${name} ≤ ${most}`;
+}
+
 // First place in a sorted column whose value is not less than the given one.
 function lower(column, value, from, to) {
   while (from < to) {
@@ -1036,7 +1061,7 @@ function lower(column, value, from, to) {
 }
 
 // A colour with signs on it, so that colour is never alone; the signs are those of the static picture.
-function hatched({ colour, hatch }, ratio) {
+function hatched({ colour, hatch, line }, ratio) {
   let made = null;
   const pattern = context => {
     if (!hatch) return colour;
@@ -1048,7 +1073,7 @@ function hatched({ colour, hatch }, ratio) {
     pen.scale(ratio, ratio);
     pen.fillStyle = colour;
     pen.fillRect(0, 0, size, size);
-    pen.strokeStyle = pen.fillStyle = "rgba(255,255,255,.85)";
+    pen.strokeStyle = pen.fillStyle = line;
     pen.lineWidth = 1.1;
     const lines = {
       "//": [[-1, 1, 1, -1], [-1, size + 1, size + 1, -1], [size - 1, size + 1, size + 1, size - 1]],
@@ -1101,5 +1126,5 @@ function clipped(context, text, width) {
   const whole = widthOf(context, text);
   if (whole <= width) return text;
   const n = Math.floor((text.length * width) / whole) - 1;
-  return n < 3 ? "" : `${text.slice(0, n)}…`;
+  return n < LEAST_NAME - 1 ? "" : `${text.slice(0, n)}…`;
 }

@@ -5,7 +5,12 @@ from ._session import VirtualGpu as VirtualGpu
 from ._session import virtual_gpu as virtual_gpu
 from .dispatch import MissingValuesWarning as MissingValuesWarning
 from .patches import NotCompiledWarning as NotCompiledWarning
+from .simulator import GRAPH_GAPS as GRAPH_GAPS
+from .simulator import Capture as Capture
+from .simulator import FixedDuration as FixedDuration
 from .simulator import Gaps as Gaps
+from .simulator import Graph as Graph
+from .simulator import HostCosts as HostCosts
 from .simulator import Kind as Kind
 from .simulator import L2Cache as L2Cache
 from .simulator import Machine as Machine
@@ -17,7 +22,10 @@ from .simulator import TaskRecord as TaskRecord
 from .simulator import Traffic as Traffic
 from .simulator import ValueLimits as ValueLimits
 from .simulator import power_draw as power_draw
+from .simulator.costs import STAGED_BYTES as STAGED_BYTES
 from .simulator.costs import KernelWork as KernelWork
+from .simulator.costs import copied_bytes as copied_bytes
+from .simulator.costs import copy_ns as copy_ns
 from .simulator.costs import duration_ns as duration_ns
 from .simulator.nvml import NvmlHandle as NvmlHandle
 from .tensors import VirtualTensor as VirtualTensor

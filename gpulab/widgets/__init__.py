@@ -1,6 +1,19 @@
 """Pictures for notebooks that react to mouse and keyboard, built on anywidget."""
 
+from gpulab.widgets._chips import chips_class
 from gpulab.widgets._front_end import is_watched, jupyter_kernel, widget_data
+from gpulab.widgets._machine import machine_class
 from gpulab.widgets._picture import picture_class
+from gpulab.widgets._script import script
+from gpulab.widgets._sketch import sketch_class
 
-__all__ = ["is_watched", "jupyter_kernel", "picture_class", "widget_data"]
+__all__ = [
+    "chips_class",
+    "is_watched",
+    "jupyter_kernel",
+    "machine_class",
+    "picture_class",
+    "script",
+    "sketch_class",
+    "widget_data",
+]

@@ -1,36 +1,39 @@
 // A picture that the kernel draws, with what needs no answer from it: hints at the mouse, keys
 // that go from point to point, and links to keep picture and data.
 
-const STYLE = `
-.gpulab-picture { color: var(--jp-ui-font-color1, CanvasText); font: 13px/1.4 var(--jp-ui-font-family, system-ui, sans-serif); }
-.gpulab-picture .stage { position: relative; display: block; max-width: 100%; outline-offset: 2px; }
-.gpulab-picture .stage:focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); }
+const STYLE = `${LOOK}
+.gpulab-picture { padding: 2px; }
+.gpulab-picture .stage { position: relative; display: block; width: 100%; outline-offset: 2px; }
+.gpulab-picture.gpulab-presents .stage { max-width: calc((100vh - 9em) * var(--shape)); margin: auto; }
 .gpulab-picture img { display: block; width: 100%; height: auto; }
 .gpulab-picture .marks div { position: absolute; pointer-events: none; box-sizing: border-box; }
-.gpulab-picture .marks .line { width: 1.4px; margin-left: -0.7px; background: #000; }
-.gpulab-picture .marks .dot { width: 13px; height: 13px; margin: -6.5px; border: 2px solid #000; border-radius: 50%; }
-.gpulab-picture .ring { position: absolute; width: 16px; height: 16px; margin: -8px; border: 2px solid #000; border-radius: 50%;
-  box-shadow: 0 0 0 2px #fff; pointer-events: none; box-sizing: border-box; }
+.gpulab-picture .marks .line { width: 1.4px; margin-left: -0.7px; background: var(--gpulab-ink); }
+.gpulab-picture .marks .dot { width: 13px; height: 13px; margin: -6.5px; border: 2px solid var(--gpulab-ink); border-radius: 50%; }
+.gpulab-picture .ring { position: absolute; width: 16px; height: 16px; margin: -8px; border: 2px solid var(--gpulab-ink); border-radius: 50%;
+  box-shadow: 0 0 0 2px var(--gpulab-paper); pointer-events: none; box-sizing: border-box; }
 .gpulab-picture .tip { position: absolute; z-index: 5; pointer-events: none; padding: 4px 8px; white-space: pre;
-  color: #111; background: #fff; border: 1px solid #767676; border-radius: 3px; box-shadow: 0 2px 6px rgb(0 0 0 / 30%); }
-.gpulab-picture .empty { padding: 24px; border: 1px dashed var(--jp-border-color1, GrayText); border-radius: 3px; white-space: pre-line; font-size: 15px; }
+  background: var(--gpulab-paper); border: 1px solid var(--gpulab-muted); border-radius: 3px; box-shadow: 0 2px 6px rgb(0 0 0 / 30%); }
+.gpulab-picture .empty { padding: 24px; border: 1px dashed var(--gpulab-muted); border-radius: 3px; white-space: pre-line; }
 .gpulab-picture .below { display: flex; flex-wrap: wrap; gap: 2px 16px; align-items: baseline; min-height: 1.5em; }
-.gpulab-picture .below .keys { color: var(--jp-ui-font-color2, GrayText); margin-right: auto; }
-.gpulab-picture .legend { display: flex; flex-wrap: wrap; gap: 0 18px; list-style: none; margin: 0 0 6px; padding: 0 0 0 8px; max-width: 760px; }
+.gpulab-picture .below .keys { color: var(--gpulab-muted); margin-right: auto; }
+.gpulab-picture .legend { display: flex; flex-wrap: wrap; gap: 0 18px; list-style: none; margin: 0 0 6px; padding: 0 0 0 8px; }
 .gpulab-picture .legend li { display: inline-flex; gap: 6px; align-items: center; margin: 0; }
-.gpulab-picture .legend svg { background: #fff; border-radius: 2px; flex: none; }
-.gpulab-picture button { font: inherit; color: inherit; cursor: pointer; padding: 1px 8px; border-radius: 3px;
-  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); }
+.gpulab-picture .legend svg { flex: none; }
+.gpulab-picture button { padding: 0 8px; }
 .gpulab-picture .words p { margin: 2px 0; }
-.gpulab-picture .words p:first-child { font-size: 15px; font-weight: 600; min-height: 1.5em; }
+.gpulab-picture .words p:first-child { font-size: 1.15em; font-weight: 600; min-height: 1.5em; }
 .gpulab-picture .table caption { text-align: left; font-weight: 600; }
 .gpulab-picture .table td { text-align: right; white-space: nowrap; }
 .gpulab-picture .table { max-height: 320px; overflow: auto; }
+.gpulab-picture .progress { margin: 2px 0; }
+.gpulab-picture progress { width: 100%; height: 10px; accent-color: var(--gpulab-cold); }
+.gpulab-picture .code code { display: inline-block; padding: 2px 6px; border: 1px solid var(--gpulab-faint); overflow-wrap: anywhere; color: inherit; background: none; }
 .gpulab-picture .told { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .gpulab-picture [hidden] { display: none; }
 `;
 const NEAR_PX = 18;
 const REST_MS = 600;
+const MOST_SHARPNESS = 2; // device pixels for each CSS pixel of the picture; more is hardly seen
 const SHAPES = { // in a box from -5 to 5
   o: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", s: "M-4 -4h8v8h-8z", "^": "M0 -4.5L4.5 4H-4.5z", v: "M0 4.5L4.5 -4H-4.5z",
   D: "M0 -5L5 0L0 5L-5 0z", P: "M-1.6 -5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z", X: "M-4 -4L4 4M4 -4L-4 4", _: "M-5 0H5",
@@ -69,7 +72,7 @@ function entry({ label, colour, marker, is_filled, line }) {
   const sign = drawn("svg", { viewBox: "-14 -7 28 14", width: 28, height: 14, "aria-hidden": "true" });
   if (line === "band") sign.append(drawn("rect", { x: -14, y: -5, width: 28, height: 10, fill: colour, "fill-opacity": 0.2 }));
   else if (line) sign.append(drawn("path", { d: "M-14 0H14", stroke: colour, "stroke-width": 2, "stroke-dasharray": line === "dashed" ? "5 3" : "none" }));
-  const fill = is_filled && !"X_".includes(marker) ? colour : "none";
+  const fill = is_filled && !"X_|".includes(marker) ? colour : "none";
   if (marker) sign.append(drawn("path", { d: SHAPES[marker] || SHAPES.o, stroke: colour, "stroke-width": 1.5, fill }));
   return tag("li", {}, sign, label);
 }
@@ -78,19 +81,39 @@ class Picture {
   constructor(el, model) {
     this.model = model;
     this.selected = -1;
+    this.root = tag("div", { class: "gpulab-picture" });
+    this.presentation = new Presentation(this.root, () => this.measurePage());
     this.build(el);
     this.listening = [
+      ["change:progress", () => this.report()],
       ["change:number", () => this.show()],
       ["change:table", () => this.fill()],
       ["msg:custom", (content, buffers) => this.keep(content.file, buffers[0])],
     ];
     for (const [name, action] of this.listening) model.on(name, action);
+    this.watch();
     this.fill();
+    this.report();
     this.show();
-    if (model.get("ratio") !== window.devicePixelRatio) {
-      model.set("ratio", window.devicePixelRatio);
-      model.save_changes();
-    }
+  }
+
+  // The kernel draws as sharp as the page needs, and on the paper of its theme.
+  watch() {
+    this.observers = [new ResizeObserver(() => this.measurePage()), new MutationObserver(() => this.measurePage())];
+    this.observers[0].observe(this.root);
+    this.observers[1].observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+    this.measurePage();
+  }
+
+  measurePage() {
+    const { model } = this;
+    const scale = (this.root.clientWidth || model.get("width")) / (model.get("width") || 1);
+    const wanted = Math.min(MOST_SHARPNESS, window.devicePixelRatio * Math.max(1, scale));
+    const ratio = Math.ceil(wanted * 4) / 4; // not a new picture for each pixel of a resized window
+    const dark = themeOf(this.root).isDark;
+    if (ratio === model.get("ratio") && dark === model.get("dark")) return;
+    model.set({ ratio, dark });
+    model.save_changes();
   }
 
   build(el) {
@@ -100,17 +123,22 @@ class Picture {
     this.tip = tag("div", { class: "tip", hidden: "" });
     this.told = tag("div", { class: "told", "aria-live": "polite" });
     this.empty = tag("p", { class: "empty", role: "status" });
+    this.bar = tag("progress", { "aria-label": "Measuring" });
+    this.step = tag("span", { role: "status" });
+    this.progress = tag("div", { class: "progress", hidden: "" }, this.step, this.bar);
     this.stage = tag("div", { class: "stage", tabindex: "0", role: "group", "aria-label": "Picture and its points" },
       this.image, this.marks, this.ring, this.tip);
     this.keys = tag("span", { class: "keys" }, "Points: mouse, or ← → here; Esc leaves.");
-    this.files = tag("span", { class: "files" }, this.button("Download picture", ".png"), " ", this.button("Download data", ".csv"));
-    const below = tag("div", { class: "below" }, this.keys, this.files);
+    this.files = tag("span", { class: "files" }, this.button("Download picture", ".png"), " ", this.button("Download data", ".csv"), " ", this.presentation.button());
+    const below = tag("div", { class: "below gpulab-controls" }, this.keys, this.files);
     this.legend = tag("ul", { class: "legend", "aria-label": "Legend" });
     this.words = tag("div", { class: "words" });
     this.table = tag("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Data" });
-    this.data = tag("details", {}, tag("summary", {}, "Data as a table"), this.table);
-    this.root = tag("div", { class: "gpulab-picture" }, tag("style", {}, STYLE),
-      this.stage, this.legend, this.empty, this.words, this.told, below, this.data);
+    this.data = tag("details", { class: "gpulab-controls" }, tag("summary", {}, "Data as a table"), this.table);
+    this.code = tag("code");
+    const code = tag("details", { class: "code gpulab-controls" }, tag("summary", {}, "This view as code"), this.code, " ", this.copier());
+    this.root.append(tag("style", {}, STYLE), this.words,
+      this.progress, this.stage, this.legend, this.empty, this.told, below, this.data, code);
     el.append(this.root);
     this.stage.addEventListener("pointermove", event => this.point(event));
     this.stage.addEventListener("pointerleave", () => this.select(-1));
@@ -128,6 +156,26 @@ class Picture {
     return button;
   }
 
+  copier() {
+    const button = tag("button", { type: "button" }, "Copy");
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(this.code.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2_000);
+    });
+    return button;
+  }
+
+  // How far a measurement is, in the picture itself; null when none runs.
+  report() {
+    const progress = this.model.get("progress");
+    this.progress.hidden = !progress.text;
+    this.bar.hidden = !progress.total;
+    this.step.textContent = progress.text || "";
+    this.bar.max = progress.total || 1;
+    this.bar.value = progress.done || 0;
+  }
+
   keep(suffix, content) {
     const url = URL.createObjectURL(new Blob([content]));
     tag("a", { href: url, download: this.model.get("file") + suffix }).click();
@@ -140,6 +188,7 @@ class Picture {
     if (!empty && png !== this.png) await this.swap(png);
     if (this.closed || number !== model.get("number")) return; // the next one is here already
     this.empty.textContent = empty;
+    this.code.textContent = model.get("code");
     this.empty.hidden = !empty;
     this.stage.hidden = this.legend.hidden = this.files.hidden = this.data.hidden = Boolean(empty);
     this.spots = empty ? [] : model.get("spots");
@@ -167,11 +216,12 @@ class Picture {
 
   async swap(png) {
     this.png = png;
-    this.stage.style.width = `${this.model.get("width")}px`;
     const old = this.url;
     const loaded = new Promise(done => { this.image.onload = this.image.onerror = done; });
     this.image.src = this.url = URL.createObjectURL(new Blob([png], { type: "image/png" }));
     await loaded;
+    const { naturalWidth, naturalHeight } = this.image;
+    this.root.style.setProperty("--shape", naturalHeight ? naturalWidth / naturalHeight : 1.7);
     if (old) URL.revokeObjectURL(old);
   }
 
@@ -230,6 +280,8 @@ class Picture {
   close() {
     this.closed = true;
     clearTimeout(this.speaking);
+    for (const observer of this.observers) observer.disconnect();
+    this.presentation.close();
     for (const [name, action] of this.listening) this.model.off(name, action);
     if (this.url) URL.revokeObjectURL(this.url);
     this.root.remove();

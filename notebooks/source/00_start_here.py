@@ -47,6 +47,7 @@ source = exercises.predict(
     "Will the times in this notebook be measured on hardware, or computed by the virtual GPU?",
     ...,
     choices=("measured", "virtual"),
+    name="00.source",
 )
 source
 
@@ -135,7 +136,9 @@ exercises.hint("00.sources")
 # again, until the result is precise enough.
 
 # %%
-matmul_guess = exercises.predict("How long does one matmul take?", ..., unit="µs")
+matmul_guess = exercises.predict(
+    "How long does one matmul take?", ..., unit="µs", name="00.matmul"
+)
 matmul_guess
 
 # %%
@@ -194,7 +197,7 @@ exercises.check("00.read-the-line", answer)
 
 # %%
 growth = exercises.predict(
-    "How many times as long does it take?", ..., unit="times", counts="percent"
+    "How many times as long does it take?", ..., unit="times", counts="percent", name="00.growth"
 )
 growth
 
@@ -225,6 +228,7 @@ agree = exercises.predict(
     "Three methods time the same matmul. Do they agree within a factor of 2?",
     ...,
     choices=("yes", "no"),
+    name="00.agree",
 )
 agree
 

@@ -60,7 +60,9 @@ x @ x
 # Now put a stopwatch around it.
 
 # %%
-naive_guess = exercises.predict("What does the stopwatch below read?", ..., unit="µs")
+naive_guess = exercises.predict(
+    "What does the stopwatch below read?", ..., unit="µs", name="01.naive"
+)
 naive_guess
 
 # %%
@@ -88,7 +90,7 @@ exercises.claim("01.reads-too-little", here=naive_s / work.median_s)
 
 # %%
 done_guess = exercises.predict(
-    "x @ x has just returned. Is the matmul done?", ..., choices=("yes", "no")
+    "x @ x has just returned. Is the matmul done?", ..., choices=("yes", "no"), name="01.done"
 )
 done_guess
 
@@ -111,6 +113,7 @@ behind_guess = exercises.predict(
     "The host has launched all three. How many of them has the GPU finished by then?",
     ...,
     unit="calls",
+    name="01.behind",
 )
 behind_guess
 
@@ -137,7 +140,10 @@ behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"
 
 # %%
 flat_guess = exercises.predict(
-    "How many times as long is the naive reading for n = 8192 as for n = 64?", ..., unit="times"
+    "How many times as long is the naive reading for n = 8192 as for n = 64?",
+    ...,
+    unit="times",
+    name="01.flat",
 )
 flat_guess
 
@@ -200,6 +206,7 @@ jump_guess = exercises.predict(
     "What do the times do?",
     ...,
     choices=("stay the same", "grow slowly", "jump once"),
+    name="01.jump",
 )
 jump_guess
 
@@ -248,7 +255,7 @@ exercises.check("01.queue-length", answer, readings=calls_s)
 # %%
 w = torch.randn(2048, 2048, device="cuda")
 item_guess = exercises.predict(
-    "What does the stopwatch read for (w @ w).sum().item()?", ..., unit="µs"
+    "What does the stopwatch read for (w @ w).sum().item()?", ..., unit="µs", name="01.item"
 )
 item_guess
 
@@ -383,6 +390,7 @@ loop_guess = exercises.predict(
     "when the loop becomes longer?",
     ...,
     choices=("stays the same", "falls", "grows"),
+    name="01.loop",
 )
 loop_guess
 
@@ -419,6 +427,7 @@ cost_guess = exercises.predict(
     "Which of the four takes the host longest to launch?",
     ...,
     choices=("addition", "matmul", "linear layer", "convolution"),
+    name="01.cost",
 )
 cost_guess
 

@@ -62,7 +62,7 @@ a.shape, small.shape
 
 # %%
 after = exercises.predict(
-    "By what factor is the second reading longer?", ..., unit="times", counts="factor"
+    "By what factor is the second reading longer?", ..., unit="times", name="02.after"
 )
 after
 
@@ -87,7 +87,7 @@ after.compare(finished_s / launched_s)
 
 # %%
 before = exercises.predict(
-    "By what factor is your reading too long?", ..., unit="times", counts="factor"
+    "By what factor is your reading too long?", ..., unit="times", name="02.before"
 )
 before
 
@@ -160,7 +160,7 @@ exercises.check("02.time-it-right", timed)
 
 # %%
 inside = exercises.predict(
-    "What does the stopwatch with both waits read for the small addition?", ..., unit="µs"
+    "What does it read for the small addition, with both waits?", ..., unit="µs", name="02.inside"
 )
 inside
 
@@ -175,7 +175,9 @@ inside.compare(addition)
 # How much of this is the wait itself? Time nothing at all.
 
 # %%
-empty = exercises.predict("What does the stopwatch read with no work inside?", ..., unit="µs")
+empty = exercises.predict(
+    "What does the stopwatch read with no work inside?", ..., unit="µs", name="02.empty"
+)
 empty
 
 # %%
@@ -253,7 +255,9 @@ plots.timeline(gpulab.timeline(lambda: launch("A", left, 1_000_000)))
 # stream `right`. Which kernels have ended when the call returns?
 
 # %%
-whole = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
+whole = exercises.predict(
+    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.whole"
+)
 whole
 
 
@@ -270,7 +274,9 @@ whole.compare(ended_after(wait_for_the_device, "AB"))
 # **`left.synchronize()`.** The same two kernels.
 
 # %%
-one = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
+one = exercises.predict(
+    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.one"
+)
 one
 
 
@@ -287,7 +293,9 @@ one.compare(ended_after(wait_for_a_stream, "AB"))
 # **`event.synchronize()`.** Now both kernels are in stream `left`: A, the event, B.
 
 # %%
-marker = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
+marker = exercises.predict(
+    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.marker"
+)
 marker
 
 
@@ -308,7 +316,9 @@ marker.compare(ended_after(wait_for_an_event, "AB"))
 # event after A, and B is in stream `right`.
 
 # %%
-gpu_side = exercises.predict("Which kernels have ended?", ..., choices=("neither", "A", "A and B"))
+gpu_side = exercises.predict(
+    "Which kernels have ended?", ..., choices=("neither", "A", "A and B"), name="02.gpu-side"
+)
 gpu_side
 
 
@@ -329,7 +339,9 @@ gpu_side.compare(ended_after(let_a_stream_wait, "AB"))
 # a short B in `right`. The host waits for B. Which of the two kernels in `left` has ended then?
 
 # %%
-late = exercises.predict("Which of A and C has ended?", ..., choices=("neither", "A", "A and C"))
+late = exercises.predict(
+    "Which of A and C has ended?", ..., choices=("neither", "A", "A and C"), name="02.late"
+)
 late
 
 
@@ -393,7 +405,7 @@ slower = exercises.predict(
     ...,
     unit="times",
     counts="direction",
-    base=1.0,
+    name="02.slower",
 )
 slower
 
@@ -502,7 +514,10 @@ exercises.check("02.benchmark", benchmark)
 
 # %%
 size_guess = exercises.predict(
-    "Overhead below 5 % from which n on?", ..., choices=("64", "512", "4096", "none of these")
+    "Overhead below 5 % from which n on?",
+    ...,
+    choices=("64", "512", "4096", "none of these"),
+    name="02.size",
 )
 size_guess
 
@@ -535,7 +550,7 @@ size_guess.compare(good[0] if good else "none of these")
 
 # %%
 larger = exercises.predict(
-    "How does the factor change?", ..., choices=("larger", "the same", "smaller")
+    "How does the factor change?", ..., choices=("larger", "the same", "smaller"), name="02.larger"
 )
 larger
 

@@ -60,7 +60,7 @@ a @ a
 
 # %%
 less = exercises.predict(
-    "What will a pair of events read?", ..., choices=("more", "less", "the same")
+    "What will a pair of events read?", ..., choices=("more", "less", "the same"), name="03.less"
 )
 less
 
@@ -77,7 +77,7 @@ start.elapsed_time(end)
 # %% [markdown]
 # You put three entries into one queue: event, matmul, event. Then you waited until the GPU had
 # reached the second event, and asked for the time between the two. The result is in
-# **milliseconds**. Convert it to seconds on the same line.
+# *milliseconds*. Convert it to seconds on the same line.
 #
 # One reading may be off by chance. `method="events"` takes many such pairs and reports the median.
 
@@ -96,7 +96,10 @@ less.compare(outcomes[int(np.sign(stopwatch.median_s - pair.median_s))])
 
 # %%
 early = exercises.predict(
-    "What does elapsed_time return?", ..., choices=("a number", "zero", "an error")
+    "What does elapsed_time return?",
+    ...,
+    choices=("a number", "zero", "an error"),
+    name="03.early",
 )
 early
 
@@ -122,7 +125,10 @@ early.compare(outcome)
 
 # %%
 plain = exercises.predict(
-    "What does elapsed_time return?", ..., choices=("a number", "zero", "an error")
+    "What does elapsed_time return?",
+    ...,
+    choices=("a number", "zero", "an error"),
+    name="03.plain",
 )
 plain
 
@@ -188,7 +194,9 @@ format_time(statistics.median(each_s))
 # head start: a kernel that counts clock cycles keeps the GPU busy while Python fills the queue.
 
 # %%
-at_end = exercises.predict("What do the pairs of the second loop read?", ..., unit="µs")
+at_end = exercises.predict(
+    "What do the pairs of the second loop read?", ..., unit="µs", name="03.at-end"
+)
 at_end
 
 
@@ -232,7 +240,10 @@ plots.timeline(gpulab.timeline(one_pair, n_warmup=5))
 
 # %%
 alone = exercises.predict(
-    "What do the pairs read?", ..., choices=("as in the first loop", "as in the second loop")
+    "What do the pairs read?",
+    ...,
+    choices=("as in the first loop", "as in the second loop"),
+    name="03.alone",
 )
 alone
 
@@ -299,7 +310,7 @@ plots.timeline(record)
 
 # %%
 inside = exercises.predict(
-    "By what factor is the new reading longer?", ..., unit="times", counts="factor"
+    "By what factor is the new reading longer?", ..., unit="times", name="03.inside"
 )
 inside
 
@@ -321,7 +332,7 @@ inside.compare(start.elapsed_time(end) / outside_ms)
 # What does a pair read with nothing between its events?
 
 # %%
-empty_guess = exercises.predict("What does an empty pair read?", ..., unit="µs")
+empty_guess = exercises.predict("What does an empty pair read?", ..., unit="µs", name="03.empty")
 empty_guess
 
 # %%
@@ -334,7 +345,10 @@ empty_guess.compare(empty_s)
 
 # %%
 more = exercises.predict(
-    "Is a kernel's floor more than an empty pair?", ..., choices=("less", "equal", "more")
+    "Is a kernel's floor more than an empty pair?",
+    ...,
+    choices=("less", "equal", "more"),
+    name="03.more",
 )
 more
 
@@ -424,7 +438,10 @@ small.add_(1)
 
 # %%
 who = exercises.predict(
-    "Where is the host blocked?", ..., choices=("record", "query", "wait", "synchronize")
+    "Where is the host blocked?",
+    ...,
+    choices=("record", "query", "wait", "synchronize"),
+    name="03.who",
 )
 who
 
@@ -505,7 +522,9 @@ exercises.check("03.benchmark", benchmark)
 # A kernel grows by a few clock cycles at a time. Does the reading grow as smoothly?
 
 # %%
-smooth = exercises.predict("How does the reading grow?", ..., choices=("smoothly", "in steps"))
+smooth = exercises.predict(
+    "How does the reading grow?", ..., choices=("smoothly", "in steps"), name="03.smooth"
+)
 smooth
 
 # %%
@@ -576,7 +595,7 @@ pd.Series(found_s, name="floor").map(format_time).to_frame()
 
 # %%
 blocks = exercises.predict(
-    "Where is the host blocked?", ..., choices=("wait", "synchronize", "both")
+    "Where is the host blocked?", ..., choices=("wait", "synchronize", "both"), name="03.blocks"
 )
 blocks
 

@@ -40,10 +40,12 @@ gpulab.use(GPU)
 # ten times and times each call. It runs where nobody has used the GPU before. On a real GPU that
 # is a new process, which needs some seconds to start. (They are not in the numbers.) A virtual GPU
 # is new when it is made.
+#
+# Draw the ten times before you measure them: each call gets a point.
 
 # %%
-first = exercises.predict(
-    "By what factor is the first call slower than the second?", ..., unit="times", counts="factor"
+first = exercises.draw(
+    "How long does each of the ten calls take?", ..., name="04.first", axes=lab.TEN_CALLS
 )
 first
 
@@ -60,10 +62,7 @@ def ten_matmuls():
 
 
 matmuls_s = lab.in_a_new_process(ten_matmuls)
-first.compare(matmuls_s[0] / matmuls_s[1])
-
-# %%
-lab.draw_iterations({"matmul and sum": matmuls_s})
+first.compare(matmuls_s)
 
 # %% [markdown]
 # The line of Python is the same, and so are the data. The first call also does things that are
@@ -102,7 +101,9 @@ gpulab.device.current()
 # to wait for.
 
 # %%
-context = exercises.predict("How long does the first synchronize() take?", ..., unit="ms")
+context = exercises.predict(
+    "How long does the first synchronize() take?", ..., unit="ms", name="04.context"
+)
 context
 
 # %%
@@ -126,7 +127,9 @@ exercises.claim("04.context", here=context_s[0])
 # the first. Which of the three is the fastest to make?
 
 # %%
-memory = exercises.predict("Which is the fastest?", ..., choices=("first", "second", "third"))
+memory = exercises.predict(
+    "Which is the fastest?", ..., choices=("first", "second", "third"), name="04.memory"
+)
 memory
 
 # %%
@@ -150,7 +153,10 @@ memory.compare(min(memory_s, key=memory_s.get))
 
 # %%
 sine = exercises.predict(
-    "After the exponential, is the first sine slow or fast?", ..., choices=("slow", "fast")
+    "After the exponential, is the first sine slow or fast?",
+    ...,
+    choices=("slow", "fast"),
+    name="04.sine",
 )
 sine
 
@@ -176,7 +182,10 @@ exercises.claim("04.a-new-kernel", here=kernels_s["sin"][0] / kernels_s["sin"][1
 
 # %%
 half = exercises.predict(
-    "After two matmuls in float32, is the first in float16 slow?", ..., choices=("slow", "fast")
+    "After two matmuls in float32, is the first in float16 slow?",
+    ...,
+    choices=("slow", "fast"),
+    name="04.half",
 )
 half
 
@@ -229,7 +238,11 @@ exercises.check("04.name-the-cost", answer)
 
 # %%
 loaded = exercises.predict(
-    "After how many iterations is everything loaded?", ..., unit="calls", counts="factor"
+    "After how many iterations is everything loaded?",
+    ...,
+    unit="calls",
+    counts="factor",
+    name="04.loaded",
 )
 loaded
 
@@ -254,7 +267,7 @@ loaded.compare(slow_calls.max(initial=0) + 1)
 
 # %%
 steady = exercises.predict(
-    "After how many iterations is it steady?", ..., unit="calls", counts="factor"
+    "After how many iterations is it steady?", ..., unit="calls", counts="factor", name="04.steady"
 )
 steady
 
@@ -359,7 +372,7 @@ mean_guess = exercises.predict(
     ...,
     unit="times",
     counts="direction",
-    base=1.0,
+    name="04.mean",
 )
 mean_guess
 
@@ -378,7 +391,7 @@ mean_guess.compare(samples_s.mean() / np.median(samples_s))
 # or data that happen to be in the cache. The minimum is the luckiest call, and it falls the longer
 # you look.
 #
-# When is the mean right? When you ask for a **sum**: how long do all 60 calls take together?
+# When is the mean right? When you ask for a *sum*: how long do all 60 calls take together?
 
 # %%
 print("60 medians", format_time(60 * np.median(samples_s)))
@@ -524,6 +537,7 @@ slow = exercises.predict(
     "Images of 56, 56, 64, 64, 56, 64 pixels: which calls are slow?",
     ...,
     choices=("the first", "the first of each size", "each after another size"),
+    name="04.slow",
 )
 slow
 
@@ -581,7 +595,7 @@ exercises.claim("04.compile-first", here=slower)
 # groups does the interval contain the median of the whole run?
 
 # %%
-holds = exercises.predict("In how many percent of the groups?", ..., unit="%", counts="points")
+holds = exercises.predict("In how many percent of the groups?", ..., unit="%", name="04.holds")
 holds
 
 # %%
@@ -602,7 +616,7 @@ holds.compare(percent_held(long_s))
 # ones, only sorted into waves. So the samples are no longer independent.
 
 # %%
-wander = exercises.predict("In how many percent of the groups?", ..., unit="%", counts="points")
+wander = exercises.predict("In how many percent of the groups?", ..., unit="%", name="04.wander")
 wander
 
 # %%
@@ -636,7 +650,10 @@ pd.DataFrame(rows).T.map(format_time).rename_axis("samples")
 
 # %%
 where = exercises.predict(
-    "Where is the median?", ..., choices=("at the fast calls", "between", "at the slow calls")
+    "Where is the median?",
+    ...,
+    choices=("at the fast calls", "between", "at the slow calls"),
+    name="04.where",
 )
 where
 
@@ -673,7 +690,10 @@ where.compare(min(places_s, key=lambda place: abs(places_s[place] - mixed.median
 
 # %%
 change = exercises.predict(
-    "How does the median change?", ..., choices=("by less than a tenth", "by more than a tenth")
+    "How does the median change?",
+    ...,
+    choices=("by less than a tenth", "by more than a tenth"),
+    name="04.change",
 )
 change
 

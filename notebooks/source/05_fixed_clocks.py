@@ -76,7 +76,7 @@ later = exercises.predict(
     ...,
     unit="times",
     counts="direction",
-    base=1,
+    name="05.later",
 )
 later
 
@@ -112,7 +112,10 @@ exercises.claim("05.slower-later", here=last_s / first_s)
 
 # %%
 cause = exercises.predict(
-    "What lowers the clock?", ..., choices=("heat", "power", "a setting", "nothing does")
+    "What lowers the clock?",
+    ...,
+    choices=("heat", "power", "a setting", "nothing does"),
+    name="05.cause",
 )
 cause
 
@@ -121,7 +124,7 @@ cause
 # driver report then, as a share of the limit?
 
 # %%
-late = exercises.predict("Power, as a share of the limit?", ..., unit="%", counts="points")
+late = exercises.predict("Power, as a share of the limit?", ..., unit="%", name="05.late")
 late
 
 # %%
@@ -178,7 +181,10 @@ readings[["time_s", "sm_mhz", "power_w", "temperature_c", "reasons"]].iloc[::2].
 
 # %%
 back = exercises.predict(
-    "How long must it rest?", ..., choices=("below 0.3 s", "some seconds", "a minute")
+    "How long must it rest?",
+    ...,
+    choices=("below 0.3 s", "some seconds", "a minute"),
+    name="05.back",
 )
 back
 
@@ -251,7 +257,7 @@ shorter().shape
 
 # %%
 in_sequence = exercises.predict(
-    "What is B / A, in sequence?", ..., unit="times", counts="direction", base=1
+    "What is B / A, in sequence?", ..., unit="times", counts="direction", name="05.in-sequence"
 )
 in_sequence
 
@@ -271,7 +277,7 @@ in_sequence.compare(b_s / a_s)
 
 # %%
 in_turns = exercises.predict(
-    "What is B / A, in turns?", ..., unit="times", counts="direction", base=1
+    "What is B / A, in turns?", ..., unit="times", counts="direction", name="05.in-turns"
 )
 in_turns
 
@@ -322,7 +328,10 @@ exercises.check("05.in-turns", answer)
 
 # %%
 allowed = exercises.predict(
-    "clocks.lock(1410), as an ordinary user?", ..., choices=("locked", "refused")
+    "clocks.lock(1410), as an ordinary user?",
+    ...,
+    choices=("locked", "refused"),
+    name="05.allowed",
 )
 allowed
 
@@ -340,7 +349,10 @@ allowed.compare(asked.outcome)
 
 # %%
 which = exercises.predict(
-    "Which clocks does it keep?", ..., choices=("all three", "1695 and 1200", "only 1200", "none")
+    "Which clocks does it keep?",
+    ...,
+    choices=("all three", "1695 and 1200", "only 1200", "none"),
+    name="05.which",
 )
 which
 
@@ -500,7 +512,7 @@ gpulab.timeline(disturbed)
 
 # %%
 share = exercises.predict(
-    "What share of 60 samples after a rest is flagged?", ..., unit="%", counts="points"
+    "What share of 60 samples after a rest is flagged?", ..., unit="%", name="05.share"
 )
 share
 
@@ -571,6 +583,7 @@ zeros = exercises.predict(
     "Compared with random numbers, zeros settle on the recorded H200 at",
     ...,
     choices=("a lower clock", "the same clock", "a higher clock"),
+    name="05.zeros",
 )
 zeros
 
@@ -631,7 +644,7 @@ exercises.claim("05.zeros-settle-higher", here=rows["zeros"] / rows["random numb
 # What is GPU-Util?
 
 # %%
-util = exercises.predict("GPU-Util for one thread?", ..., unit="%", counts="points")
+util = exercises.predict("GPU-Util for one thread?", ..., unit="%", name="05.util")
 util
 
 # %%

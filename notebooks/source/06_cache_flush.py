@@ -72,6 +72,7 @@ steps = exercises.predict(
     "From a quarter of the L2 to four times the L2, the time per megabyte",
     ...,
     choices=("stays the same", "falls", "rises"),
+    name="06.steps",
 )
 steps
 
@@ -112,7 +113,11 @@ f"{layer.weight.nbytes / 1e6:.1f} MB of weights, {x.nbytes / 1e3:.1f} kB of inpu
 
 # %%
 colder = exercises.predict(
-    "How many times as long does it take when cold?", ..., unit="times", counts="direction", base=1
+    "How many times as long does it take when cold?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="06.colder",
 )
 colder
 
@@ -145,6 +150,7 @@ meet = exercises.predict(
     "The two curves meet",
     ...,
     choices=("below half of the L2", "between half and all of the L2", "above its size"),
+    name="06.meet",
 )
 meet
 
@@ -174,7 +180,7 @@ meet.compare(lab.in_words(met, meet.choices, low=1 / 2, high=1))
 
 # %%
 fresh_guess = exercises.predict(
-    "With a fresh row in each call the layer is", ..., choices=("hot", "cold")
+    "With a fresh row in each call the layer is", ..., choices=("hot", "cold"), name="06.fresh"
 )
 fresh_guess
 
@@ -212,6 +218,7 @@ enough = exercises.predict(
     "The layer is cold after reading a buffer of at least how many times the L2?",
     ...,
     choices=("1/16", "1/8", "1/4", "1/2", "1", "2"),
+    name="06.enough",
 )
 enough
 
@@ -256,6 +263,7 @@ writing = exercises.predict(
     "After a flush that writes, compared with one that reads, the layer takes",
     ...,
     choices=("less", "as long", "longer"),
+    name="06.writing",
 )
 writing
 
@@ -327,7 +335,9 @@ exercises.check("06.choose-a-flush", answer)
 # which state does it find that input?
 
 # %%
-after = exercises.predict("After the matmul, the activation is", ..., choices=("hot", "cold"))
+after = exercises.predict(
+    "After the matmul, the activation is", ..., choices=("hot", "cold"), name="06.after"
+)
 after
 
 # %%
@@ -472,6 +482,7 @@ pause = exercises.predict(
     "After the pause the layer takes",
     ...,
     choices=("as long as after reading", "as long as after writing"),
+    name="06.pause",
 )
 pause
 
@@ -496,7 +507,9 @@ pause.compare(pause.choices[0 if nearer_read else 1])
 # Now three kernels on about 30 MiB. Which one loses most to a flush that writes?
 
 # %%
-loser = exercises.predict("Which loses most?", ..., choices=("a fill", "a sum", "a matmul"))
+loser = exercises.predict(
+    "Which loses most?", ..., choices=("a fill", "a sum", "a matmul"), name="06.loser"
+)
 loser
 
 # %%
@@ -569,6 +582,7 @@ who_pays = exercises.predict(
     "In rotation the softmax takes",
     ...,
     choices=("as long as after reading", "as long as after writing"),
+    name="06.who-pays",
 )
 who_pays
 
@@ -611,7 +625,7 @@ exercises.claim("06.rotation-pays", here=rotated_s / read_s)
 # weights of 46.1 MB, in an L2 of 62.9 MB. How much of the data still came from memory?
 
 # %%
-share_guess = exercises.predict("How much came from memory?", ..., unit="%", counts="points")
+share_guess = exercises.predict("How much came from memory?", ..., unit="%", name="06.share")
 share_guess
 
 # %%

@@ -55,7 +55,7 @@ small.sum().item()
 # the last one, for what share of the time is the GPU busy?
 
 # %%
-busy_guess = exercises.predict("How busy is the GPU?", ..., unit="%", counts="points")
+busy_guess = exercises.predict("How busy is the GPU?", ..., unit="%", name="07.busy")
 busy_guess
 
 # %%
@@ -78,7 +78,7 @@ busy_guess.compare(100 * kernels["duration_s"].sum() / window_s)
 
 # %%
 share = exercises.predict(
-    "What share of the reading is the kernel?", ..., unit="%", counts="points"
+    "What share of the reading is the kernel?", ..., unit="%", name="07.share"
 )
 share
 
@@ -126,7 +126,9 @@ exercises.check("07.gaps", answer)
 # million cycles take?
 
 # %%
-million = exercises.predict("How long is a sleep of 1,000,000 cycles?", ..., unit="ms")
+million = exercises.predict(
+    "How long is a sleep of 1,000,000 cycles?", ..., unit="ms", name="07.million"
+)
 million
 
 
@@ -179,7 +181,7 @@ f"the host needs {host_s * 1e6:.0f} µs for 40 samples; next, the GPU sleeps for
 
 # %%
 ahead_guess = exercises.predict(
-    "In how many of 40 is the host ahead?", ..., unit="calls", counts="count"
+    "In how many of 40 is the host ahead?", ..., unit="calls", name="07.ahead"
 )
 ahead_guess
 
@@ -198,7 +200,9 @@ lab.plot_samples({f"{ms} ms": samples_after(sleep(ms / 1e3), add)[0] for ms in (
 # How long is long enough?
 
 # %%
-enough = exercises.predict("Which sleep puts the host ahead in all 40?", ..., unit="µs")
+enough = exercises.predict(
+    "Which sleep puts the host ahead in all 40?", ..., unit="µs", name="07.enough"
+)
 enough
 
 # %%
@@ -296,7 +300,9 @@ graph.replay()
 torch.equal(result, torch.relu(x))
 
 # %%
-replay_guess = exercises.predict("What does a pair of events round replay() read?", ..., unit="µs")
+replay_guess = exercises.predict(
+    "What does a pair of events round replay() read?", ..., unit="µs", name="07.replay"
+)
 replay_guess
 
 # %%
@@ -322,7 +328,7 @@ exercises.claim("07.graph-faster", here=replayed.median_s / eager.median_s)
 # the capture and 10 at the replay.
 
 # %%
-by = exercises.predict("The replay multiplies by", ..., choices=("2", "10"))
+by = exercises.predict("The replay multiplies by", ..., choices=("2", "10"), name="07.by")
 by
 
 # %%
@@ -338,7 +344,7 @@ by.compare(f"{scaled[0].item():.0f}")
 # it had then. Now the next batch arrives, a tensor of fives, and gets the same name.
 
 # %%
-reads = exercises.predict("The replay reads", ..., choices=("1", "5"))
+reads = exercises.predict("The replay reads", ..., choices=("1", "5"), name="07.reads")
 reads
 
 # %%
@@ -504,6 +510,7 @@ takes_over = exercises.predict(
     "From which size on does the GPU set the pace?",
     ...,
     choices=("2^10", "2^16", "2^20", "2^22", "2^24"),
+    name="07.takes-over",
 )
 takes_over
 
@@ -536,7 +543,7 @@ takes_over.compare(f"2^{slower.min()}" if len(slower) else "not yet")
 
 # %%
 first_guess = exercises.predict(
-    "After one matmul, in how many of 40 is the host ahead?", ..., unit="calls", counts="count"
+    "After one matmul, in how many of 40 is the host ahead?", ..., unit="calls", name="07.first"
 )
 first_guess
 
@@ -556,7 +563,9 @@ exercises.claim("07.events-read-python", here=pair.median_s / kernels["duration_
 # after a sleep four times as long as the host needs for them. Is the host ahead in all 40?
 
 # %%
-all_ahead = exercises.predict("Is the host ahead in all?", ..., choices=("yes", "no"))
+all_ahead = exercises.predict(
+    "Is the host ahead in all?", ..., choices=("yes", "no"), name="07.all-ahead"
+)
 all_ahead
 
 
@@ -584,7 +593,9 @@ exercises.claim("07.full-queue", here=ahead)
 # in a graph, put many copies of it inside and divide. What does each of a hundred copies read?
 
 # %%
-each_of_100 = exercises.predict("What is left for each of 100 copies?", ..., unit="µs")
+each_of_100 = exercises.predict(
+    "What is left for each of 100 copies?", ..., unit="µs", name="07.each-of-100"
+)
 each_of_100
 
 
@@ -617,7 +628,7 @@ copies.round(2)
 # sample?
 
 # %%
-cold_guess = exercises.predict("The graph reads", ..., choices=("more", "less"))
+cold_guess = exercises.predict("The graph reads", ..., choices=("more", "less"), name="07.cold")
 cold_guess
 
 # %%
@@ -641,7 +652,7 @@ plots.compare_methods([in_graph, cold_graph, calibrated], title="An addition, ho
 
 # %%
 counted = exercises.predict(
-    "What is the counter after the capture?", ..., choices=("0", "1", "10")
+    "What is the counter after the capture?", ..., choices=("0", "1", "10"), name="07.counted"
 )
 counted
 
@@ -667,7 +678,7 @@ attempts = {
     "cpu": lambda: torch.relu(x).cpu(),
     "zeros_like": lambda: torch.zeros_like(x) + x,
 }
-captured_guess = exercises.predict("How many of the six?", ..., unit="calls", counts="count")
+captured_guess = exercises.predict("How many of the six?", ..., unit="calls", name="07.captured")
 captured_guess
 
 # %%
@@ -704,7 +715,7 @@ exercises.check("07.capturable", answer)
 # kept result contain?
 
 # %%
-kept_guess = exercises.predict("The kept result is now", ..., choices=("10", "14"))
+kept_guess = exercises.predict("The kept result is now", ..., choices=("10", "14"), name="07.kept")
 kept_guess
 
 # %%
@@ -720,7 +731,9 @@ kept_guess.compare(f"{kept[0].item():.0f}")
 # program drops it and creates other tensors, of nines. What does the replay read?
 
 # %%
-gone_guess = exercises.predict("The replay reads", ..., choices=("7", "9", "an error"))
+gone_guess = exercises.predict(
+    "The replay reads", ..., choices=("7", "9", "an error"), name="07.gone"
+)
 gone_guess
 
 # %%
@@ -743,6 +756,7 @@ worst_guess = exercises.predict(
     "Which rung is farthest off?",
     ...,
     choices=("naive", "synchronized", "events", "+ sleep", "calibrated", "graph"),
+    name="07.worst",
 )
 worst_guess
 
@@ -768,12 +782,13 @@ sum_guess = exercises.predict(
     "For the sum, which rung changes the reading most?",
     ...,
     choices=("+ warm-up", "+ cache flush", "+ sleep"),
+    name="07.sum",
 )
 sum_guess
 
 # %%
 off = exercises.predict(
-    "How far is `synchronized` off for the matmul?", ..., unit="%", counts="points"
+    "How far is `synchronized` off for the matmul?", ..., unit="%", name="07.off"
 )
 off
 

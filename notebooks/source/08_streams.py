@@ -36,7 +36,7 @@ gpulab.use("auto")
 
 # %%
 two = exercises.predict(
-    "Two sleeps in two streams?", ..., choices=("one after the other", "at once")
+    "Two sleeps in two streams?", ..., choices=("one after the other", "at once"), name="08.two"
 )
 two
 
@@ -69,7 +69,9 @@ two.compare(lab.how_they_ran(apart))
 # Three sleeps: in `left`, in the default stream, in `right`.
 
 # %%
-fence = exercises.predict("How do the three run?", ..., choices=("one after the other", "at once"))
+fence = exercises.predict(
+    "How do the three run?", ..., choices=("one after the other", "at once"), name="08.fence"
+)
 fence
 
 # %%
@@ -95,7 +97,7 @@ exercises.claim("08.no-fence", here=lab.share_of_serial(three))
 # takes a third of a millisecond alone and all three are in streams of their own?
 
 # %%
-engines = exercises.predict("How long do all three take?", ..., unit="ms")
+engines = exercises.predict("How long do all three take?", ..., unit="ms", name="08.engines")
 engines
 
 # %%
@@ -137,6 +139,7 @@ blocks = exercises.predict(
     "Which one blocks the host?",
     ...,
     choices=("query", "wait_event", "wait_stream", "synchronize"),
+    name="08.blocks",
 )
 blocks
 
@@ -201,7 +204,10 @@ exercises.check("08.five-waits", answer)
 
 # %%
 returns = exercises.predict(
-    "When does the call return?", ..., choices=("at once", "when the copy is done")
+    "When does the call return?",
+    ...,
+    choices=("at once", "when the copy is done"),
+    name="08.returns",
 )
 returns
 
@@ -296,7 +302,9 @@ pipelines.run(one_at_a_time)
 # `compute` the current stream waits for the copy. How many of the 40 steps compute on wrong data?
 
 # %%
-wrong = exercises.predict("How many of 40 steps?", ..., unit="times", counts="count")
+wrong = exercises.predict(
+    "How many of 40 steps?", ..., unit="times", counts="count", name="08.wrong"
+)
 wrong
 
 
@@ -354,7 +362,9 @@ exercises.check("08.find-the-races", answer)
 # until the last `compute` on its buffer is done. How many steps are wrong now?
 
 # %%
-half = exercises.predict("How many of 40 steps?", ..., unit="times", counts="count")
+half = exercises.predict(
+    "How many of 40 steps?", ..., unit="times", counts="count", name="08.half"
+)
 half
 
 
@@ -446,7 +456,9 @@ exercises.progress()
 # Two matmuls of 4096 x 4096, in two streams; nothing waits. Do they overlap?
 
 # %%
-big = exercises.predict("Two matmuls?", ..., choices=("one after the other", "at once"))
+big = exercises.predict(
+    "Two matmuls?", ..., choices=("one after the other", "at once"), name="08.big"
+)
 big
 
 # %%
@@ -470,7 +482,9 @@ big.compare(lab.how_they_ran(matmuls))
 # And two kernels on 1,024 elements each?
 
 # %%
-tiny = exercises.predict("Two small kernels?", ..., choices=("one after the other", "at once"))
+tiny = exercises.predict(
+    "Two small kernels?", ..., choices=("one after the other", "at once"), name="08.tiny"
+)
 tiny
 
 # %%
@@ -550,7 +564,7 @@ lab.run_the_puzzle()
 
 # %%
 pair = exercises.predict(
-    "Two GPUs, default streams?", ..., choices=("one after the other", "at once")
+    "Two GPUs, default streams?", ..., choices=("one after the other", "at once"), name="08.pair"
 )
 pair
 

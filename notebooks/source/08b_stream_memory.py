@@ -65,7 +65,9 @@ is_corrupted(lambda _x, _total: side.synchronize())
 # nothing. In how many of 20 trials is the total wrong?
 
 # %%
-dropped = exercises.predict("In how many of 20 trials?", ..., unit="times", counts="count")
+dropped = exercises.predict(
+    "In how many of 20 trials?", ..., unit="times", counts="count", name="08b.dropped"
+)
 dropped
 
 
@@ -130,7 +132,10 @@ pd.Series({name: n_corrupted(ending) for name, ending in endings.items()}, name=
 
 # %%
 heir = exercises.predict(
-    "Who gets the memory?", ..., choices=("the default stream", "side", "the first to ask")
+    "Who gets the memory?",
+    ...,
+    choices=("the default stream", "side", "the first to ask"),
+    name="08b.heir",
 )
 heir
 
@@ -208,6 +213,7 @@ saved = exercises.predict(
     ...,
     unit="times",
     counts="direction",
+    name="08b.saved",
 )
 saved
 
@@ -246,7 +252,10 @@ found
 
 # %%
 where = exercises.predict(
-    "Where does backward run?", ..., choices=("the default stream", "the side stream")
+    "Where does backward run?",
+    ...,
+    choices=("the default stream", "the side stream"),
+    name="08b.where",
 )
 where
 
@@ -309,7 +318,9 @@ train(default, default)
 # weight?
 
 # %%
-outside = exercises.predict("The new weight?", ..., choices=("-2 (right)", "1 (too early)"))
+outside = exercises.predict(
+    "The new weight?", ..., choices=("-2 (right)", "1 (too early)"), name="08b.outside"
+)
 outside
 
 # %%
@@ -354,7 +365,10 @@ exercises.check("08.backward", answer)
 
 # %%
 raises = exercises.predict(
-    "Which line raises?", ..., choices=("the look-up", "the addition", "the wait")
+    "Which line raises?",
+    ...,
+    choices=("the look-up", "the addition", "the wait"),
+    name="08b.raises",
 )
 raises
 
@@ -495,7 +509,7 @@ exercises.progress()
 
 # %%
 more = exercises.predict(
-    "With record_stream it reserves how many times as much?", ..., unit="times"
+    "With record_stream it reserves how many times as much?", ..., unit="times", name="08b.more"
 )
 more
 
@@ -547,7 +561,9 @@ print(f"with a wait {waiting:.0f} MiB, with record_stream {recorded:.0f} MiB")
 # GPU?
 
 # %%
-grows = exercises.predict("Must the allocator take more?", ..., choices=("yes", "no"))
+grows = exercises.predict(
+    "Must the allocator take more?", ..., choices=("yes", "no"), name="08b.grows"
+)
 grows
 
 # %%

@@ -37,11 +37,11 @@ gpulab.use("auto")
 # ## 1 Look first
 #
 # Multiply two n by n matrices, float32; the data are in place on both sides. What is the smallest
-# n for which the GPU is faster?
+# n for which the GPU is faster? Draw both curves before you look, first the CPU's, then the GPU's.
 
 # %%
-near = exercises.predict(
-    "The GPU gets ahead at about which n?", ..., choices=("20", "200", "2,000", "20,000")
+near = exercises.draw(
+    "How long does a matmul take on each side?", ..., name="09.near", axes=lab.MATMUL_TIMES
 )
 near
 
@@ -51,7 +51,7 @@ explorer
 
 # %%
 recorded = gpulab.crossover("matmul", source=H200)
-near.compare(lab.nearest(near.choices, recorded.crossing))
+near.compare(lab.curves_of(recorded))
 
 # %% [markdown]
 # Read the figure from the left. Both axes are logarithmic. The GPU's curve is flat at first: a
@@ -94,6 +94,7 @@ three = exercises.predict(
     "Which of the three reads about the same for n = 64 and n = 2,048?",
     ...,
     choices=("naive", "synchronized", "calibrated"),
+    name="09.three",
 )
 three
 
@@ -243,6 +244,7 @@ agree = exercises.predict(
     ...,
     unit="times",
     counts="direction",
+    name="09.agree",
 )
 agree
 
@@ -266,7 +268,9 @@ agree.compare(n_predicted / recorded.crossing.size)
 
 # %%
 EIGHT = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
-first = exercises.predict("Which one crosses at the fewest bytes?", ..., choices=EIGHT)
+first = exercises.predict(
+    "Which one crosses at the fewest bytes?", ..., choices=EIGHT, name="09.first"
+)
 first
 
 # %%
@@ -336,7 +340,9 @@ stays.assign(**stays[["cpu_s", "gpu_s", "transfers_s"]].map(format_time))
 # copy out, wait. How many times as long as one operation do twenty take?
 
 # %%
-twenty = exercises.predict("20 operations take how many times as long as 1?", ..., unit="times")
+twenty = exercises.predict(
+    "20 operations take how many times as long as 1?", ..., unit="times", name="09.twenty"
+)
 twenty
 
 # %%
@@ -399,7 +405,7 @@ exercises.progress()
 
 # %%
 moves = exercises.predict(
-    "With transfers matmul crosses at how many times the n?", ..., unit="times"
+    "With transfers matmul crosses at how many times the n?", ..., unit="times", name="09.moves"
 )
 moves
 
@@ -429,7 +435,10 @@ crossover_explorer("fft", transfers="both", size=700)
 
 # %%
 pays = exercises.predict(
-    "A single addition, with transfers?", ..., choices=("crosses later", "never crosses")
+    "A single addition, with transfers?",
+    ...,
+    choices=("crosses later", "never crosses"),
+    name="09.pays",
 )
 pays
 
@@ -480,7 +489,10 @@ exercises.check("09.never-pays", answer)
 
 # %%
 threads = exercises.predict(
-    "With one thread, matmul crosses at", ..., choices=("a smaller n", "the same n", "a larger n")
+    "With one thread, matmul crosses at",
+    ...,
+    choices=("a smaller n", "the same n", "a larger n"),
+    name="09.threads",
 )
 threads
 
@@ -511,7 +523,9 @@ cores["1 thread"] = pd.Series(alone.cpu.median_s, index=alone.cpu.sizes)
 # an eighth of the H200's peak in float32. Beside the same CPU, where does matmul cross?
 
 # %%
-older = exercises.predict("With a T4, matmul crosses at how many times the n?", ..., unit="times")
+older = exercises.predict(
+    "With a T4, matmul crosses at how many times the n?", ..., unit="times", name="09.older"
+)
 older
 
 # %%

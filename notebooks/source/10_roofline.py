@@ -39,7 +39,10 @@ gpulab.use("auto")
 
 # %%
 middle = exercises.predict(
-    "The median measured time is how many times its plain prediction?", ..., unit="times"
+    "The median measured time is how many times its plain prediction?",
+    ...,
+    unit="times",
+    name="10.middle",
 )
 middle
 
@@ -92,7 +95,7 @@ exercises.check("10.farthest", answer)
 
 # %%
 twice = exercises.predict(
-    "Twice the side: the intensity grows by", ..., unit="times", counts="percent"
+    "Twice the side: the intensity grows by", ..., unit="times", counts="percent", name="10.twice"
 )
 twice
 
@@ -193,7 +196,9 @@ print(measured, plain, sep="\n")
 # What percentage of the data sheet's bandwidth does a large copy reach?
 
 # %%
-share = exercises.predict("A copy reaches how much of the data sheet's bandwidth?", ..., unit="%")
+share = exercises.predict(
+    "A copy reaches how much of the data sheet's bandwidth?", ..., unit="%", name="10.share"
+)
 share
 
 # %%
@@ -248,7 +253,7 @@ exercises.check("10.which-roof", answer)
 # ns. How long does it take?
 
 # %%
-tiny = exercises.predict("An addition of 1,024 elements takes", ..., unit="µs")
+tiny = exercises.predict("An addition of 1,024 elements takes", ..., unit="µs", name="10.tiny")
 tiny
 
 # %%
@@ -258,6 +263,24 @@ tiny.compare(few)
 
 # %%
 exercises.claim("10.floor", here=few.median_s / limit.memory_s(3 * x.nbytes))
+
+# %% [markdown]
+# And larger ones? Draw the time of an addition from 2^10 to 2^24 elements.
+
+# %%
+growing = exercises.draw(
+    "How long does an addition of n elements take?", ..., name="10.growing", axes=lab.ADDITIONS
+)
+growing
+
+
+# %%
+def addition_s(n):
+    x = torch.empty(n, device="cuda")
+    return gpulab.measure(lambda: x + x, n_samples=11).median_s
+
+
+growing.compare([addition_s(int(n)) for n in growing.axes.x])
 
 # %% [markdown]
 # A kernel must be fetched and started, its threads ask for their data and wait for memory, and the
@@ -382,7 +405,7 @@ exercises.progress()
 # %%
 sides = WORKLOADS["matmul"].sizes
 turn = exercises.predict(
-    "Bound by compute from which side on?", ..., choices=tuple(map(str, sides))
+    "Bound by compute from which side on?", ..., choices=tuple(map(str, sides)), name="10.turn"
 )
 turn
 
@@ -419,7 +442,11 @@ plots.roofline(roofline.chart(mine, roofs, dtype="float16"), names=False)
 
 # %%
 wave = exercises.predict(
-    "One row more takes how many times as long?", ..., unit="times", counts="direction"
+    "One row more takes how many times as long?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="10.wave",
 )
 wave
 
@@ -465,7 +492,11 @@ print(f"{over.min():.2f} to {over.max():.2f} times the plain prediction")
 
 # %%
 soft = exercises.predict(
-    "Softmax takes how many times as long as a copy?", ..., unit="times", counts="direction"
+    "Softmax takes how many times as long as a copy?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="10.soft",
 )
 soft
 

@@ -16,7 +16,7 @@
 # | 4 What limits a program | to tell four kinds of programs apart | 12 |
 # | 5 The trace | when things happened: gaps and overlap | 8 |
 # | 6 A long run | to record a few steps of many | 5 |
-# | Going further (extra) | memory · TensorBoard · Nsight Systems | 15 |
+# | Going further (extra) | an overlap of your own · memory · TensorBoard · Nsight Systems | 20 |
 
 # %%
 import time
@@ -68,6 +68,7 @@ busiest = exercises.predict(
     "Which operator has the most time on the GPU?",
     ...,
     choices=("aten::addmm", "aten::mm", "aten::_foreach_add_", "aten::relu", "the copy"),
+    name="11.busiest",
 )
 busiest
 
@@ -83,7 +84,8 @@ print(rows.table(sort_by="self_device_time_total", row_limit=10, max_name_column
 # up all calls of the same name. The table has rows of two kinds: *operators and calls* of the host
 # (`aten::mm`, `cudaLaunchKernel`), and *kernels and copies* of the GPU (`mm`, `Memcpy HtoD`). An
 # operator's "CUDA" columns repeat the time of the kernels that it launched, so do not add up all
-# rows of one column.
+# rows of one column. In older versions of PyTorch, and in many articles, the key to sort by is
+# `self_cuda_time_total`. `activities=` chooses what is recorded: the host, the GPU, or both.
 
 # %%
 names = {"aten::_to_copy": "the copy", "aten::copy_": "the copy"}
@@ -107,7 +109,7 @@ total = exercises.predict(
     ...,
     unit="times",
     counts="direction",
-    base=1,
+    name="11.total",
 )
 total
 
@@ -159,7 +161,9 @@ exercises.check("11.columns", answer)
 # How many times as long does a step take while it is profiled?
 
 # %%
-slower = exercises.predict("Profiled, a step takes", ..., unit="times", counts="direction", base=1)
+slower = exercises.predict(
+    "Profiled, a step takes", ..., unit="times", counts="direction", name="11.slower"
+)
 slower
 
 
@@ -245,7 +249,7 @@ exercises.check("11.bound", answer)
 
 # %%
 idle = exercises.predict(
-    "For what share of the step is the GPU idle?", ..., unit="%", counts="points"
+    "For what share of the step is the GPU idle?", ..., unit="%", name="11.idle"
 )
 idle
 
@@ -271,6 +275,9 @@ exercises.claim("11.step-partly-idle", here=idle_percent)
 
 # %%
 plots.timeline(lab.h200_trace())
+
+# %%
+lab.save_h200_trace("h200-step.json.gz")  # the same, with its operators, for Perfetto
 
 # %% [markdown]
 # Look for the gaps between the kernels, and for the call of the host that ends each gap.
@@ -333,7 +340,53 @@ steps = [[each for each in events if each.name.startswith("ProfilerStep")] for e
 # - Only times that intersect prove an overlap.
 # - The profiler slows the launches. Find the place with it, then measure without it.
 #
+# A profiler sees one program for a short time. What a monitor shows of a GPU for hours is in
+# `11b_monitoring`.
+#
 # # Going further
+#
+# ## An overlap of your own
+#
+# A matmul on one stream, a copy from pinned memory on another. Does the copy run beside the
+# matmul? For what share of its time?
+
+# %%
+share = exercises.predict("Share of the copy beside a kernel?", ..., unit="%", counts="points")
+share
+
+# %%
+side, pinned = torch.cuda.Stream(), torch.ones(1 << 22).pin_memory()
+big, received = torch.randn(4096, 4096, device="cuda"), torch.empty(1 << 22, device="cuda")
+
+
+def both():
+    torch.mm(big, big)
+    with torch.cuda.stream(side):
+        received.copy_(pinned, non_blocking=True)
+
+
+both()
+torch.cuda.synchronize()  # so that the profile contains all that runs during it
+with profile() as overlapped:
+    both()
+overlapped.export_chrome_trace("overlap.json")
+
+# %%
+spans = read_trace("overlap.json").spans
+copy = next(span for span in spans if span.kind == "copy")
+beside_s = sum(
+    max(0, min(copy.end_s, span.end_s) - max(copy.start_s, span.start_s))
+    for span in spans
+    if span.kind == "kernel"
+)
+share.compare(100 * beside_s / copy.duration_s)
+
+# %%
+exercises.claim("11.pinned-copy-overlaps", here=100 * beside_s / copy.duration_s)
+
+# %% [markdown]
+# Do the same with memory that is not pinned, and with both on one stream. Then you have proven
+# what lesson 08 says, on your machine.
 #
 # ## Memory
 #

@@ -14,8 +14,8 @@ import gpulab
 from gpulab import device, exercises, stats
 from gpulab.device import _notebook_session
 from gpulab.errors import InvalidOptionError
-from gpulab.exercises import _progress
 from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
+from tests.support.journals import forget_all
 
 COSTS = {"a": "context", "b": "kernel", "c": "library", "d": "allocation", "e": "search"}
 HUMPS = {"a": ("clock", "two numbers"), "b": ("cache", "two numbers")}
@@ -26,9 +26,9 @@ Rule = Callable[[Sequence[float]], Any]
 @pytest.fixture(autouse=True)
 def _nothing_answered() -> Iterator[None]:
     """Each test starts, and leaves, with nothing answered."""
-    _progress.SESSION.entries.clear()
+    forget_all()
     yield
-    _progress.SESSION.entries.clear()
+    forget_all()
 
 
 def rule(

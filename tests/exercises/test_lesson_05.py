@@ -225,6 +225,7 @@ KEEPS: list[tuple[Keep, str, str]] = [
     ),
     (lambda *_: 1.65e-3, "not-samples", "Your function must return a list"),
     (lambda *_: [], "not-samples", "Your function must return a list"),
+    (lambda samples_s, _: [samples_s[2]] * 2, "not-samples", "Your function must return a list"),
     (
         *(lambda samples_s, _: samples_s["x"], "raised"),
         "Your function raised TypeError: list indices must be integers or slices, not str",

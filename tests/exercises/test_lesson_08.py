@@ -525,7 +525,7 @@ def test_overlap_figure() -> None:
     assert [text.get_text() for text in legend.get_texts()] == [
         *("saved, values right", "saved, on wrong data", "possible"),
     ]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "program")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time saved by overlap (ms)", "")
 
 
 def test_overlap_of_programs_is_one_call() -> None:

@@ -1,5 +1,8 @@
 """Lesson 11: each typical mistake has its diagnosis, and the four programs are what they are."""
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 from torch.profiler import profile
 
@@ -8,7 +11,18 @@ from gpulab import exercises
 from gpulab.errors import UnknownNameError
 from gpulab.exercises import lesson_11 as lab
 from gpulab.exercises.lesson_11._exercises import overlap_readings
+from gpulab.exercises.lesson_11._monitors import monitors, worlds
+from gpulab.tracing import read_trace
 
+COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
+WRONG = {
+    "a": "nothing",
+    "b": "starved",
+    "c": "one thread",
+    "d": "leak",
+    "e": "copies",
+    "f": "pauses",
+}
 RIGHT = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
 
 
@@ -43,6 +57,23 @@ RIGHT = {"a": "launch", "b": "allocation", "c": "compute", "d": "copy"}
         ("schedule", {"2", "3"}, "second-cycle"),
         ("schedule", "0123456789", "no-schedule"),
         ("schedule", [], "nothing"),
+        ("which-column", COLUMNS, ""),
+        ("which-column", {**COLUMNS, "a": "mem"}, "mem-is-time"),
+        ("which-column", {**COLUMNS, "b": "tviol"}, "heat-or-power"),
+        ("which-column", {**COLUMNS, "d": "txpci"}, "whose-view"),
+        ("which-column", {**COLUMNS, "e": "gtemp"}, "hot-is-not-slowed"),
+        ("which-column", {**COLUMNS, "e": "pviol"}, "power-or-heat"),
+        ("which-column", {**COLUMNS, "c": "fb"}, "another-column"),
+        ("monitors", WRONG, ""),
+        ("monitors", {**WRONG, "c": "nothing"}, "util-is-not-use"),
+        ("monitors", {**WRONG, "a": "one thread"}, "power-says-it"),
+        ("monitors", {**WRONG, "d": "nothing"}, "look-at-fb"),
+        ("monitors", {**WRONG, "b": "copies"}, "no-traffic"),
+        ("monitors", {**WRONG, "b": "pauses"}, "every-second-alike"),
+        ("monitors", {**WRONG, "e": "starved"}, "look-at-the-bus"),
+        ("monitors", {**WRONG, "f": "starved"}, "whole-seconds"),
+        ("monitors", {**WRONG, "f": "nothing"}, "only-the-busy-seconds"),
+        ("monitors", {**WRONG, "a": "leak"}, "other-columns"),
     ],
 )
 def test_each_answer_has_its_verdict(name: str, answer: object, code: str) -> None:
@@ -58,6 +89,28 @@ def test_the_overlap_is_that_of_the_shown_times() -> None:
     kernels = table[table["kind"] == "kernel"][["start_us", "end_us"]].to_numpy()
     overlap_us = sum(max(0.0, min(c[1], k[1]) - max(c[0], k[0])) for c in copies for k in kernels)
     assert exercises.check("11.overlap", {"overlap_us": overlap_us, "saved_us": overlap_us})
+
+
+def fault_of(shown: pd.DataFrame) -> str:
+    """Return what is wrong by the numbers of one monitor alone."""
+    if shown["fb_mib"].diff().iloc[1:].gt(1024).all():
+        return "leak"
+    if shown["rxpci_mb_s"].min() > 1000:
+        return "copies"
+    if shown["sm_percent"].max() - shown["sm_percent"].min() > 50:
+        return "pauses"
+    if shown["sm_percent"].max() < 90:
+        return "starved"
+    return "one thread" if shown["pwr_w"].max() < 300 else "nothing"
+
+
+@pytest.mark.parametrize("world", worlds())
+def test_each_monitor_shows_what_the_key_says(world: str) -> None:
+    """The quiz can be answered from the numbers, whichever GPU they are from."""
+    shown = monitors(world)
+    found = {letter: fault_of(rows) for letter, rows in shown.groupby("program")}
+    assert found == WRONG
+    assert shown["source"].str.contains(world).all()
 
 
 def limit_of(letter: str) -> str:
@@ -91,9 +144,11 @@ def test_an_unknown_program_is_refused() -> None:
         lab.program("e")
 
 
-def test_the_recorded_trace_is_there() -> None:
+def test_the_recorded_trace_is_there(tmp_path: Path) -> None:
     """It is labelled as recorded on an H200, with kernels and both copies."""
     trace = lab.h200_trace()
     assert (trace.source, trace.device_name) == ("recorded", "NVIDIA H200")
     assert sum(span.kind == "copy" for span in trace.spans) == 2
     assert sum(span.kind == "kernel" for span in trace.spans) == 41
+    saved = lab.save_h200_trace(tmp_path / "step.json.gz")
+    assert read_trace(saved) == trace

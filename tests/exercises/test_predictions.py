@@ -138,6 +138,8 @@ def test_a_share_goes_by_percentage_points(guess: float, actual: float, words: s
         (5, 3, "Off. You said 5 calls, it was 3 calls: 2 fewer."),
         (40, 3, "Far off. You said 40 calls, it was 3 calls: 37 fewer."),
         (3, 3, "Close. You said 3 calls, it was 3 calls: exactly."),
+        (1, 1, "Close. You said 1 call, it was 1 call: exactly."),
+        (0, 1, "Near. You said 0 calls, it was 1 call: one more."),
     ],
 )
 def test_a_count_is_exact(guess: float, actual: float, words: str) -> None:
@@ -213,7 +215,7 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
         ([1, 2], "µs", "[1, 2] isn't a number; give a number in µs."),
         (True, "µs", "True isn't a number; give a number in µs."),
         (-3, "µs", "-3 isn't possible; give a number in µs of at least 0."),
-        (float("nan"), "calls", "nan isn't possible; give a number (calls) of at least 0."),
+        (float("nan"), "calls", "nan isn't a number; give a number (calls)."),
         (3, "hours", f"unit='hours' is not known; {KNOWN}"),
         (..., "sec", f"unit='sec' is not known; {KNOWN}"),
     ],

@@ -195,7 +195,9 @@ def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None
     before = explorer.state
     with pytest.raises(UnknownNameError) as unknown:
         explorer.choose(sise=4)
-    assert str(unknown.value).startswith("unknown choice 'sise'; did you mean 'size'? Known: cpu,")
+    assert str(unknown.value).startswith(
+        "unknown choice 'sise'; did you mean 'size'? Known: beside, cpu,"
+    )
     with pytest.raises(InvalidOptionError) as refused:
         explorer.choose(transfers="up")
     assert str(refused.value) == "transfers='up'; choose one of 'none', 'in', 'out', 'both'"
@@ -276,7 +278,7 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
     """Picture or table, as the name says; anything else is refused."""
     with Image.open(explorer.save(tmp_path / "a.png")) as image:
-        assert image.size == (1520, 880)
+        assert image.size == (1680, 920)
     assert "</svg>" in explorer.save(tmp_path / "a.svg").read_text("utf-8")
     table = pd.read_csv(explorer.save(tmp_path / "a.csv"))
     assert len(table) == len(explorer.to_frame()) == 20
@@ -323,7 +325,7 @@ def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
     """Picture, marks, words and text alternative are those of the state."""
     shown = picture(explorer)
     first, markers = shown.png, shown.markers
-    assert Image.open(BytesIO(first)).size == (760, 440)
+    assert Image.open(BytesIO(first)).size == (840, 460)
     explorer.choose(size=4096)
     assert shown.png == first  # only the marks have moved
     assert shown.markers != markers
@@ -342,8 +344,8 @@ def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> No
     """The page says how many device pixels it has for each of its own."""
     shown = picture(explorer)
     shown.ratio = 3.0
-    assert Image.open(BytesIO(shown.png)).size == (1520, 880)
-    assert shown.width == 760
+    assert Image.open(BytesIO(shown.png)).size == (1680, 920)
+    assert shown.width == 840
     explorer.close()
 
 
@@ -386,15 +388,13 @@ def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         panel = picture(explorer) and explorer._panel
         assert panel is not None
         panel._start.click()
-        assert (
-            panel._told.value
-            == '<span role="status">1 of 20: add n=1,024 float32 on the CPU: 1 thread</span>'
-        )
+        step = "1 of 20: add n=1,024 float32 on the CPU: 1 thread"
+        assert panel.picture.progress == {"text": step, "done": 0, "total": 20}
         assert (panel._start.disabled, panel._stop.disabled) == (True, False)
         while explorer._job is not None and explorer._job.is_running:
             turns.append(explorer._job.n_done)
             await asyncio.sleep(0)
-        assert "20 points measured." in panel._told.value
+        assert panel.picture.progress == {"text": "20 points measured.", "done": 20, "total": 0}
         assert (panel._start.disabled, panel._stop.disabled) == (False, True)
         await until(lambda: panel.picture.words != [])
         explorer.close()
@@ -418,8 +418,8 @@ def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(6):
             await asyncio.sleep(0)
         assert len(explorer.points) == n_points
-        assert (
-            f"Stopped. {n_points} points measured; press again for the rest." in panel._told.value
+        assert panel.picture.progress["text"] == (
+            f"Stopped. {n_points} points measured; press again for the rest."
         )
         panel._start.click()
         await until(lambda: not explorer._job.is_running)  # type: ignore[union-attr]  # there is one

@@ -1,7 +1,5 @@
 """What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from gpulab import palette
 from gpulab.errors import InvalidOptionError
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._renderer import LegendEntry, Renderer, take_legend
@@ -94,7 +93,7 @@ def test_places_are_shares_of_the_picture() -> None:
     drawn = frame.draw(scene)
     (x, y), (vertical, ring) = drawn.spots[0], drawn.markers
     assert ring == (x, y, y)
-    assert vertical == (x, pytest.approx(0.12), pytest.approx(0.875))
+    assert vertical == (x, pytest.approx(0.13), pytest.approx(0.86))
     height, width, _ = pixels(drawn.png).shape
     nearby = pixels(drawn.png)[round(y * height) - 1 : round(y * height) + 2, round(x * width)]
     assert nearby.min() < 150  # the line goes through there
@@ -106,9 +105,27 @@ def test_sharpness(asked: float, had: float) -> None:
     frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)
-    frame.sharpness = asked
+    frame.suit(asked, is_dark=False)
     assert frame.sharpness == had
-    assert pixels(frame.draw(scene).png).shape == (440 * had, 760 * had, 3)
+    assert pixels(frame.draw(scene).png).shape == (460 * had, 840 * had, 3)
+
+
+def test_dark_pages_get_dark_paper() -> None:
+    """Paper and colours are those of the palette, and the legend has what is seen."""
+
+    def plot(ax: "Axes") -> None:
+        ax.plot([0, 10], [0, 10], color=palette.ROLES["GPU"].colour.light, label="a")
+
+    frame = Renderer()
+    scene = Scene(plot=plot, key=1)
+    light = frame.draw(scene)
+    frame.suit(1.0, is_dark=True)
+    dark = frame.draw(scene)
+    shades = [palette.PAPER.light, palette.PAPER.dark]
+    corners = [pixels(drawn.png)[0, 0] for drawn in (light, dark)]
+    assert ["#" + "".join(f"{value:02x}" for value in corner) for corner in corners] == shades
+    legend = [drawn.legend[0].colour for drawn in (light, dark)]
+    assert legend == list(palette.ROLES["GPU"].colour)
 
 
 def test_legend_as_values() -> None:
@@ -240,7 +257,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
     )
     state = SimpleNamespace(link=None, names=("b",))
     controls = Controls(choices, state, lambda name, value: chosen.append((name, value)))
-    assert controls.widgets["names"].index == (1,)
+    assert controls.widgets["names"].index == [1]
     controls.widgets["link"].index = 1
     controls.widgets["names"].index = (0, 1)
     assert chosen == [("link", "PCIe"), ("names", ("a", "b"))]
@@ -248,7 +265,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
     controls.tell(only, SimpleNamespace(link="PCIe", names=("gone", "a")))
     assert len(chosen) == 2
     assert controls.widgets["link"].disabled
-    assert controls.widgets["names"].index == (0,)
+    assert controls.widgets["names"].index == [0]
     controls.close()
 
 
@@ -277,16 +294,6 @@ def test_long_table_says_that_it_is_cut() -> None:
     text = table_html(pd.DataFrame({"size": range(301)}), "T.")
     assert "<caption>T. The first 300 of 301 rows.</caption>" in text
     assert text.count("<tr>") == 301
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_script_is_a_module_with_a_render_function() -> None:
-    """It can be loaded, and makes nothing until it is asked."""
-    path = Path(_picture.__file__).with_name("picture.js")
-    code = f"import({path.as_uri()!r}).then(m => console.log(typeof m.default.render))"
-    command = ["node", "--no-warnings", "--experimental-default-type=module", "-e", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "function"
 
 
 def test_every_trait_is_read_by_the_script() -> None:

@@ -65,7 +65,7 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
     explorer = roofline_explorer(recordings=path, view=ROOFLINE)
     assert explorer.state.gpu == f"recorded:{path}"
     assert "(NVIDIA H200, recorded)" in explorer.scene.title
-    assert "Series: data sheet, " in explorer.figure().description
+    assert "Series: roofs: data sheet, " in explorer.figure().description
 
 
 def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
@@ -93,9 +93,9 @@ def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # 
     roofs = []
     for _ in range(2):
         labels = [entry["label"] for entry in explorer._panel.picture.legend]
-        roofs.append([name for name in labels if name in {"data sheet", "measured"}])
+        roofs.append([name for name in labels if name.startswith("roofs: ")])
         explorer.measure()
-    assert roofs == [["data sheet"], ["measured"]]
+    assert roofs == [["roofs: data sheet"], ["roofs: measured"]]
     explorer.close()
 
 
@@ -124,7 +124,7 @@ def test_nothing_to_see_says_what_to_do(explorer: Any) -> None:  # noqa: ANN401 
     """No operation chosen, and nothing measured of the type that is."""
     explorer.choose(operations=())
     assert explorer.scene.empty == (
-        "No operation is chosen. Mark one or more of them: with Ctrl several, with Ctrl+A all."
+        "No operation is chosen. Press one or more names, or the name of a family."
     )
     explorer.choose(operations=names()[:3], dtype="float64")
     assert explorer.scene.empty == (

@@ -346,6 +346,16 @@ def test_a_part_of_a_freed_block(block: Allocation, expected: list[tuple[str, st
     assert places(checker) == expected
 
 
+def test_a_freed_block_of_a_side_stream_is_found_again() -> None:
+    """Blocks are kept by device and address; the number of the stream is another number."""
+    checker = Checker()
+    checker.launch(C, "mul", [read("old")], ("train.py", 1))
+    checker.free("old", Allocation(B, 0x1000, 4096))
+    checker.allocate("new", Allocation(B, 0x1400, 1024))
+    checker.launch(B, "fill_", [write("new", extent((1024,), (1,), 0, 1))], ("train.py", 2))
+    assert places(checker) == [("train.py:1", "train.py:2")]
+
+
 def test_the_rest_of_a_freed_block() -> None:
     """What is not handed out with a piece is remembered for the next one, before and behind."""
     checker = Checker()
@@ -466,6 +476,19 @@ def test_axes_are_joined_with_the_longest_before_them() -> None:
     assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
 
 
+def test_an_axis_of_one_step_is_none() -> None:
+    """A column of one element is a run like any other, wherever its next one would lie."""
+    assert extent((4, 1), (1, 1000), 0, 1).axes == ()
+
+
+def test_a_view_with_gaps_covers_its_like_alone() -> None:
+    """Equal runs at equal places are covered; longer or shorter runs are not surely so."""
+    comb = extent((4, 2), (8, 1), 0, 1)
+    assert comb.covers(extent((4, 2), (8, 1), 0, 1))
+    assert not comb.covers(extent((4, 3), (8, 1), 0, 1))
+    assert not comb.covers(extent((4, 1), (8, 1), 0, 1))
+
+
 def test_large_views_are_told_apart_at_once() -> None:
     """Columns of a large matrix need no enumeration: the remainders of the steps suffice."""
     n = 1 << 20
@@ -508,6 +531,8 @@ def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:
     comb = extent((2,), (2,), 0, 1)
     assert [past.extent.stop for past in _moved([written(comb)], -2, 8)] == [1]
     assert _moved([written(comb)], -4, 8) == []
+    (kept,) = _moved([written(extent((8,), (1,), 0, 1))], 0, 4)
+    assert (kept.extent.start, kept.extent.stop) == (0, 4)
 
 
 def test_freed_blocks_are_swept_each_time_that_there_are_twice_as_many(

@@ -17,12 +17,13 @@ NOTE = "Interrupt the kernel to stop; what there is by then is kept."
 
 
 def picture(record: object) -> Figure:
-    """Return a figure without matplotlib."""
+    """Return an empty figure."""
     import pandas as pd
+    from matplotlib.figure import Figure as Canvas
 
     if record == "too little":
         raise ValueError(record)
-    return Figure(b"", 100, str(record), f"words for {record}", "seen", pd.DataFrame())
+    return Figure(Canvas(), str(record), f"words for {record}", "seen", pd.DataFrame())
 
 
 def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = False) -> Screen:

@@ -210,6 +210,14 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
     assert str(error.value) == f"samples_s[1]={value}; it must be a finite number, 0 or more"
 
 
+@pytest.mark.parametrize("name", ["launch_s", "floor_s", "floor_error_s"])
+def test_a_negative_duration_is_refused(name: str) -> None:
+    """Neither a launch nor a floor takes less than no time."""
+    change: dict[str, Any] = {name: -1e-9}
+    with pytest.raises(InvalidOptionError, match=f"^{name}=-1e-09"):
+        replace(TAKEN, **change)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "least", "wanted"),
     [("inner_loops", 0, 1, "at least 1"), ("n_warmup", -1, 0, "0 or more")],
@@ -275,7 +283,7 @@ def test_optional_fields_may_be_left_out() -> None:
     for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
         del data[name]
     assert Measurement.from_dict({**data, "samples_s": [1, 2]}) == Measurement(
-        (1.0, 2.0), "events", "measured", HERE
+        (1.0, 2.0), "events", "measured", HERE, n_warmup=0
     )
 
 

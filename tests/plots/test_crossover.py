@@ -83,11 +83,11 @@ def test_transfers_add_a_curve(ax: Axes) -> None:
     ]
 
 
-def test_fits_are_dashed_and_follow_their_curves(ax: Axes) -> None:
+def test_fits_are_dotted_and_follow_their_curves(ax: Axes) -> None:
     """Each in the colour of its curve; here the points lie on them."""
     plot(crossover("add", source=ALL), ax)
     curve, fit = ax.lines[:2]
-    assert fit.get_linestyle() == "--"
+    assert fit.get_linestyle() == ":"
     assert fit.get_color() == curve.get_color()
     assert fit.get_ydata()[0] == pytest.approx(curve.get_ydata()[0], rel=1e-4)
     assert fit.get_ydata()[-1] == pytest.approx(curve.get_ydata()[-1], rel=1e-4)

@@ -33,7 +33,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         [EVENTS, NAIVE],
         "Every sample of events, naive",
         (
-            "events: median 22.0 µs [21.3, 22.7], all 41 samples from 20.0 µs to 24.0 µs. "
+            "events: median 22.0 µs [21.3, 22.7], all 41 samples from 20.0 µs to 24.0 µs.\n"
             "naive: median 5.50 µs [5.33, 5.67], all 41 samples from 5.00 µs to 6.00 µs."
         ),
     ),
@@ -57,7 +57,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         SIZES,
         "Time per call over size",
         (
-            "naive: from 12.0 µs at 64 to 14.0 µs at 8,192. "
+            "naive: from 12.0 µs at 64 to 14.0 µs at 8,192.\n"
             "waited <for>: from 18.0 µs at 64 to 22.0 ms at 8,192."
         ),
     ),
@@ -85,7 +85,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         STAIRS,
         "time, queue over n",
         (
-            "time: from 2.00 µs at 1 to 8.00 µs at 4; lowest 2.00 µs, highest 8.00 µs. "
+            "time: from 2.00 µs at 1 to 8.00 µs at 4; lowest 2.00 µs, highest 8.00 µs.\n"
             "queue: from 1.00 µs at 1 to 1.00 µs at 4; lowest 1.00 µs, highest 1.00 µs."
         ),
     ),
@@ -174,7 +174,7 @@ def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
     assert queue.get_xydata() == pytest.approx(np.array([[1, 1], [2, 1], [4, 1]]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "time, queue (µs)")
     assert ax.get_ylim()[0] == 0
-    assert time.get_linestyle() != queue.get_linestyle()
+    assert time.get_marker() != queue.get_marker()
 
 
 def test_points_keep_their_rows_and_are_not_joined() -> None:

@@ -61,15 +61,25 @@ def line(ax: Axes, label: str) -> Any:  # noqa: ANN401 # an artist
     return next(item for item in ax.get_lines() if item.get_label() == label)
 
 
-def test_each_roof_bends_at_its_ridge(ax: Axes) -> None:
-    """Left of the ridge a roof rises with the bandwidth, right of it it is the peak."""
+def slope(ax: Axes, name: str) -> Any:  # noqa: ANN401 # an artist
+    """Return the line whose name is written along it."""
+    assert name in [text.get_text() for text in ax.texts]
+    return next(item for item in ax.get_lines() if item.get_gid() == name)
+
+
+def test_one_roof_is_drawn_with_a_band_for_all_evidence(ax: Axes) -> None:
+    """The line is the highest roof, which bends at its ridge; the band reaches to the lowest."""
     figure(chart(SHEET, LIVE, MEASURED), ax)
-    for roof in (SHEET, LIVE, MEASURED):
-        here = " on the virtual GPU" if roof is MEASURED else ""
-        x, y = line(ax, f"{roof.basis}{here}").get_data()
-        assert x[1] == roof.ridge("tf32")
-        assert y[0] == pytest.approx(x[0] * roof.bandwidth_bytes_per_s / 1e12, rel=1e-12)
-        assert y[1] == y[2] == roof.peak("tf32") / 1e12
+    x, y = line(ax, "roofs: data sheet, live clocks, measured on the virtual GPU").get_data()
+    assert {roof.ridge("tf32") for roof in (SHEET, LIVE, MEASURED)} <= set(x)
+    assert y[0] == pytest.approx(x[0] * SHEET.bandwidth_bytes_per_s / 1e12, rel=1e-12)
+    assert y[-1] == SHEET.peak("tf32") / 1e12
+    band = ax.collections[0].get_paths()[0].vertices
+    at_the_end = band[band[:, 0] == x[-1]][:, 1]
+    assert {round(value) for value in at_the_end} == {240, 480}
+    texts = [text.get_text() for text in ax.texts]
+    assert "tf32, 240 to 480 TFLOP/s" in texts
+    assert "memory, 4.00 to 4.80 TB/s" in texts
 
 
 def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
@@ -83,16 +93,16 @@ def test_a_type_of_a_lower_peak_branches_off_the_slope(ax: Axes) -> None:
 def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
     """The floor's slope belongs to the smallest point: its bytes in that time."""
     figure(chart(SHEET, MEASURED), ax)
-    x, y = line(ax, "L2, measured on the virtual GPU").get_data()
+    x, y = slope(ax, "L2, 8.00 TB/s").get_data()
     assert y[0] / x[0] == pytest.approx(8, rel=1e-12)
-    x, y = line(ax, "floor of 2.00 µs for 12.0 KiB").get_data()
+    x, y = slope(ax, "floor of 2.00 µs for 12.0 KiB").get_data()
     assert y[0] / x[0] == pytest.approx(12 * 1024 / 2e-6 / 1e12, rel=1e-12)
 
 
 def test_a_floor_shorter_than_the_bytes_take_is_left_out(ax: Axes) -> None:
     """Where even the smallest point is long, the floor limits nothing that is drawn."""
     figure(chart(MEASURED, points=POINTS[1:]), ax)
-    assert not [item for item in ax.get_lines() if "floor" in str(item.get_label())]
+    assert not [text for text in ax.texts if "floor" in text.get_text()]
 
 
 def test_points_say_by_their_shape_what_limits_them(ax: Axes) -> None:
@@ -111,19 +121,25 @@ def test_what_hardware_reached_is_called_so(ax: Axes) -> None:
     points = [replace(each, source="recorded") for each in POINTS]
     figure(roofline.chart(points, roofline.Ceilings(H200, "recorded", (SHEET, MEASURED))), ax)
     assert line(ax, "reached, bound by memory")
-    assert line(ax, "measured")
+    assert line(ax, "roofs: data sheet, measured")
     assert not [item for item in ax.get_lines() if "virtual" in str(item.get_label())]
 
 
-def test_names_stand_above_the_roofs(ax: Axes) -> None:
+def names(ax: Axes) -> dict[str, float]:
+    """Return the intensity of each name that stands at a point."""
+    roofs = ("float32", "tf32", "memory", "L2", "floor")
+    named = (text for text in ax.texts if not text.get_text().startswith(roofs))
+    return {text.get_text(): text.xy[0] for text in named}  # type: ignore[attr-defined] # annotations have it
+
+
+def test_names_stand_at_the_largest_points(ax: Axes) -> None:
     """Each workload is named once, at the intensity of its largest point."""
     figure(chart(SHEET, points=(*POINTS, point("matmul", 512, 1e-4))), ax)
-    named = {text.get_text(): text.xy[0] for text in ax.texts}  # type: ignore[attr-defined] # annotations have it
-    assert set(named) == {"add", "conv3x3", "matmul"}
-    assert named["matmul"] == pytest.approx(4096 / 6, rel=1e-12)
+    assert set(names(ax)) == {"add", "conv3x3", "matmul"}
+    assert names(ax)["matmul"] == pytest.approx(4096 / 6, rel=1e-12)
     bare = Canvas().add_subplot()
     figure(chart(SHEET), bare, names=False)
-    assert not bare.texts
+    assert not names(bare)
 
 
 def test_names_of_one_intensity_are_one_text(ax: Axes) -> None:
@@ -131,7 +147,7 @@ def test_names_of_one_intensity_are_one_text(ax: Axes) -> None:
     points = (point("exp", 1 << 20, 1e-5), point("gelu", 1 << 20, 1e-5))
     points += (point("dropout", 1 << 20, 1e-5),)
     figure(chart(SHEET, points=points), ax)
-    assert sorted(text.get_text() for text in ax.texts) == ["exp, dropout", "gelu"]
+    assert sorted(names(ax)) == ["exp, dropout", "gelu"]
 
 
 def test_nothing_but_moving_has_no_roofline(ax: Axes) -> None:

@@ -19,7 +19,7 @@ _CLOCK = re.compile(
 )
 # What a lesson asks is no code of its own: it is left out of the count.
 _SCAFFOLD = re.compile(
-    r"^(?:from|import) |^exercises\.|^\w+ = exercises\.predict\(|^answer = \.\.\.$|^\w+$"
+    r"^(?:from|import) |^exercises\.|^\w+ = exercises\.(?:predict|draw)\(|^answer = \.\.\.$|^\w+$"
 )
 _UNIT = r"(?:ns|µs|ms|s|seconds|MHz|GHz|TFLOP/s|GFLOP/s|GB/s|TB/s|W|°C|%|percent)"
 _QUANTITY = re.compile(rf"(?<![\w^])\d[\d,.]* ?{_UNIT}(?![\w^])")
@@ -60,6 +60,11 @@ class LessonText:
     def number(self) -> str:
         """Such as ``"03"``."""
         return self.source.stem[:2]
+
+    @property
+    def room(self) -> str:
+        """The package with its exercises, such as ``"lesson_03"``; the cases share one."""
+        return "cases" if self.source.parent.name == "cases" else f"lesson_{self.number}"
 
     @property
     def core(self) -> list[Any]:
@@ -104,6 +109,8 @@ class LessonText:
         """Paragraphs with a number and its unit that name no source."""
         found, before = [], ""
         for paragraph in self.prose:
+            if paragraph.startswith(">"):  # what somebody claims, who is named
+                continue
             # A table has its source in the sentence above it.
             said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
             if _QUANTITY.search(
@@ -120,7 +127,7 @@ class LessonText:
         for cell in self.cells:
             if cell.cell_type == "code":
                 yield from _strings(cell.source)
-        for path in sorted((ROOT / f"gpulab/exercises/lesson_{self.number}").glob("*.py")):
+        for path in sorted((ROOT / "gpulab" / "exercises" / self.room).glob("*.py")):
             yield from _strings(path.read_text("utf-8"))
 
     def code_lines(self) -> tuple[int, int]:

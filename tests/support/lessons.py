@@ -8,13 +8,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+CASES = sorted((ROOT / "notebooks" / "source" / "cases").glob("*.py"))
 NO_NETWORK = """
 import socket
 def refuse(*_args, **_kwargs):
     raise OSError("a lesson must not use the network")
 socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
 """
-LOOK = "from gpulab.exercises._progress import SESSION\nentries = SESSION.entries\n"
+LOOK = "from gpulab.exercises import _progress\nentries = _progress.entries()\n"
 EXERCISES_ARE = {
     "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
     "not tried": f"{LOOK}assert not any(entry.n_tries for entry in entries.values()), entries",

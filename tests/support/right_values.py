@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import gpulab
-from gpulab import clocks, gpus, plots, recordings, roofline, sweeps, workloads
+from gpulab import cards, clocks, gpus, plots, recordings, roofline, sweeps, workloads
 from gpulab.exercises import predict
 from tests.support.conditions import HERE
 
@@ -54,6 +54,14 @@ def _crossover(_work: object) -> Any:  # noqa: ANN401  # as record
     return gpulab.crossover("add", [1 << 8, 1 << 20], gpu="H200", max_time_s=0.01, progress=False)
 
 
+def _card() -> Any:  # noqa: ANN401  # as record
+    entry = cards.CardEntry("add", "hidden", 1e-5, 1e-5, (1e-5, 1.1e-5))
+    check = cards.CardCheck("work that waits")
+    return cards.Card(
+        "mine", "virtual", "NVIDIA H200", "hot", 1, (entry,), (check,), HERE, "the records"
+    )
+
+
 _RECORDS: dict[str, Callable[[], Any]] = {
     "Measurement": lambda: _on_gpu(lambda work: gpulab.measure(work, n_samples=10)),
     "Conditions": lambda: HERE,
@@ -69,6 +77,9 @@ _RECORDS: dict[str, Callable[[], Any]] = {
     "Trace": lambda: _on_gpu(lambda work: gpulab.live.load(work, duration_s=0.2, progress=False)),
     "Series": lambda: gpulab.live.Series((1, 2), [1, 2]),
     "Reading": lambda: clocks.Reading(0.0, sm_mhz=1980, reasons=()),
+    "Card": _card,
+    "CardEntry": lambda: record("Card").entries[0],
+    "CardCheck": lambda: record("Card").checks[0],
     "Crossover": lambda: _on_gpu(_crossover),
     "Curve": lambda: record("Crossover").gpu,
     "Fit": lambda: record("Curve").fit,

@@ -1,7 +1,6 @@
 """What a notebook gets of a timeline: text, picture, and a widget where a front end asked."""
 
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -101,16 +100,6 @@ def test_every_column_is_read_by_the_script() -> None:
     script = Path(_widget.__file__).with_name("timeline.js").read_text("utf-8")
     for name in content(SHOWN):
         assert re.search(rf"\b(?:drawing\.|this\.shown\.|[{{,] ?){name}\b", script), name
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_script_is_a_module_with_a_render_function() -> None:
-    """It can be loaded, and makes nothing until it is asked."""
-    path = Path(_widget.__file__).with_name("timeline.js")
-    code = f"import({path.as_uri()!r}).then(m => console.log(typeof m.default.render))"
-    command = ["node", "--no-warnings", "--experimental-default-type=module", "-e", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "function"
 
 
 def test_picture_and_text_are_always_there() -> None:

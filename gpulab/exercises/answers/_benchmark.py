@@ -1,16 +1,15 @@
 """The form of answers that are a benchmark: it times works whose truth is known, rung by rung."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 
-from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 Work = Callable[[], object]
 
@@ -93,7 +92,7 @@ class BenchmarkJudge:
         """Run the benchmark, and name the first rung that is missing."""
         if not callable(answer):
             return no_function(answer, self.how)
-        with _h200():
+        with fresh_h200():
             first = _try(answer, _spin(0.02))
         if first.error is None and first.n_calls == 0 and is_open(first.value):
             return unanswered(self.how)
@@ -114,7 +113,7 @@ class BenchmarkJudge:
 
 def _missing(rung: str, answer: Work) -> Diagnosis | None:
     """Try one rung on a GPU that no other one has warmed."""
-    with _h200():
+    with fresh_h200():
         return _PROBES[rung](answer)
 
 
@@ -135,7 +134,9 @@ def _stopwatch(answer: Work) -> Diagnosis | None:
         if any(_near(value_s, scale * each_s) for each_s in (launch_s, true_s)):
             return Diagnosis(code, f"It returns {unit}: {value_s:.3g}. Return seconds.")
     if n_calls > 1 and any(_near(value_s, n_calls * each_s) for each_s in (launch_s, true_s)):
-        message = f"It returned the time of all {n_calls} calls. Divide by their number."
+        message = (
+            f"It returned the time of all {counted(n_calls, 'call')}. Divide by their number."
+        )
         return Diagnosis("not-divided", message)
     if value_s > 2 * true_s:
         return Diagnosis("unexplained", _said("work", value_s, true_s))
@@ -352,15 +353,6 @@ def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | 
         return answer(fn), None
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return None, error
-
-
-@contextmanager
-def _h200() -> Iterator[None]:
-    """Lend a virtual H200 that has paid its first uses, whatever GPU is in use."""
-    from gpulab import virtual
-
-    with device.outside(), virtual.virtual_gpu("H200", first_use=False):
-        yield
 
 
 # The works; lengths of spinning kernels are in milliseconds.

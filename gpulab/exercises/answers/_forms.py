@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import isclose
+from math import isclose, isfinite
 
 from gpulab.errors import InvalidOptionError
 from gpulab.exercises._exercise import Verdict, is_open
@@ -238,7 +238,7 @@ def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
 
 
 def read_number(answer: object) -> float | None:
-    """Read a number, or text with a unit of time (then in seconds); None if it is neither."""
+    """Read a finite number, or text with a unit of time (then in seconds); None for all else."""
     if isinstance(answer, str):
         try:
             return parse_time(answer)
@@ -247,7 +247,8 @@ def read_number(answer: object) -> float | None:
     if isinstance(answer, bool) or not hasattr(answer, "__float__"):
         return None
     try:
-        return float(answer)
+        number = float(answer)
+        return number if isfinite(number) else None
     except (TypeError, ValueError, RuntimeError):  # an array or a tensor of several numbers
         return None
 

@@ -14,6 +14,7 @@ from gpulab.exercises._gpu_work import stopwatch_s
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
 from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.torch_private import spin
+from gpulab.units import counted
 
 # Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
 _WORK_CYCLES = 4_000_000
@@ -204,7 +205,7 @@ def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
     if trial.n_calls > 1 and near(trial.ratio, trial.n_calls):
         return Diagnosis(
             "called-several-times",
-            f"Your interval holds work() {trial.n_calls} times, but the time of one call is "
-            "asked for. Warm up outside the interval, or divide.",
+            f"Your interval holds work() {counted(trial.n_calls, 'time')}, but the time of one "
+            "call is asked for. Warm up outside the interval, or divide.",
         )
     return None

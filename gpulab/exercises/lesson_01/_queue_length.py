@@ -27,7 +27,7 @@ class QueueLength:
         if is_open(answer):
             return unanswered(self.how)
         number = None if isinstance(answer, str) else read_number(answer)
-        if number is None:
+        if number is None or number < 0:
             return malformed(answer, self.how)
         durations_s = _seconds(readings)
         expected = first_blocked(durations_s) if durations_s else None

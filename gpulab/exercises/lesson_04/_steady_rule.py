@@ -7,6 +7,7 @@ from statistics import fmean, median
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Diagnosis, read_number, run_on_cases
 from gpulab.exercises.lesson_04.traces import WarmUpTrace, traces
+from gpulab.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def _explain(found: Sequence[int]) -> Diagnosis | None:
     if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
         return Diagnosis(
             "guessed-count",
-            f"Your function leaves out {found[0]} calls of every loop, whatever the samples are. "
-            "That is too many for one loop and too few for another.",
+            f"Your function leaves out {counted(found[0], 'call')} of every loop, whatever the "
+            "samples are. That is too many for one loop and too few for another.",
         )
     wrong = [
         (trace, index)

@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpulab.figures import COLOURS, Figure, finish, log_axis, looks, need, unit_of
-from gpulab.units import format_time
+from gpulab.figures import (
+    INK,
+    MUTED,
+    WIDTH_IN,
+    Figure,
+    finish,
+    legend_below,
+    log_axis,
+    looks,
+    marks,
+    need,
+    source_of,
+    unit_of,
+)
+from gpulab.units import counted, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,22 +67,20 @@ def iterations(
         ax.plot(
             number,
             heights,
-            color=look.colour,
-            linestyle=look.dashes,
-            linewidth=1.0,
-            marker=look.marker if len(part) <= _MANY else "",
-            markersize=3.5,
+            linewidth=1.2,
+            markersize=4,
             label=str(name),
+            **marks(look, source_of(part)) | ({} if len(part) <= _MANY else {"marker": ""}),
         )
         start = (steady or {}).get(str(name), len(part))
         if start < len(part):
-            ax.plot(number[start], heights[start], "o", mfc="none", mec="black", markersize=11)
+            ax.plot(number[start], heights[start], "o", mfc="none", mec=INK, markersize=12)
     low, high = ax.dataLim.intervaly
     if high > _WIDE * low:
         log_axis(ax, "y")
     else:
         ax.margins(y=0.2)  # room for the legend
-    ax.grid(visible=True, axis="y", alpha=0.3)
+    ax.grid(visible=True, axis="y")
     label = _RELATIVE if relative else f"time per call ({unit})"
     return finish(ax, "Line chart", "iteration, from 0", label)
 
@@ -96,8 +107,8 @@ def histograms(record: "pd.DataFrame", ax: "Axes", *, n_bins: int = 40) -> "Axes
             counts,
             edges,
             color=look.colour,
-            linestyle=look.dashes,
-            linewidth=1.5,
+            linestyle=marks(look, source_of(record))["linestyle"],
+            linewidth=2,
             label=str(name),
         )
     return finish(ax, "Histogram", _RELATIVE, "number of calls")
@@ -117,14 +128,18 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     scale, unit = unit_of([*record["first_s"], *record["second_s"]])
     rows = np.arange(len(record))
     first, second = record["first_s"] / scale, record["second_s"] / scale
-    ax.hlines(rows, second, first, color="#595959", linewidth=1, zorder=1)
-    ax.plot(first, rows, "o", color=COLOURS[1], label="first use")
-    ax.plot(second, rows, "s", color=COLOURS[0], label="second use")
+    ax.hlines(rows, second, first, color=MUTED, linewidth=1, zorder=1)
+    source = source_of(record)
+    for values, look, label in zip(
+        (first, second), looks(), ("first use", "second use"), strict=False
+    ):
+        ax.plot(values, rows, label=label, **marks(look, source) | {"linestyle": "none"})
     ax.set_yticks(rows, list(record["what"]))
-    ax.set_ylim(len(record) + 0.7, -0.5)  # the legend has the rows below
+    ax.set_ylim(len(record) - 0.5, -0.5)
     log_axis(ax, "x")
-    ax.grid(visible=True, axis="x", alpha=0.3)
-    return finish(ax, "Dot plot", f"time per call ({unit})", "")
+    ax.grid(visible=True, axis="x")
+    legend_below(ax)
+    return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
 
 
 def draw_iterations(
@@ -153,8 +168,8 @@ def draw_iterations(
         iterations,
         record,
         title="Each call in the order taken",
-        alt=" ".join(_say_loop(name, part["duration_s"]) for name, part in _parts(record)),
-        ax_size=(8, 4),
+        alt="\n".join(_say_loop(name, part["duration_s"]) for name, part in _parts(record)),
+        ax_size=(WIDTH_IN, 4.2),
         source=source or device.current(),
         relative=relative,
     )
@@ -169,11 +184,11 @@ def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
         histograms,
         record,
         title="How many calls took how long",
-        alt=" ".join(
-            f"{name}: {len(part)} calls from {_range(part['duration_s'])}."
+        alt="\n".join(
+            f"{name}: {counted(len(part), 'call')} from {_range(part['duration_s'])}."
             for name, part in _parts(record)
         ),
-        ax_size=(8, 3),
+        ax_size=(WIDTH_IN, 3.4),
         source=source or device.current(),
     )
 
@@ -211,7 +226,7 @@ def _parts(record: "pd.DataFrame") -> "list[tuple[str, pd.DataFrame]]":
 def _say_loop(name: str, times_s: "pd.Series[float]") -> str:
     first_s, last_s = times_s.iloc[0], times_s.iloc[-1]
     return (
-        f"{name}: {len(times_s)} calls from {_range(times_s)}; the first took "
+        f"{name}: {counted(len(times_s), 'call')} from {_range(times_s)}; the first took "
         f"{format_time(first_s)}, the last {format_time(last_s)}."
     )
 

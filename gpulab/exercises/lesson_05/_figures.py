@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import device, virtual
-from gpulab.figures import Figure, finish, looks, need, unit_of
+from gpulab.figures import Figure, finish, looks, marks, need, source_of, unit_of
 from gpulab.gpus import gpu
 from gpulab.live import shade_reasons
 from gpulab.plots import draw
@@ -47,7 +47,7 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
         over_time,
         record,
         title=title,
-        alt=" ".join(ends),
+        alt="\n".join(ends),
         source=own_source,
         column=column,
         label=label,
@@ -87,15 +87,13 @@ def over_time(
         ax.plot(
             part["time_s"],
             part[column] / scale,
-            color=look.colour,
-            marker=look.marker,
             markersize=4,
-            linestyle=look.dashes,
             label=str(name) or label,
+            **marks(look, source_of(part)),
         )
     if "reasons" in record and "series" not in record:
         shade_reasons(record, ax)
-    ax.grid(visible=True, alpha=0.3)
+    ax.grid(visible=True)
     return finish(ax, "Line chart", "time since the first reading (s)", label)
 
 

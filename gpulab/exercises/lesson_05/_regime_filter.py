@@ -99,6 +99,8 @@ def _indices(returned: object, samples_s: list[float]) -> set[int] | None:
     numbers = [read_number(item) for item in returned]
     if not numbers or any(number not in samples_s for number in numbers):
         return None
+    if len(set(numbers)) < len(numbers):  # a sample kept twice would count twice
+        return None
     return {samples_s.index(number) for number in numbers if number is not None}
 
 
@@ -107,7 +109,8 @@ _NOTHING_RETURNED = Diagnosis(
 )
 _NOT_SAMPLES = Diagnosis(
     "not-samples",
-    "Your function must return a list of samples in seconds, taken from those that it got. "
+    "Your function must return a list of samples in seconds, each taken once from those that it "
+    "got. "
     "clocks.flag returns True and False; True marks the samples to leave out.",
 )
 _NO_READING = Diagnosis(

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import device
-from gpulab.figures import Figure, finish, log_axis, looks, need
+from gpulab.figures import (
+    MUTED,
+    Figure,
+    finish,
+    log_axis,
+    looks,
+    marks,
+    need,
+    size_ticks,
+    source_of,
+)
 from gpulab.live import Series
 from gpulab.live import series as live_series
 from gpulab.plots import draw
@@ -15,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_MANY_TICKS = 12
 _HEADROOM = 1.15  # above the highest point, for the legend
 
 
@@ -124,7 +133,7 @@ def plot_staircase(
         staircase,
         record,
         title=title,
-        alt=" ".join(ends),
+        alt="\n".join(ends),
         source=None if "source" in record else device.current(),
         value_label=value_label,
         size_label=size_label,
@@ -159,22 +168,23 @@ def staircase(
         Size of the cache.
     """
     need(record, ("size_mib", "value", "series"))
-    for (name, part), look in zip(record.groupby("series", sort=False), looks(), strict=False):
+    groups = [(str(name), part) for name, part in record.groupby("series", sort=False)]
+    for (name, part), look in zip(groups, looks(name for name, _ in groups), strict=False):
         ordered = part.sort_values("size_mib")
-        ax.plot(
-            ordered["size_mib"],
-            ordered["value"],
-            color=look.colour,
-            marker=look.marker,
-            linestyle=look.dashes,
-            label=str(name),
-        )
+        signs = marks(look, source_of(part))
+        ax.plot(ordered["size_mib"], ordered["value"], label=name, **signs)
     if l2_mib is not None:
-        ax.axvline(l2_mib, color="#595959", linestyle=":", zorder=1, label="size of the L2")
+        ax.axvline(l2_mib, color=MUTED, zorder=1)
+        ax.annotate(
+            "size of the L2",
+            (l2_mib, 0.0),
+            (5, 4),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=MUTED,
+        )
     log_axis(ax, "x")
-    sizes = sorted(set(record["size_mib"]))
-    if len(sizes) <= _MANY_TICKS:
-        ax.set_xticks(sizes)
+    size_ticks(ax, record["size_mib"])
     ax.set_ylim(0, _HEADROOM * float(record["value"].max()))
-    ax.grid(visible=True, alpha=0.3)
+    ax.grid(visible=True)
     return finish(ax, "Line chart", size_label, value_label)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Diagnosis, no_function, raised, unanswered
+from gpulab.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,8 +57,9 @@ def _broken(seen: "PipelineRun") -> Diagnosis | None:
     if (seen.n_filled, seen.n_computed) != (seen.n_steps, seen.n_steps):
         return Diagnosis(
             "steps-missing",
-            f"For {seen.n_steps} steps your function called fill {seen.n_filled} times and "
-            f"compute {seen.n_computed} times. Each step needs both, once.",
+            f"For {counted(seen.n_steps, 'step')} your function called fill "
+            f"{counted(seen.n_filled, 'time')} and compute {counted(seen.n_computed, 'time')}. "
+            "Each step needs both, once.",
         )
     return None
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab import plots
-from gpulab.figures import COLOURS, Figure, finish, need, unit_of
+from gpulab.figures import INK, PAPER, WIDTH_IN, Figure, finish, legend_below, looks, need, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,7 @@ def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     scale, unit = unit_of(record["possible_s"])
     possible, hidden = record["possible_s"] / scale, record["hidden_s"] / scale
     rows = range(len(record))
+    colour = [look.colour for look, _ in zip(looks(), (False, True), strict=False)]
     for wrong in (False, True):
         places = [row for row in rows if (record["n_wrong"].iloc[row] > 0) == wrong]
         if places:
@@ -47,20 +48,20 @@ def overlap(record: "pd.DataFrame", ax: "Axes") -> "Axes":
                 places,
                 hidden.iloc[places],
                 _BAR,
-                color=COLOURS[1 if wrong else 0],
+                color=colour[wrong],
                 hatch=_WRONG_HATCH if wrong else None,
-                edgecolor="white",
+                edgecolor=PAPER,
                 label="saved, on wrong data" if wrong else "saved, values right",
             )
-    ax.barh(rows, possible, _BAR, fill=False, edgecolor="black", label="possible")
+    ax.barh(rows, possible, _BAR, fill=False, edgecolor=INK, label="possible")
     for row, share in enumerate(hidden / possible):
         end = (possible.iloc[row], row)
         ax.annotate(f"{100 * share:.0f} %", end, (6, 0), textcoords="offset points", va="center")
     ax.set_yticks(rows, record["program"])
     ax.set_ylim(len(record) - 0.5, -0.5)
     ax.set_xlim(0, 1.25 * possible.max())
-    finish(ax, "Bar chart", f"time saved by overlap ({unit})", "program", legend=False)
-    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    finish(ax, "Bar chart", f"time saved by overlap ({unit})", "", legend=False)
+    legend_below(ax)
     return ax
 
 
@@ -75,7 +76,7 @@ def draw_overlap(runs: "Mapping[str, PipelineRun]") -> Figure:
         overlap,
         pd.DataFrame(rows, columns=["program", *columns]),
         title="Time saved by overlap, and what is possible",
-        alt=" ".join(said),
-        ax_size=(8, 0.9 + 0.45 * len(runs)),
+        alt="\n".join(said),
+        ax_size=(WIDTH_IN, 1.5 + 0.5 * len(runs)),
         source=next(iter(runs.values())).place,
     )

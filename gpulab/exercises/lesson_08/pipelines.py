@@ -16,7 +16,7 @@ from gpulab.provenance import device_label
 from gpulab.sanitizer import hazards
 from gpulab.torch_private import spin
 from gpulab.tracing import Timeline, timeline
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 N_STEPS = 40
 # 8 MiB a batch, 0.15 ms over a link of 55 GB/s; the host writes only its head, in microseconds.
@@ -99,7 +99,7 @@ class PipelineRun:
         return self.hidden_s / self.possible_s
 
     def __str__(self) -> str:
-        wrong = f"{self.n_wrong} of {self.n_steps} steps computed on wrong data"
+        wrong = f"{self.n_wrong} of {counted(self.n_steps, 'step')} computed on wrong data"
         shares = f"overlap {100 * self.overlap:.0f} % of what is possible"
         return f"{wrong}; {format_time(self.duration_s)}, {shares} ({self.place})"
 

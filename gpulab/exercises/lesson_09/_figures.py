@@ -5,7 +5,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import plots
-from gpulab.figures import Figure, finish, log_axis, looks, need
+from gpulab.figures import (
+    WIDTH_IN,
+    Figure,
+    finish,
+    legend_below,
+    log_axis,
+    look_of,
+    marks,
+    need,
+    source_of,
+)
 from gpulab.scaling import Crossing, Crossover, Curve
 from gpulab.workloads import workload
 
@@ -15,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _APART = 0.3  # of a row, between the series
+_MARKERS = ("o", "s")
 _KIB = 1024
 _EDGES = {"always": "<", "never": ">"}
 _SHORT = {
@@ -51,7 +62,8 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     """Draw where each operation crosses, one row an operation, with the 95 % intervals.
 
     A triangle at the edge of what was measured says that there is no crossing inside: it points
-    to where one might be. Crossings of curves that cross more than once are joined by a line.
+    to where one might be, and the legend says which side is faster. Crossings of curves that cross
+    more than once are joined by a line.
 
     Parameters
     ----------
@@ -63,7 +75,9 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     need(record, ("operation", "series", "kind", "size_kib", "low_kib", "high_kib"))
     names = list(dict.fromkeys(record["operation"]))
     parts = [part for _, part in record.groupby("series", sort=False)]
-    for index, (part, look) in enumerate(zip(parts, looks(), strict=False)):
+    for index, (part, marker) in enumerate(zip(parts, _MARKERS, strict=False)):
+        look = look_of("GPU")._replace(marker=marker)
+        signs = marks(look, source_of(part)) | {"linestyle": "none"}
         shown = part[part["size_kib"].notna()]
         # Series of one row step aside, or their intervals would lie on each other.
         aside = _APART * (index - (len(parts) - 1) / 2)
@@ -79,19 +93,29 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
             capsize=3,
             elinewidth=1.2,
         )
-        for kind, mark in {"once": look.marker, **_EDGES}.items():
+        for kind, mark in {"once": marker, **_EDGES}.items():
             chosen = shown[shown["kind"] == kind]
             label = str(part["series"].iloc[0]) if kind == "once" else None
             places = (chosen["size_kib"], chosen["row"])
-            ax.plot(*places, mark, color=look.colour, linestyle="none", label=label)
+            ax.plot(*places, label=label, **signs | {"marker": mark})
         for _, often in shown[shown["kind"] == "several"].groupby("row"):
             places = (often["size_kib"], often["row"])
-            ax.plot(*places, look.marker, color=look.colour, linestyle=":")
+            ax.plot(*places, **signs | {"linestyle": ":"})
+    signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none"}
+    for kind in dict.fromkeys(record["kind"]):
+        if kind in _EDGES:
+            ax.plot(
+                [], [], label=f"no crossing: {_SHORT[kind]}", **signs | {"marker": _EDGES[kind]}
+            )
+        elif kind == "several":
+            ax.plot([], [], label="several crossings, joined", **signs | {"linestyle": ":"})
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.grid(visible=True, axis="x", alpha=0.3)
+    ax.grid(visible=True, axis="x")
     log_axis(ax, "x")
-    return finish(ax, "Dot plot", "inputs and results at the crossing (KiB)", "operation")
+    legend_below(ax)
+    x_label = "inputs and results at the crossing (KiB)"
+    return finish(ax, "Dot plot", x_label, "", legend=False)
 
 
 def draw_crossings(records: Sequence[Crossover]) -> Figure:
@@ -107,9 +131,9 @@ def draw_crossings(records: Sequence[Crossover]) -> Figure:
         crossings,
         frame,
         title="Where the GPU gets ahead of the CPU",
-        alt=" ".join(texts),
+        alt="\n".join(texts),
         source=records[0].origin,
-        ax_size=(6.8, 4.6),
+        ax_size=(WIDTH_IN, 5.4),
     )
 
 
@@ -142,18 +166,6 @@ def short(crossing: Crossing | None) -> str:
     if crossing is None:
         return "no line"
     return _SHORT.get(crossing.kind, str(crossing))
-
-
-def nearest(choices: Sequence[str], crossing: Crossing) -> str:
-    """Return the choice, a number as text, that is nearest to a crossing in logarithms.
-
-    Where the GPU is faster at every size it is the first choice, and the last one where it is
-    at none, or where the curves do not cross just once.
-    """
-    if crossing.size is None:
-        return choices[0 if crossing.kind == "always" else -1]
-    size = crossing.size
-    return min(choices, key=lambda text: abs(math.log(float(text.replace(",", "")) / size)))
 
 
 def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, object]]:

@@ -1,2 +1,6 @@
 from ._bound_programs import program as program
+from ._monitors import MONITORS as MONITORS
+from ._monitors import MONITORS_SCHEMA as MONITORS_SCHEMA
+from ._monitors import monitors as monitors
 from ._recorded_trace import h200_trace as h200_trace
+from ._recorded_trace import save_h200_trace as save_h200_trace

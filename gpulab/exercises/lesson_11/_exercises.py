@@ -4,6 +4,7 @@ import pandas as pd
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, Letters, Quantities, Table
+from gpulab.exercises.lesson_11._monitor_quiz import SIX_MONITORS, WHICH_COLUMN
 
 COLUMNS = Exercise(
     "11.columns",
@@ -204,4 +205,4 @@ SCHEDULE = Exercise(
     choices={str(number): f"Step {number}" for number in range(10)},
 )
 
-EXERCISES = (COLUMNS, BOUND, OVERLAP, SCHEDULE)
+EXERCISES = (COLUMNS, BOUND, OVERLAP, SCHEDULE, WHICH_COLUMN, SIX_MONITORS)

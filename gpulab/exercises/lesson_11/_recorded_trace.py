@@ -1,8 +1,10 @@
 """A trace of PyTorch's profiler from an H200, which ships with gpulab."""
 
 from importlib import resources
+from pathlib import Path
 
 from gpulab import tracing
+from gpulab.disk import write_whole
 
 _TRACE = "data/traces/h200-training-step.json.gz"
 
@@ -16,3 +18,15 @@ def h200_trace() -> tracing.Timeline:
     """
     with resources.as_file(resources.files("gpulab") / _TRACE) as path:
         return tracing.read_trace(path)
+
+
+def save_h200_trace(path: str | Path) -> Path:
+    """Write the file of :func:`h200_trace` as the profiler wrote it, and return its path.
+
+    Raises
+    ------
+    NotSavedError
+        If the disk refuses it.
+    """
+    write_whole(path, resources.files("gpulab").joinpath(_TRACE).read_bytes())
+    return Path(path)

@@ -23,6 +23,7 @@ from gpulab.virtual.simulator import (
     active,
     is_owner,
 )
+from gpulab.virtual.simulator.costs import STAGED_BYTES, copy_ns, peer_copy_ns
 from gpulab.virtual.tensors import (
     Storage,
     TensorLayout,
@@ -32,21 +33,8 @@ from gpulab.virtual.tensors import (
     wrap,
 )
 
-_NS = 1e9
-
-# Seen on two machines with an H200: pinned memory moves at 0.88 of the link's rate, pageable
-# memory at 11 to 23 GB/s, whatever the link, because the host copies it first; and each copy
-# takes about 1.7 µs before the first byte.
-_PINNED_SHARE = 0.88
-_PAGEABLE_BYTES_PER_S = {Kind.COPY_IN: 17.8e9, Kind.COPY_OUT: 17.8e9}
-_COPY_FLOOR_NS = 1_700
-# Seen between two H200 that 18 NVLinks join: 0.885 of the links' rate; each copy takes 17 µs more,
-# in which the two devices wait for one another, and the host 7 µs more than for other copies.
-_PEER_SHARE = 0.885
-_PEER_FLOOR_NS = 17_000
+# Between two GPUs the host takes 7 µs more than for other copies, as seen beside two H200.
 _PEER_LAUNCH_NS = 7_000
-# A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
-_STAGED_BYTES = 65_536
 
 
 class MissingValuesWarning(UserWarning):
@@ -115,7 +103,7 @@ def copy_in(
         if on_device.values.missing is None:
             on_device.to_write().copy_(held)
 
-    is_staged = target.layout_key.size_bytes <= _STAGED_BYTES
+    is_staged = target.layout_key.size_bytes <= STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
     if pinned and non_blocking:
@@ -241,13 +229,12 @@ def _copy_task(
 ) -> StreamTask:
     gpu = on_device.storage_block.gpu
     size_bytes = on_device.layout_key.size_bytes
-    rate, floor_ns = gpu.spec.link_bytes_per_s * _PINNED_SHARE, _COPY_FLOOR_NS
-    if kind is Kind.COPY_PEER:
-        rate, floor_ns = gpu.spec.peer_bytes_per_s * _PEER_SHARE, _PEER_FLOOR_NS
     if not pinned:
         _refuse_pageable(gpu)
-        rate = min(rate, _PAGEABLE_BYTES_PER_S[kind])
-    duration_ns = floor_ns + round(size_bytes / rate * _NS)
+    if kind is Kind.COPY_PEER:
+        duration_ns = peer_copy_ns(size_bytes, gpu.spec)
+    else:
+        duration_ns = copy_ns(size_bytes, gpu.spec, pinned=pinned)
     payload = without_dispatch(move, f"a {kind.value}") if move is not None else None
     return StreamTask(
         kind, gpu.stream, name=kind.value, demand=FixedDuration(duration_ns, 0), payload=payload

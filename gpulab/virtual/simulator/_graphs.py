@@ -119,6 +119,11 @@ class Graph:
         followed = {other for others in before.values() for other in others}
         self._leaves = [node.task for node in nodes if node.task not in followed]
 
+    @property
+    def host_ns(self) -> int:
+        """What a launch takes the host, in nanoseconds."""
+        return _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
+
     def launch(self, host: Host, stream: SimulatedStream) -> list[tuple[GraphNode, StreamTask]]:
         """Launch all of it on ``stream`` with one call, and return each node with its task.
 
@@ -126,8 +131,7 @@ class Graph:
         is done.
         """
         # All nodes take one entry of the launch queue, and the host makes one call.
-        host_ns = _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
-        root = host.launch(StreamTask(Kind.MARK, stream, name="graph"), host_ns)
+        root = host.launch(StreamTask(Kind.MARK, stream, name="graph"), self.host_ns)
         launched: dict[StreamTask, StreamTask] = {}
         for node in self.nodes:
             launched[node.task] = self._again(node.task, root, launched)

@@ -17,6 +17,8 @@ from gpulab import profiling
 from gpulab.errors import NotModelledError
 from gpulab.virtual.dispatch import VirtualMode
 
+# PyTorch 2.11 says so once in a process, whatever the schedule is.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
 inside = pytest.mark.usefixtures("virtual_h200")
 
 

@@ -1,5 +1,11 @@
 """Compute how long a kernel takes on a GPU, from its work and the GPU's data sheet."""
 
+from gpulab.virtual.simulator.costs._copy_cost import (
+    STAGED_BYTES,
+    copied_bytes,
+    copy_ns,
+    peer_copy_ns,
+)
 from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     Coordinate,
     SurfacePoint,
@@ -11,14 +17,18 @@ from gpulab.virtual.simulator.costs._kernel_cost import KernelWork, duration_ns,
 from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape
 
 __all__ = [
+    "STAGED_BYTES",
     "Coordinate",
     "KernelWork",
     "MatmulShape",
     "SurfacePoint",
+    "copied_bytes",
+    "copy_ns",
     "difference",
     "duration_ns",
     "n_sms",
     "nearness",
     "packed",
+    "peer_copy_ns",
     "sleep_ns",
 ]

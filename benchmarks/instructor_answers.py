@@ -1,0 +1,167 @@
+"""Write the instructor's page of answers: solutions, outcomes of predictions, and claims.
+
+    python -m benchmarks.instructor_answers run 03 08b   run lessons, and keep what came out
+    python -m benchmarks.instructor_answers write        write docs/instructor/answers.md
+
+"run" runs the solved lessons on the virtual H200, all of them if none is named, and keeps the
+outcome of each prediction in a file; that takes about three minutes. "write" makes the page from
+that file and from the sources of the lessons; do it after `gpulab build-notebooks`.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.command_line import parser_of
+from benchmarks.common.folders import RESULTS, ROOT
+from benchmarks.common.markdown import table
+from gpulab.exercises._claims import WORLDS, _claims_of, _saved, _shown
+from gpulab.lessons._build import SOLUTION, read_source, solved
+
+OUTCOMES = RESULTS / "predictions-virtual-h200.json"
+PAGE = ROOT / "docs" / "instructor" / "answers.md"
+_OPENING = """\
+# Answers
+
+For instructors. `python -m benchmarks.instructor_answers write` makes this page from the sources
+of the lessons; it is in the repository and not in the wheel. Some exercises accept many answers:
+what is here is one that the checks accept. `exercises.check` explains it in the lesson, and each
+typical mistake.
+
+The predictions are listed with what came out on the virtual H200, where a second run gives the
+same unless the CPU is timed. The claims are listed with what came out there and on a real H200."""
+_CHECK = re.compile(r'exercises\.check\(\s*"([^"]+)"')
+_COMPARED = re.compile(r"(\w+)\.compare\(")
+_OUTCOME = re.compile(r"No guess\. It was (.+?)\. Put your guess", re.DOTALL)
+_CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one of the commands."""
+    options = parser().parse_args(arguments)
+    options.command(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = parser_of("benchmarks.instructor_answers", __doc__)
+    commands = made.add_subparsers(required=True)
+    run = commands.add_parser("run", help="run lessons and keep what their predictions come to")
+    run.add_argument("lessons", nargs="*", help="such as 03 08b (default: all)")
+    run.set_defaults(command=_run)
+    write = commands.add_parser("write", help="write the page")
+    write.set_defaults(command=lambda _options: PAGE.write_text(page(), "utf-8"))
+    return made
+
+
+def sources() -> list[Path]:
+    """Return the sources of the lessons."""
+    return sorted((ROOT / "notebooks" / "source").glob("*.py"))
+
+
+def kept() -> dict[str, list[list[str]]]:
+    """Return the questions of each lesson with the outcomes that were kept."""
+    found: dict[str, list[list[str]]] = json.loads(OUTCOMES.read_text("utf-8"))
+    return found
+
+
+def _run(options: argparse.Namespace) -> None:
+    outcomes = kept() if OUTCOMES.exists() else {}
+    for source in sources():
+        if not options.lessons or source.stem.split("_")[0] in options.lessons:
+            outcomes[source.stem] = outcomes_of(executed(source).cells)
+            print(source.stem, len(outcomes[source.stem]), "predictions", flush=True)
+            text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
+            OUTCOMES.write_text(f"{text}\n", "utf-8")
+
+
+def executed(source: Path) -> Any:  # noqa: ANN401  # nbformat's notebooks are untyped
+    """Run a solved lesson without a CUDA GPU, and return the notebook with its outputs."""
+    from nbclient import NotebookClient
+
+    notebook = solved(source)
+    with tempfile.TemporaryDirectory(prefix="gpulab-answers-") as folder:
+        client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": folder}})
+        client.execute(env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)})
+    return notebook
+
+
+def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
+    """Return what each question of an unanswered notebook came to, in the order of the lesson."""
+    questions: dict[str, str] = {}
+    outcomes = []
+    for cell in cells:
+        if cell.cell_type == "code":
+            questions |= _questions(cell.source)
+            texts = (str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
+            outcome = _OUTCOME.search("".join(texts))
+            # other things have a method of that name, too: gpulab.compare
+            names = [name for name in _COMPARED.findall(cell.source) if name in questions]
+            if outcome and names:
+                outcomes.append([questions[names[0]], " ".join(outcome[1].split())])
+    return outcomes
+
+
+def _questions(code: str) -> dict[str, str]:
+    """Return the questions of the predictions in a cell, by the names that the cell gives them."""
+    if "exercises.predict(" not in code:
+        return {}
+    assigned = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Assign))
+    return {
+        ast.unparse(node.targets[0]): ast.literal_eval(node.value.args[0])
+        for node in assigned
+        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "exercises.predict"
+    }
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    outcomes = kept()
+    parts = [
+        part for source in sources() for part in _parts(source, outcomes.get(source.stem, []))
+    ]
+    return "\n\n".join([_OPENING, *parts]) + "\n"
+
+
+def _parts(source: Path, outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the title of a lesson, its predictions, its solutions, and its claims."""
+    cells = read_source(source).cells
+    codes = [cell.source for cell in cells if cell.cell_type == "code"]
+    yield "#" + cells[0].source.split("\n")[0]
+    asked = {question for code in codes for question in _questions(code).values()}
+    # a question that was changed has no outcome before the lesson is run again
+    if known := [row for row in outcomes if row[0] in asked]:
+        yield "\n".join(table(["prediction", "virtual H200"], known))
+    for exercise, code in _solutions(codes):
+        yield f"### {exercise}\n\n```python\n{code}\n```"
+    if claims := [name for code in codes for name in _CLAIM.findall(code)]:
+        head = ["claim", "what it says", "H200", "virtual H200"]
+        yield "\n".join(table(head, list(_rows(claims)), n_names=2))
+
+
+def _solutions(codes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each solution with the exercise that checks it, in the same cell or a later one."""
+    for place, code in enumerate(codes):
+        found = [match[0] for match in SOLUTION.finditer(code)]
+        if found:
+            after = (name for later in codes[place:] for name in _CHECK.findall(later))
+            lines = "\n".join(found).split("\n")
+            kept = [line for line in lines if not line.strip().startswith("### ")]
+            yield next(after), "\n".join(kept).strip("\n")
+
+
+def _rows(claims: Sequence[str]) -> Iterator[list[str]]:
+    for name in claims:
+        fact: Any = _claims_of(name.partition(".")[0])[name]
+        saved = _saved().get(name, {})
+        yield [name, fact.text, *(_shown(fact, saved.get(world)) for world in reversed(WORLDS))]
+
+
+if __name__ == "__main__":
+    main()

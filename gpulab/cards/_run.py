@@ -1,0 +1,210 @@
+"""Run somebody's benchmark over the works of a card, beside the driver's records."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from gpulab import device
+from gpulab.cards._card import Card, CardCheck, CardEntry
+from gpulab.cards._trial import Benchmark, CardTrial, trial
+from gpulab.cards._works import (
+    CardWork,
+    on_another_stream,
+    slow_at_first,
+    spinning,
+    waiting,
+    works,
+)
+from gpulab.errors import ProfilerBusyError, ProfilerUnavailableError
+from gpulab.measurement import Measurement
+from gpulab.progress import Bar
+from gpulab.requirements import COUNT_OR_ZERO, FLAG
+from gpulab.timing import measure
+from gpulab.units import format_time
+from gpulab.work import Work, check_callable
+
+_REFEREE, _STAND_IN = "profiler-span", "calibrated"
+_VIRTUAL_RECORDS = "the virtual GPU's own records"
+_CACHES = ("hot", "cold")
+_N_READINGS = 3
+_N_SAMPLES = 15
+_CHECK_US = 200.0
+_TOLERANCE, _FLOOR_S = 0.15, 1.5e-5  # launch and wake-up of a stopwatch
+_CURE = "pass your benchmark, a function that is given a work: card(benchmark)"
+
+
+def card(
+    benchmark: Callable[[Callable[[], object]], object],
+    *,
+    seed: int | None = None,
+    progress: bool = True,
+) -> Card:
+    """Run a benchmark over works that it has not seen, and say how well it reads them.
+
+    Each reading stands beside the driver's records and beside :func:`measure`. The card is about
+    these works on the GPU in use; on the virtual GPU the records are the simulator's own.
+
+    Parameters
+    ----------
+    benchmark
+        ``benchmark(fn)`` calls ``fn``, a function without arguments, and returns the seconds of
+        one call, alone or as the first of a pair.
+    seed
+        Draws the sizes of the hidden works; None draws others each time. The card names it.
+    progress
+        Whether to show a bar (in text) after one second.
+
+    Returns
+    -------
+    Card
+        Readings, errors, spread, conditions and what the benchmark does not handle. A benchmark
+        that raises or returns something else has a card, too; it says so.
+
+    Raises
+    ------
+    NotCallableError
+        If the benchmark cannot be called.
+    InvalidOptionError
+        If the seed is not a whole number of at least 0.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = gpulab.card(lambda fn: gpulab.measure(fn).median_s, seed=1, progress=False)
+    >>> found.median_error < 0.05
+    True
+    """
+    check_callable("benchmark", benchmark, _CURE)
+    COUNT_OR_ZERO.or_none.check(seed=seed)
+    FLAG.check(progress=progress)
+    drawn = secrets.randbits(32) if seed is None else int(seed)
+    with device.active() as in_use:
+        planned = works(drawn)
+        rows = [
+            _tried(benchmark, work)
+            for work in Bar(planned, desc="card", unit=" works", disable=not progress)
+        ]
+        cache = min(_CACHES, key=lambda state: _distance(rows, state))
+        return Card(
+            benchmark=getattr(benchmark, "__name__", type(benchmark).__name__),
+            source=in_use.source,
+            device_name=in_use.name,
+            cache=cache,
+            seed=drawn,
+            entries=tuple(row.entry(cache) for row in rows),
+            checks=tuple(CardCheck(name, check(benchmark)) for name, check in _CHECKS.items()),
+            conditions=rows[-1].measured[cache].conditions,
+            referee=rows[-1].referee if in_use.source == "measured" else _VIRTUAL_RECORDS,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A work with its readings, for both states of the cache."""
+
+    work: CardWork
+    records: dict[str, Measurement]
+    measured: dict[str, Measurement]
+    trials: tuple[CardTrial, ...]
+    referee: str
+
+    @property
+    def readings_s(self) -> tuple[float, ...]:
+        return tuple(each.seconds for each in self.trials if each.seconds is not None)
+
+    def entry(self, cache: str) -> CardEntry:
+        problem = next((each.problem for each in self.trials if each.problem), "")
+        return CardEntry(
+            self.work.name,
+            self.work.group,
+            self.records[cache].median_s,
+            self.measured[cache].median_s,
+            self.readings_s,
+            problem,
+        )
+
+
+def _tried(benchmark: Benchmark, planned: CardWork) -> _Row:
+    """Read the records, then the benchmark, then gpulab.measure, all of the same work."""
+    work = planned.make()
+    referee = "the driver's records"
+    try:
+        records = {state: _read(work, _REFEREE, state) for state in _CACHES}
+    except (ProfilerBusyError, ProfilerUnavailableError):
+        referee = "gpulab.measure"
+        records = {state: _read(work, _STAND_IN, state) for state in _CACHES}
+    trials = tuple(trial(benchmark, work) for _ in range(_N_READINGS))
+    measured = {state: _read(work, _STAND_IN, state) for state in _CACHES}
+    return _Row(planned, records, measured, trials, referee)
+
+
+def _read(work: Work, method: str, cache: str) -> Measurement:
+    return measure(work, method=method, cache=cache, n_samples=_N_SAMPLES)
+
+
+def _distance(rows: list[_Row], cache: str) -> float:
+    """Return how far the readings are from the records of one state, in the median."""
+    errors = [
+        abs(median(row.readings_s) / row.records[cache].median_s - 1)
+        for row in rows
+        if row.readings_s
+    ]
+    return median(errors) if errors else 0.0
+
+
+# Each check returns what the benchmark does wrong, as the end of a sentence; empty if nothing.
+
+
+def _busy(benchmark: Benchmark) -> str:
+    found = trial(benchmark, spinning(_CHECK_US), backlog=spinning(100 * _CHECK_US))
+    return _compared(found, "a kernel while other work is queued")
+
+
+def _slow_first(benchmark: Benchmark) -> str:
+    return _compared(trial(benchmark, slow_at_first(_CHECK_US)), "work whose first calls are slow")
+
+
+def _other_stream(benchmark: Benchmark) -> str:
+    return _compared(trial(benchmark, on_another_stream(_CHECK_US)), "a kernel on a side stream")
+
+
+def _waits(benchmark: Benchmark) -> str:
+    return _compared(trial(benchmark, waiting(_CHECK_US)), "work that waits for its own kernel")
+
+
+def _raises(benchmark: Benchmark) -> str:
+    """Expect the work's own error to come through."""
+
+    def work() -> None:
+        raise _WorkError
+
+    found = trial(benchmark, work)
+    if isinstance(found.error, _WorkError):
+        return ""
+    if found.error is not None:
+        return f"{found.problem}; let the error of the work through"
+    return "returned as if nothing had happened; let the error of the work through"
+
+
+class _WorkError(Exception):
+    """What the work of a check raises."""
+
+
+def _compared(found: CardTrial, what: str) -> str:
+    true_s = _read(spinning(_CHECK_US), _STAND_IN, "hot").median_s
+    if found.seconds is None:
+        return found.problem
+    if true_s * (1 - _TOLERANCE) < found.seconds < true_s * (1 + _TOLERANCE) + _FLOOR_S:
+        return ""
+    return f"reads {format_time(found.seconds)} for {what}, which takes {format_time(true_s)}"
+
+
+_CHECKS: dict[str, Callable[[Benchmark], str]] = {
+    "a GPU that is still busy": _busy,
+    "slow first calls": _slow_first,
+    "work on another stream": _other_stream,
+    "work that waits": _waits,
+    "work that raises": _raises,
+}

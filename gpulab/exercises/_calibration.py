@@ -1,0 +1,240 @@
+"""How good the predictions were: by how sure they were said, by topic, and what to look at again.
+
+Whoever says "likely" ten times should be right about seven times: then the feeling can be trusted.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpulab.exercises._places import Place, ideas, lessons, place_of
+from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of
+from gpulab.markup import clean
+from gpulab.units import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.figures import Figure
+
+
+_UNSAID = 0.5
+_SERIOUS = {"Far off.": 3, "Wrong direction.": 3, "Different.": 3, "Off.": 2}
+_N_REVISIT = 3
+_ROW_IN, _MARGIN_IN = 0.36, 1.3
+_SAID, _WAS = "as often as your words promise", "how often you were right"
+
+
+class _Row(NamedTuple):
+    row: str
+    n: int
+    n_right: int
+    percent_right: float
+    percent_said: float
+
+
+class Revisit(NamedTuple):
+    """A prediction to look at again: what it is about, what was said, and where."""
+
+    name: str
+    idea: str
+    message: str
+    place: Place | None
+
+    def __str__(self) -> str:
+        return f"{self.place or self.name}: {self.idea} {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review of predictions: numbers, a picture, and what to look at again.
+
+    Attributes
+    ----------
+    scored
+        Predictions whose outcome was shown after the guess.
+    n_late
+        Predictions that were changed or made after the outcome was shown.
+    revisit
+        At most three, the most serious first.
+    """
+
+    scored: tuple[KeptPrediction, ...]
+    n_late: int
+    revisit: tuple[Revisit, ...]
+
+    @property
+    def summary(self) -> str:
+        """How many predictions were right, as a sentence; empty if there are none."""
+        if not self.scored and not self.n_late:
+            return ""
+        n_right = sum(map(_is_right, self.scored))
+        late = f"; {self.n_late} after the outcome" if self.n_late else ""
+        return f"{n_right} of {counted(len(self.scored), 'prediction')} right{late}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the review as text."""
+        if self.summary:
+            yield self.summary
+        for name, n, n_right, _, percent in _rows(self.scored):
+            promised = "" if isnan(percent) else f", and your words promise {percent:.0f} %"
+            yield f"  {name:<40}{n_right} of {n} right{promised}"
+        if self.revisit:
+            yield _TITLE
+        for number, one in enumerate(self.revisit, start=1):
+            yield f"  {number}. {one}"
+
+    def html(self) -> str:
+        """Return the review for a notebook or a page: the picture, and links to the cells."""
+        if not self.summary:
+            return ""
+        picture = draw_calibration(self.scored)._repr_html_() if self.scored else ""
+        return f"<p><strong>{clean(self.summary)}</strong></p>{picture}{self._links()}"
+
+    def _links(self) -> str:
+        if not self.revisit:
+            return ""
+        items = "".join(
+            f"<li>{_link(one)}: {clean(f'{one.idea} {one.message}')}</li>" for one in self.revisit
+        )
+        return f"<p>{_TITLE}</p><ol>{items}</ol>"
+
+
+_TITLE = "Look at these again:"
+
+
+def review(kept: Iterable[KeptPrediction]) -> Review:
+    """Return the review of some predictions."""
+    given = tuple(kept)
+    scored = tuple(one for one in given if one.is_scored)
+    return Review(scored, sum(bool(one.late) for one in given), tuple(_revisit(scored)))
+
+
+def row(kept: KeptPrediction) -> tuple[str, str, str, str]:
+    """Return a prediction as a row of a table: name, how sure, what came of it, and changes."""
+    latest = kept.guess or kept.latest
+    told = kept.reveal.message or kept.reveal.outcome if kept.reveal else "not measured yet"
+    late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in kept.late)
+    return kept.name, latest.confidence if latest else "", told, late
+
+
+def _said(number: float | None, choice: str, unit: str) -> str:
+    return choice or ("a drawing" if number is None else f"{number:.4g} ({unit})")
+
+
+def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":
+    """Return how often predictions were right, by how sure they were said and by topic.
+
+    The topics are the sections of a lesson, and the lessons where there are several.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``row``, ``n``, ``n_right``, ``percent_right``, and ``percent_said``: how often
+        the words promise to be right, nan where nobody said how sure they were.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(_rows(scored), columns=list(_Row._fields))
+
+
+def _rows(scored: Iterable[KeptPrediction]) -> list[_Row]:
+    given = list(scored)
+    is_course = len({lesson_of(one.name) for one in given}) > 1
+    groups: dict[str, list[KeptPrediction]] = {}
+    for step in reversed(CONFIDENCE):
+        groups[f"said as: {step}"] = [one for one in given if _confidence(one) == step]
+    for one in given:
+        groups.setdefault(_topic(one, is_course=is_course), []).append(one)
+    return [_group(name, members) for name, members in groups.items() if members]
+
+
+def _group(name: str, members: list[KeptPrediction]) -> _Row:
+    n_right = sum(map(_is_right, members))
+    said = [CONFIDENCE[step] for one in members if (step := _confidence(one)) in CONFIDENCE]
+    percent_said = 100 * sum(said) / len(said) if said else nan
+    return _Row(name, len(members), n_right, 100 * n_right / len(members), percent_said)
+
+
+def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
+    """Draw how often predictions were right beside how often the learner's words promise it.
+
+    Parameters
+    ----------
+    record
+        What :func:`calibration_of` returns.
+    ax
+        Axes to draw on.
+    """
+    from gpulab.figures import finish, need
+    from gpulab.palette import SERIES
+
+    need(record, _Row._fields)
+    rows = range(len(record))
+    ax.hlines(rows, record["percent_right"], record["percent_said"], color="#595959", zorder=1)
+    ax.plot(record["percent_right"], rows, "o", color=SERIES[0].light, label=_WAS)
+    if record["percent_said"].notna().any():
+        ax.plot(record["percent_said"], rows, "D", mfc="white", color=SERIES[2].light, label=_SAID)
+    columns = (record["row"], record["n_right"], record["n"])
+    names = [f"{name} ({n_right} of {n})" for name, n_right, n in zip(*columns, strict=True)]
+    ax.set_yticks(list(rows), names)
+    ax.set_ylim(len(record) + 0.9, -0.6)  # the legend has the rows below
+    ax.set_xlim(-4, 104)
+    ax.grid(visible=True, axis="x", alpha=0.3)
+    return finish(ax, "Dot plot", "share of predictions (%)", "")
+
+
+def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
+    """Return the figure of the calibration; its text says every number in it."""
+    from gpulab import plots  # with torch, for which a question does not wait
+
+    scored = tuple(scored)
+    frame = calibration_of(scored)
+    texts = (f"{row.row}: {row.n_right} of {row.n} right." for row in _rows(scored))
+    return plots.draw(
+        calibration,
+        frame,
+        title="How far your feeling can be trusted",
+        alt=" ".join(texts),
+        source="your predictions",
+        ax_size=(7.6, _MARGIN_IN + _ROW_IN * len(frame)),
+    )
+
+
+def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
+    """Return the most serious mistakes: those that were said with most confidence first."""
+    wrong = [one for one in scored if not _is_right(one)]
+    wrong.sort(key=lambda one: (-CONFIDENCE.get(_confidence(one), _UNSAID), -_weight(one)))
+    return [
+        Revisit(one.name, ideas().get(one.name, ""), one.reveal.message, place_of(one.name))
+        for one in wrong[:_N_REVISIT]
+        if one.reveal is not None
+    ]
+
+
+def _link(one: Revisit) -> str:
+    if one.place is None:
+        return clean(one.name)
+    return f'<a href="{clean(one.place.link)}">{clean(str(one.place))}</a>'
+
+
+def _topic(kept: KeptPrediction, *, is_course: bool) -> str:
+    place = place_of(kept.name)
+    if is_course or place is None:
+        lesson = lesson_of(kept.name)
+        return lessons()[lesson].title if lesson in lessons() else lesson
+    return place.section or place.lesson
+
+
+def _is_right(kept: KeptPrediction) -> bool:
+    return kept.reveal is not None and kept.reveal.is_right is True
+
+
+def _weight(kept: KeptPrediction) -> int:
+    return _SERIOUS.get(kept.reveal.word, 0) if kept.reveal is not None else 0
+
+
+def _confidence(kept: KeptPrediction) -> str:
+    return kept.guess.confidence if kept.guess is not None else ""

@@ -1,0 +1,260 @@
+"""What a class predicted: many learners' files, joined without names."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.exercises._places import place_of
+from gpulab.exercises.journal import (
+    Contents,
+    Guess,
+    KeptPrediction,
+    files_in,
+    predictions_of,
+    read,
+)
+from gpulab.foreign_text import visible
+from gpulab.markup import clean
+from gpulab.units import counted, format_time
+
+_MOST_VALUES = 8  # different numbers; with more of them, ranges are counted
+_STEPS = (1.0, 3.0)  # of each power of ten
+_BAR = 30  # characters of the longest bar
+_TIMES = ("s", "ms", "µs", "us", "ns")
+_TITLE = "What the class predicted"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassQuestion:
+    """One prediction of a class.
+
+    Attributes
+    ----------
+    name
+        Lesson and name.
+    question
+        What was asked.
+    counts
+        Each answer, or range of answers, and how many learners gave it.
+    n_drawn
+        Learners that drew their answer, which is not counted in bars.
+    outcomes
+        What came out for the learners, the most frequent first; for after the discussion.
+    n_right
+        How many were right, among those who have seen the outcome.
+    n_scored
+        How many have seen the outcome.
+    """
+
+    name: str
+    question: str
+    counts: tuple[tuple[str, int], ...]
+    n_drawn: int
+    outcomes: tuple[str, ...]
+    n_right: int
+    n_scored: int
+
+    @property
+    def heading(self) -> str:
+        """Where it is asked, and what."""
+        place = place_of(self.name)
+        return f"{place.lesson if place else self.name}: {self.question or self.name}"
+
+    @property
+    def outcome(self) -> str:
+        """What came out, as a sentence; empty where nobody has measured."""
+        if not self.outcomes:
+            return ""
+        right = f" {self.n_right} of {self.n_scored} were right." if self.n_scored else ""
+        return f"It was {self.outcomes[0]}.{right}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReview:
+    """The predictions of a class, without names.
+
+    Attributes
+    ----------
+    n_learners
+        Learners whose file was read.
+    questions
+        In the order of the lessons.
+    left_out
+        Files that could not be used, each with its reason; they name learners' folders, so they
+        are for the instructor alone.
+    is_revealed
+        Whether the outcomes are shown.
+    """
+
+    n_learners: int
+    questions: tuple[ClassQuestion, ...]
+    left_out: tuple[str, ...]
+    is_revealed: bool
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        for one in self.questions:
+            lines += ["", one.heading]
+            most = max((n for _, n in one.counts), default=1)
+            width = max((len(answer) for answer, _ in one.counts), default=0)
+            for answer, n in one.counts:
+                lines.append(f"  {answer:<{width}}  {'█' * max(1, _BAR * n // most)} {n}")
+            lines += self._notes(one)
+        return visible("\n".join(lines))
+
+    __repr__ = __str__
+
+    @property
+    def summary(self) -> str:
+        """How many learners and questions there are."""
+        learners, questions = self.n_learners, len(self.questions)
+        return f"{_TITLE}: {counted(learners, 'learner')}, {counted(questions, 'question')}"
+
+    def page(self) -> str:
+        """Return a page of HTML in large type, to be shown to the class."""
+        parts = [
+            f"<section><h2>{clean(one.heading)}</h2>{_bars(one)}"
+            + "".join(f"<p>{clean(note)}</p>" for note in self._notes(one))
+            + "</section>"
+            for one in self.questions
+        ]
+        return (
+            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{_TITLE}</title><style>{_STYLE}</style></head><body><main>"
+            f"<h1>{_TITLE}</h1><p>{clean(self.summary)}</p>{''.join(parts)}</main></body></html>\n"
+        )
+
+    def _notes(self, one: ClassQuestion) -> list[str]:
+        drawn = f"{one.n_drawn} drew their answer." if one.n_drawn else ""
+        return [note for note in (drawn, one.outcome if self.is_revealed else "") if note]
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:1.4rem/1.4 system-ui,sans-serif;margin:2rem}"
+    "main{max-width:70rem;margin:auto}section{margin:3rem 0}table{width:100%}"
+    "th{text-align:right;font-weight:400;width:25%;padding-right:.6rem}"
+    ".bar{background:#0072B2;display:inline-block;height:1em;min-width:3px}"
+)
+
+
+def _bars(one: ClassQuestion) -> str:
+    most = max((n for _, n in one.counts), default=1)
+    rows = (
+        f'<tr><th scope="row">{clean(answer)}</th><td><span class="bar" aria-hidden="true" '
+        f'style="width:{80 * n / most:.1f}%"></span> {n}</td></tr>'
+        for answer, n in one.counts
+    )
+    return f"<table><tbody>{''.join(rows)}</tbody></table>" if one.counts else ""
+
+
+def class_progress(
+    folder: Path, *, question: str | None = None, is_revealed: bool = False
+) -> ClassReview:
+    """Join the files of many learners, in a folder and those below it, without their names.
+
+    Only guesses that were given before the outcome was shown are counted. Copies of one file are
+    counted once.
+
+    Parameters
+    ----------
+    folder
+        Where the learners' folders are.
+    question
+        Name of a prediction, such as ``"01.naive"``; by default all that somebody answered.
+    is_revealed
+        Whether the outcomes are shown too.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no such folder, or no file of progress in it.
+    UnknownNameError
+        If nobody made the prediction of that name.
+    """
+    if not folder.is_dir():
+        raise InvalidOptionError(f"{folder} is no folder; name the one with the learners' folders")
+    found = {path: read(path) for path in files_in(folder)}
+    if not found:
+        raise InvalidOptionError(
+            f"{folder} has no file gpulab-progress.jsonl, nor has a folder in it; "
+            "collect the folders of the learners there"
+        )
+    classes = _by_name(found.values())
+    if question is not None and question not in classes:
+        raise UnknownNameError("prediction of this class", question, classes)
+    left_out = tuple(f"{path} {one.problem}" for path, one in found.items() if one.problem)
+    chosen = sorted(classes) if question is None else [question]
+    return ClassReview(
+        len({one.learner for one in found.values() if not one.problem}),
+        tuple(_question(name, classes[name]) for name in chosen),
+        left_out,
+        is_revealed,
+    )
+
+
+def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
+    """Return what the learners predicted, by name; of copies the longest one counts."""
+    longest: dict[str, Contents] = {}
+    for one in files:
+        before = longest.get(one.learner)
+        if not one.problem and (before is None or len(one.records) > len(before.records)):
+            longest[one.learner] = one
+    found: dict[str, list[KeptPrediction]] = {}
+    for one in longest.values():
+        for name, kept in predictions_of(one.records).items():
+            if kept.guess is not None:
+                found.setdefault(name, []).append(kept)
+    return found
+
+
+def _question(name: str, kept: Sequence[KeptPrediction]) -> ClassQuestion:
+    guesses = [one.guess for one in kept if one.guess is not None]
+    scored = [one.reveal for one in kept if one.is_scored and one.reveal is not None]
+    outcomes = Counter(one.outcome for one in scored)
+    return ClassQuestion(
+        name,
+        next((guess.question for guess in guesses if guess.question), ""),
+        _counted(guesses),
+        sum(bool(guess.strokes) for guess in guesses),
+        tuple(outcome for outcome, _ in outcomes.most_common()),
+        sum(one.is_right is True for one in scored),
+        len(scored),
+    )
+
+
+def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
+    """Count equal answers, or ranges where there are many different numbers."""
+    choices = Counter(guess.choice for guess in guesses if guess.choice)
+    numbers = sorted(guess.number for guess in guesses if guess.number is not None)
+    unit = next((guess.unit for guess in guesses if guess.number is not None), "")
+    if len(set(numbers)) <= _MOST_VALUES:
+        counted = Counter(_written(number, unit) for number in numbers)
+        return (*choices.most_common(), *counted.items())
+    ranges = list(pairwise(_edges(numbers, unit)))
+    parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
+    while parts and not parts[-1][2]:
+        parts.pop()
+    texts = (f"{_written(low, unit)} to {_written(high, unit)}" for low, high, _ in parts)
+    return (*choices.most_common(), *zip(texts, (n for *_, n in parts), strict=True))
+
+
+def _edges(numbers: Sequence[float], unit: str) -> list[float]:
+    """Return the edges of ranges: tens of percentage points, else 1, 3, 10, 30 ..."""
+    if unit == "%":
+        return [10.0 * step for step in range(int(numbers[-1] // 10) + 2)]
+    above = [number for number in numbers if number > 0]
+    edges = [0.0] if numbers[0] <= 0 else []
+    if not above:
+        return [0.0, 1.0]
+    steps = [step * 10.0**power for power in range(-12, 16) for step in _STEPS]
+    first = max(i for i, step in enumerate(steps) if step <= above[0])
+    last = min(i for i, step in enumerate(steps) if step > above[-1])
+    return [*edges, *steps[first : last + 1]]
+
+
+def _written(number: float, unit: str) -> str:
+    return format_time(number) if unit in _TIMES else f"{number:,.4g} ({unit})"

@@ -1,0 +1,481 @@
+"""A curve that is drawn before it is measured, and then the truth over it."""
+
+import math
+import secrets
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpulab import widgets
+from gpulab.exercises import _html, _kept
+from gpulab.exercises._distance import distance, write_number
+from gpulab.exercises._exercise import is_open
+from gpulab.exercises.answers import read_number
+from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
+from gpulab.foreign_text import visible
+from gpulab.markup import clean
+from gpulab.requirements import NAME, TEXT, instance_of
+from gpulab.units import format_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gpulab.figures import Figure
+
+Points = tuple[Sequence[float], Sequence[float]]
+Curves = Mapping[str, Points]
+
+_NO_DRAWING = _html.Tone("#0072B2", "?", "No drawing.")
+_UNITS = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+}
+_MOST_TICKS = 9
+_DASHES = ("none", "8 4", "2 3")  # of the curves, as SVG writes them
+_ON_PAPER: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2)))  # the same as matplotlib does
+_TYPED = "Draw it on the axes, or type it in place of the three dots"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing that a curve says, in the terms of the lesson.
+
+    Attributes
+    ----------
+    what
+        What it is, such as "The GPU gets ahead at n".
+    said, was
+        What the drawing says and what came out; None where the curve says nothing of it.
+    unit
+        "s" for a time, which is written in its own unit; else what follows the number.
+    """
+
+    what: str
+    said: float | None
+    was: float | None
+    unit: str = ""
+
+    def write(self, value: float | None) -> str:
+        """Write a value with its unit."""
+        if value is None:
+            return "nothing"
+        text = format_time(value) if self.unit == "s" else f"{write_number(value)} {self.unit}"
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class SketchAxes:
+    """Empty axes, and what a curve on them means.
+
+    Attributes
+    ----------
+    x
+        Places at which the curve has a point, rising.
+    x_label, x_name
+        Label of the axis, and the short name of a place, such as "call".
+    low, high
+        Ends of the y axis, which is logarithmic.
+    y_label
+        Its label, without the unit.
+    unit
+        "s" for times; else the unit of the numbers.
+    curves
+        Names of the curves.
+    is_log
+        Whether the x axis is logarithmic, too.
+    terms
+        Makes from the drawn and the true curves what to compare, the most important first.
+    """
+
+    x: tuple[float, ...]
+    x_label: str
+    x_name: str
+    low: float
+    high: float
+    y_label: str
+    terms: Callable[[Curves, Curves], Sequence[Term]]
+    unit: str = "s"
+    curves: tuple[str, ...] = ("you",)
+    is_log: bool = False
+
+    def traits(self) -> dict[str, Any]:
+        """Return what the widget draws of the axes."""
+        step = math.ceil(len(self.x) / _MOST_TICKS)
+        first, last = (round(math.log10(end)) for end in (self.low, self.high))
+        units = _UNITS.get(self.unit, ((1.0, self.unit),))
+        write = Term("", None, None, self.unit).write
+        return {
+            "x": list(self.x),
+            "x_texts": [_plain(value) for value in self.x],
+            "x_ticks": [[i, _plain(self.x[i])] for i in range(0, len(self.x), step)],
+            "x_label": self.x_label,
+            "x_name": self.x_name,
+            "is_log": self.is_log,
+            "low": self.low,
+            "high": self.high,
+            "y_ticks": [[10.0**i, _short(write(10.0**i))] for i in range(first, last + 1)],
+            "y_label": self.y_label,
+            "units": [list(unit) for unit in units],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DrawingReview:
+    """A drawing beside what came out.
+
+    Attributes
+    ----------
+    tone
+        Sign, colour and word of the outcome.
+    message
+        How far it was, in the terms of the lesson.
+    figure
+        The truth over the drawing.
+    is_right
+        Whether the first of the terms counts as right; None without a drawing.
+    """
+
+    tone: _html.Tone
+    message: str
+    figure: "Figure"
+    is_right: bool | None = None
+
+    def __str__(self) -> str:
+        return visible(f"{self.tone.word} {self.message}".strip())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.box(self.tone, _html.paragraphs(self.message)) + self.figure._repr_html_()
+
+
+class DrawnPrediction:
+    """Axes on which the learner draws a curve; made by :func:`draw`.
+
+    Shown in a notebook that somebody watches, it is a widget, and below it the same picture for a
+    page without a kernel. Elsewhere it is a line of text, and the notebook runs on.
+    """
+
+    def __init__(self, question: str, axes: SketchAxes, name: str) -> None:
+        self.question, self.axes, self.name = question, axes, name
+        self.note = ""
+        self._drawn: dict[str, list[float | None]] = {
+            curve: [None] * len(axes.x) for curve in axes.curves
+        }
+        self._widget: Any = None
+        self._still: Any = None
+        self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
+
+    @property
+    def curves(self) -> Curves:
+        """What is drawn: for each curve its places on both axes."""
+        found = {}
+        for name, values in self._drawn.items():
+            there = [(x, y) for x, y in zip(self.axes.x, values, strict=True) if y is not None]
+            found[name] = ([x for x, _ in there], [y for _, y in there])
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is drawn yet."""
+        return all(value is None for values in self._drawn.values() for value in values)
+
+    def give(self, curves: Mapping[str, Sequence[float | None]]) -> None:
+        """Take a drawing as numbers, one for each place of the x axis; None leaves a place out.
+
+        What is outside of the axes is put at their edge, as a pointer would.
+        """
+        for name, values in curves.items():
+            if name in self._drawn and len(values) == len(self.axes.x):
+                self._drawn[name] = [self._inside(value) for value in values]
+
+    def compare(self, truth: "Curves | Sequence[float]") -> DrawingReview:
+        """Draw the truth over the sketch, and say how far it was.
+
+        Parameters
+        ----------
+        truth
+            For each curve its places on both axes; for a single curve the values alone do.
+
+        Returns
+        -------
+        DrawingReview
+            Shown as the last line of a cell; without a drawing it shows the truth alone.
+        """
+        was = self._truth(truth)
+        if self.is_empty:
+            told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
+            review = DrawingReview(_NO_DRAWING, told, self._figure(was))
+        else:
+            self.note = _kept.keep(self._guess())
+            review = self._review(was)
+        self._keep(review)
+        return review
+
+    def _truth(self, truth: "Curves | Sequence[float]") -> Curves:
+        if isinstance(truth, Mapping):
+            return truth
+        return {self.axes.curves[0]: (self.axes.x[: len(truth)], list(truth))}
+
+    def _review(self, was: Curves) -> DrawingReview:
+        judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
+        sentences = [one.sentence for one in judged]
+        message = " ".join(filter(None, (*sentences, self._typical(was), self.note)))
+        return DrawingReview(
+            judged[0].tone, message, self._figure(was), is_right=judged[0].is_right
+        )
+
+    def _typical(self, was: Curves) -> str:
+        """Say how far the points of the drawing are from the truth, in the median."""
+        factors = []
+        for name, (xs, ys) in self.curves.items():
+            if xs and name in was:
+                true = np.interp(np.log1p(xs), np.log1p(was[name][0]), np.log(was[name][1]))
+                factors += [math.exp(abs(math.log(y) - t)) for y, t in zip(ys, true, strict=True)]
+        middle = statistics.median(factors) if factors else 1.0
+        return f"Half of its points are less than {middle:.3g} times off." if factors else ""
+
+    def _keep(self, review: DrawingReview) -> None:
+        is_told = review.is_right is not None
+        _kept.reveal(
+            Reveal(
+                self.name,
+                now(),
+                "a curve",
+                message=review.message if is_told else "",
+                counts="drawing",
+                word=review.tone.word if is_told else "",
+                is_right=review.is_right,
+            )
+        )
+
+    def _guess(self) -> Guess:
+        strokes = tuple(
+            Stroke(name, tuple(map(float, xs)), tuple(map(float, ys)))
+            for name, (xs, ys) in self.curves.items()
+            if xs
+        )
+        return Guess(self.name, now(), strokes=strokes, question=self.question)
+
+    def _inside(self, value: object) -> float | None:
+        number = read_number(value)
+        if number is None or not math.isfinite(number) or number <= 0:
+            return None
+        return min(self.axes.high, max(self.axes.low, number))
+
+    def _figure(self, was: Curves | None = None) -> "Figure":
+        from gpulab import plots
+
+        return plots.draw(
+            _sketch,
+            _frame(self.curves, was or {}),
+            title=self.question,
+            alt=self._alt(was),
+            source="your drawing" if was is None else "your drawing and what came out",
+            ax_size=(8.6, 3.8),
+            axes=self.axes,
+        )
+
+    def _alt(self, was: Curves | None) -> str:
+        write = Term("", None, None, self.axes.unit).write
+        texts = [
+            f"{kind} {name}: {write(ys[0])} at {self.axes.x_name} {_plain(xs[0])}, "
+            f"{write(ys[-1])} at {_plain(xs[-1])}."
+            for kind, curves in (("Drawn", self.curves), ("Came out", was or {}))
+            for name, (xs, ys) in curves.items()
+            if len(xs)
+        ]
+        return " ".join(texts) or "Nothing is drawn yet."
+
+    def __str__(self) -> str:
+        if self.is_empty:
+            return visible(f"{self.question} {_TYPED}: {self._form}.")
+        return visible(f"{self.question} {self._alt(None)} Now see what comes out.")
+
+    __repr__ = __str__
+
+    @property
+    def _form(self) -> str:
+        values = f"[...] with {len(self.axes.x)} values"
+        if len(self.axes.curves) == 1:
+            return values
+        return ", ".join(f'"{curve}": {values}' for curve in self.axes.curves).join("{}")
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        text = {"text/plain": str(self), "text/html": f"<p>{clean(str(self))}</p>"}
+        if not widgets.is_watched():
+            display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
+            return
+        self._widget = self._build()
+        display(widgets.widget_data(self._widget) | text, raw=True)  # type: ignore[no-untyped-call]  # as above
+        handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
+        self._still = handle
+
+    def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
+        from gpulab.palette import SERIES
+
+        curves = [
+            {"name": name, "colour": colour.light, "dashes": dashes, "values": self._drawn[name]}
+            for name, colour, dashes in zip(self.axes.curves, SERIES, _DASHES, strict=False)
+        ]
+        made = widgets.sketch_class()(
+            question=self.question,
+            axes=self.axes.traits(),
+            curves=curves,
+            still=self._still_class,
+        )
+        made.on_msg(self._drawn_in_page)
+        return made
+
+    def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
+        """Take what the page drew, and replace the picture for pages without a kernel."""
+        del widget
+        self.give({str(name): values for name, values in content.get("drawn", ())})
+        if self._still is not None:
+            self._still.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        inside = f"<p>{clean(str(self))}</p>" if self.is_empty else self._figure()._repr_html_()
+        page = f'<div class="{self._still_class}">{inside}</div>'
+        return {"text/html": page, "text/plain": str(self)}
+
+
+def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> DrawnPrediction:
+    """Ask for a curve, to be drawn on empty axes before anything is measured.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    guess
+        ``...`` to draw it by mouse or keys; or the curve as numbers, one for each place of the x
+        axis. Times are in seconds. For several curves a dict of their names to such numbers.
+    name
+        Lesson and name, such as ``"09.near"``, under which it is kept.
+    axes
+        The axes, and what a curve on them means.
+
+    Returns
+    -------
+    DrawnPrediction
+        Shown as the last line of a cell. What was drawn in an earlier session is on it again.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``question``, ``name`` or ``axes`` is none.
+    """
+    TEXT.check(question=question)
+    NAME.check(name=name)
+    instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
+    made = DrawnPrediction(question, axes, name)
+    kept = predictions_of(journal().records).get(name)
+    if not is_open(guess):
+        _give(made, guess)
+    elif kept is not None and kept.latest is not None:
+        _restore(made, kept.latest.strokes)
+    return made
+
+
+def _give(drawing: DrawnPrediction, guess: object) -> None:
+    """Take a curve that was typed; what cannot be read leaves the axes empty."""
+    axes = drawing.axes
+    given: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
+    try:
+        curves = {str(name): list(values) for name, values in given.items()}
+        drawing.give(curves)
+    except TypeError:
+        return
+
+
+def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:
+    for stroke in strokes:
+        known = dict(zip(stroke.x, stroke.y, strict=True))
+        drawing.give({stroke.name: [known.get(x) for x in drawing.axes.x]})
+
+
+class _Judged(NamedTuple):
+    sentence: str
+    tone: _html.Tone
+    is_right: bool
+
+
+def _judged(term: Term) -> _Judged:
+    """Say how far the drawing is from the truth in one of the lesson's terms."""
+    was = term.write(term.was)
+    if term.said is None or term.was is None:
+        said = term.write(term.said)
+        is_same = term.said is term.was
+        sentence = f"{term.what}: you drew {said}, it was {was}."
+        return _Judged(sentence, _html.RIGHT if is_same else _MISSING, is_same)
+    judged = distance("factor", term.said, term.was, 1.0)
+    sentence = f"{term.what}: you drew {term.write(term.said)}, it was {was}{judged.words}"
+    return _Judged(sentence, judged.tone, judged.is_right)
+
+
+_MISSING = _html.Tone("#D55E00", "✗", "Different.")
+
+
+def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
+    import pandas as pd
+
+    rows = [
+        (name, kind, float(x), float(y))
+        for kind, curves in (("drawn", drawn), ("came out", was))
+        for name, (xs, ys) in curves.items()
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["curve", "kind", "x", "y"])
+
+
+def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
+    """Draw sketches thin and pale, and what came out with markers over them."""
+    from gpulab.figures import finish
+    from gpulab.palette import SERIES
+
+    colours = [colour.light for colour in SERIES]
+    looks = dict(zip(axes.curves, zip(colours, _ON_PAPER, strict=False), strict=False))
+    for (name, kind), part in record.groupby(["curve", "kind"], sort=False):
+        colour, dashes = looks.get(str(name), (colours[-1], "-"))
+        is_drawn = kind == "drawn"
+        ax.plot(
+            part["x"],
+            part["y"],
+            color=colour,
+            linestyle=dashes,
+            linewidth=4 if is_drawn else 1.5,
+            alpha=0.4 if is_drawn else 1,
+            marker="" if is_drawn else "o",
+            markersize=4,
+            label=f"{name}, {kind}",
+        )
+    if axes.is_log:
+        ax.set_xscale("log")
+    ax.set_yscale("log")
+    traits = axes.traits()
+    for axis, ticks in (
+        (ax.xaxis, [(axes.x[i], text) for i, text in traits["x_ticks"]]),
+        (ax.yaxis, traits["y_ticks"]),
+    ):
+        axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([], minor=True)
+    ax.set_ylim(axes.low, axes.high)
+    ax.grid(visible=True, alpha=0.3)
+    return finish(ax, "Line chart", axes.x_label, axes.y_label)
+
+
+def _plain(value: float) -> str:
+    """Write a place of the x axis: powers of two from a thousand on as such."""
+    power = math.log2(value) if value > 0 else 0
+    if value >= 4096 and power == int(power):  # noqa: PLR2004  # below, the digits are shorter
+        return f"2^{int(power)}"
+    return f"{value:,.6g}"
+
+
+def _short(text: str) -> str:
+    return text.replace(".00 ", " ").replace(".0 ", " ")

@@ -1,0 +1,39 @@
+"""Keep what was said and what came out, so that the last guess before the outcome counts."""
+
+from dataclasses import replace
+
+from gpulab.exercises._places import MET
+from gpulab.exercises.journal import Guess, Reveal, journal, lesson_of, predictions_of
+
+_TOO_LATE = "The outcome was shown before this guess, so it is kept and does not count."
+_CHANGED = "The outcome was shown before, so this change is kept, and your first guess counts."
+
+
+def keep(guess: Guess) -> str:
+    """Keep a guess unless it is the one that is kept already; return what to say of it.
+
+    A guess without a name is not kept. Nothing is ever taken out of the file: a guess that comes
+    after the outcome is kept beside the first, and marked.
+    """
+    if not guess.name:
+        return ""
+    MET.add(lesson_of(guess.name))
+    kept = predictions_of(journal().records).get(guess.name)
+    is_late = kept is not None and kept.reveal is not None
+    if kept is None or kept.latest is None or kept.latest.said != guess.said:
+        journal().add(replace(guess, is_late=is_late))
+    if kept is None or not is_late:
+        return ""
+    if kept.guess is None:
+        return _TOO_LATE
+    return "" if kept.guess.said == guess.said else _CHANGED
+
+
+def reveal(outcome: Reveal) -> None:
+    """Keep an outcome, the first time that it is shown."""
+    if not outcome.name:
+        return
+    MET.add(lesson_of(outcome.name))
+    kept = predictions_of(journal().records).get(outcome.name)
+    if kept is None or kept.reveal is None:
+        journal().add(outcome)

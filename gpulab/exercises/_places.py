@@ -1,0 +1,131 @@
+"""Where in the lessons a prediction or an exercise is: lesson, section and cell."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from gpulab.errors import NotebookError, UnknownNameError
+from gpulab.lessons import notebooks_folder, shipped
+from gpulab.serialization import parse_json
+
+DATA = "lesson_predictions.json"
+# The lessons of which this kernel has met an exercise or a prediction.
+MET: set[str] = set()
+_HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
+_PREDICTION = re.compile(r'\bname="(\d\d\w?\.[\w-]+)"')
+_EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cell of a lesson.
+
+    Attributes
+    ----------
+    lesson
+        Title of the lesson, such as ``"04 Warm-up"``.
+    section
+        Heading of the section.
+    link
+        Address of the cell, from the folder of the lessons: file and cell.
+    """
+
+    lesson: str
+    section: str
+    link: str
+
+    def __str__(self) -> str:
+        return f"{self.lesson}, {self.section}" if self.section else self.lesson
+
+
+@dataclass(slots=True)
+class LessonPlaces:
+    """The predictions and the exercises of one notebook.
+
+    Attributes
+    ----------
+    title
+        Title of the lesson, such as ``"04 Warm-up"``.
+    predictions
+        Name of a prediction to its place.
+    exercise_ids
+        Exercises, in the order in which they are asked.
+    """
+
+    title: str
+    predictions: dict[str, Place] = field(default_factory=dict)
+    exercise_ids: list[str] = field(default_factory=list)
+
+
+def place_of(name: str) -> Place | None:
+    """Return where a prediction is made; None where no lesson makes it."""
+    lesson = lessons().get(name.partition(".")[0])
+    return None if lesson is None else lesson.predictions.get(name)
+
+
+def lessons_with(exercise_id: str) -> list[str]:
+    """Return the lessons that ask an exercise: its notebook may have a letter, as 08b has."""
+    return [name for name, found in lessons().items() if exercise_id in found.exercise_ids]
+
+
+def check_lesson(lesson: str) -> None:
+    """Refuse what is no lesson.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such lesson; the message names the nearest.
+    """
+    if lesson not in lessons():
+        raise UnknownNameError("lesson", lesson, lessons())
+
+
+@cache
+def ideas() -> Mapping[str, str]:
+    """Return what each prediction is about, as one sentence, by its name."""
+    text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
+    content: Any = parse_json(text)
+    return {str(name): str(idea) for name, idea in content["ideas"].items()}
+
+
+@cache
+def lessons() -> Mapping[str, LessonPlaces]:
+    """Return the shipped lessons and cases by their number, such as ``"08b"`` or ``"case-03"``."""
+    try:
+        folder = notebooks_folder()
+    except NotebookError:  # an incomplete installation has no links, and all else works
+        return {}
+    paths = [path for path in shipped(folder) if path.suffix == ".ipynb"]
+    return {_number(path): _places_in(folder, path) for path in sorted(paths, key=_number)}
+
+
+def _number(path: Path) -> str:
+    number = path.stem.partition("_")[0]
+    return f"case-{number}" if path.parent.name == "cases" else number
+
+
+def _places_in(folder: Path, path: Path) -> LessonPlaces:
+    notebook: Any = parse_json((folder / path).read_bytes())
+    found, section = LessonPlaces(path.stem), ""
+    for cell_type, cell_id, source in _cells(notebook):
+        if cell_type == "markdown":
+            for level, heading in _HEADING.findall(source):
+                if level == "#":
+                    found.title = heading if found.title == path.stem else found.title
+                section = "" if level == "#" else heading
+            continue
+        place = Place(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
+        found.predictions |= dict.fromkeys(_PREDICTION.findall(source), place)
+        found.exercise_ids += [
+            each for each in _EXERCISE.findall(source) if each not in found.exercise_ids
+        ]
+    return found
+
+
+def _cells(notebook: Any) -> Iterator[tuple[str, str, str]]:  # noqa: ANN401  # as JSON has it
+    for cell in notebook["cells"]:
+        yield cell["cell_type"], cell["id"], "".join(cell["source"])

@@ -1,0 +1,49 @@
+"""What a learner said, drew and answered, kept in one file that is only ever added to."""
+
+from gpulab.exercises.journal._file import (
+    FILE_NAME,
+    Contents,
+    LearnerJournal,
+    files_in,
+    journal,
+    read,
+)
+from gpulab.exercises.journal._history import (
+    KeptPrediction,
+    exercises_of,
+    lesson_of,
+    predictions_of,
+)
+from gpulab.exercises.journal._records import (
+    CONFIDENCE,
+    Answer,
+    Guess,
+    HintRead,
+    Record,
+    Reset,
+    Reveal,
+    Stroke,
+    now,
+)
+
+__all__ = [
+    "CONFIDENCE",
+    "FILE_NAME",
+    "Answer",
+    "Contents",
+    "Guess",
+    "HintRead",
+    "KeptPrediction",
+    "LearnerJournal",
+    "Record",
+    "Reset",
+    "Reveal",
+    "Stroke",
+    "exercises_of",
+    "files_in",
+    "journal",
+    "lesson_of",
+    "now",
+    "predictions_of",
+    "read",
+]

@@ -1,0 +1,60 @@
+"""The curves that are drawn before lesson 09 shows them: matmul on the CPU and on the GPU."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpulab.exercises._drawings import Curves, Points, SketchAxes, Term
+from gpulab.scaling import Crossover
+
+_N_STEPS = 400
+
+
+def curves_of(record: Crossover) -> Curves:
+    """Return the two curves of a crossover by their names, as they are drawn."""
+    return {
+        "CPU": (record.cpu.sizes, record.cpu.median_s),
+        "GPU": (record.gpu.sizes, record.gpu.median_s),
+    }
+
+
+def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
+    return (
+        Term("The GPU gets ahead at n", _ahead_from(drawn), _ahead_from(was)),
+        Term("The GPU's smallest matmul", _at_left(drawn["GPU"]), _at_left(was["GPU"]), "s"),
+    )
+
+
+def _ahead_from(curves: Curves) -> float | None:
+    """Return the first size at which the GPU is faster, read off between the points."""
+    cpu, gpu = curves["CPU"], curves["GPU"]
+    if not cpu[0] or not gpu[0]:
+        return None
+    first, last = max(cpu[0][0], gpu[0][0]), min(cpu[0][-1], gpu[0][-1])
+    if first > last:
+        return None
+    sizes = np.geomspace(first, last, _N_STEPS)
+    is_ahead = _between(gpu, sizes) < _between(cpu, sizes)
+    return float(sizes[np.argmax(is_ahead)]) if is_ahead.any() else None
+
+
+def _between(curve: Points, sizes: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> np.ndarray:
+    """Return a curve between its points, straight in both logarithms."""
+    return np.interp(np.log(sizes), np.log(curve[0]), np.log(curve[1]))
+
+
+def _at_left(curve: Points) -> float | None:
+    return curve[1][0] if curve[1] else None
+
+
+MATMUL_TIMES = SketchAxes(
+    x=tuple(2.0**power for power in range(2, 12)),
+    x_label="n, for n by n matrices",
+    x_name="n",
+    low=1e-7,
+    high=1.0,
+    y_label="time per call",
+    terms=_terms,
+    curves=("CPU", "GPU"),
+    is_log=True,
+)

@@ -1,0 +1,1 @@
+from ._listings import attempt as attempt

@@ -1,0 +1,114 @@
+"""The sectors that a strided read fetches, and the judge of a function that counts them."""
+
+import math
+from typing import NamedTuple
+
+from gpulab.exercises.answers import CaseFunction, Diagnosis
+
+_SECTOR = 32
+
+
+def sectors(n: int, stride: int, size_bytes: int) -> int:
+    """Return how many sectors of 32 bytes contain a byte of one of the elements.
+
+    Parameters
+    ----------
+    n
+        Number of elements that are read.
+    stride
+        How many elements one is behind the other in memory; 1 for neighbours.
+    size_bytes
+        Size of an element: 1, 2, 4, 8, 16 or 32. The first begins at the start of a sector.
+
+    Returns
+    -------
+    int
+        Number of sectors. It says nothing of caches, where a sector may be found already.
+
+    Examples
+    --------
+    >>> sectors(32, stride=1, size_bytes=4)
+    4
+    >>> sectors(32, stride=16, size_bytes=4)
+    32
+    """
+    return len({k * stride * size_bytes // _SECTOR for k in range(n)})
+
+
+class StridedRead(NamedTuple):
+    """Elements that are read, how far apart, and how large."""
+
+    n: int
+    stride: int
+    size_bytes: int
+
+
+CASES = (
+    StridedRead(32, 1, 4),
+    StridedRead(32, 2, 4),
+    StridedRead(1000, 3, 4),
+    StridedRead(32, 8, 4),
+    StridedRead(64, 5, 2),
+    StridedRead(64, 100, 2),
+)
+
+
+def _said(case: StridedRead) -> str:
+    n, stride, size_bytes = case
+    return (
+        f"For n={n}, stride={stride}, size_bytes={size_bytes} it is {sectors(*case)}: in which "
+        "sector does element k begin?"
+    )
+
+
+SECTORS_JUDGE = CaseFunction(
+    signature="sectors(n, stride, size_bytes)",
+    returns="the number of sectors of 32 bytes that the GPU must fetch",
+    why="Neighbours share sectors. The farther apart they are, the fewer share one, until each "
+    "element has a sector for itself: 32 bytes are fetched for 4 that are used. From there on a "
+    "larger stride fetches no more.",
+    cases=CASES,
+    right=sectors,
+    mistakes=(
+        (
+            lambda n, _stride, size_bytes: math.ceil(n * size_bytes / _SECTOR),
+            Diagnosis(
+                "only-what-is-used",
+                "You count the bytes that are used, whatever the stride. The GPU fetches whole "
+                "sectors, and with a stride parts of them are for nothing.",
+            ),
+        ),
+        (
+            lambda n, stride, size_bytes: math.ceil(n * stride * size_bytes / _SECTOR),
+            Diagnosis(
+                "the-whole-span",
+                "You count all sectors between the first element and the last. With a large "
+                "stride many of them contain no element, and are not fetched.",
+            ),
+        ),
+        (
+            lambda n, _stride, _size_bytes: n,
+            Diagnosis(
+                "one-for-each",
+                "You fetch a sector for each element. Neighbours lie in the same sector, and "
+                "the GPU fetches it once.",
+            ),
+        ),
+        (
+            lambda n, stride, size_bytes: len({k * stride * size_bytes // 128 for k in range(n)}),
+            Diagnosis(
+                "cache-lines",
+                "You count lines of 128 bytes. A line has four sectors, and each is fetched on "
+                "its own.",
+            ),
+        ),
+        (
+            lambda n, stride, _size_bytes: len({k * stride // _SECTOR for k in range(n)}),
+            Diagnosis(
+                "elements-are-no-bytes",
+                "You count in elements. A sector has 32 bytes, so multiply by size_bytes first.",
+            ),
+        ),
+    ),
+    otherwise=_said,
+)

@@ -1,0 +1,94 @@
+"""What the page needs to draw a machine: plain values, and the words beside them."""
+
+from dataclasses import asdict
+from typing import Any
+
+from gpulab.foreign_text import visible
+from gpulab.machine import (
+    BUFFERS,
+    CHALLENGES,
+    LONGEST_US,
+    MAX_STREAMS,
+    SHORTEST_US,
+    MethodReading,
+    Playback,
+    PlayedCall,
+    PlayedTask,
+    operation_words,
+    reading_words,
+)
+from gpulab.palette import INK, MUTED, ROLES
+from gpulab.units import format_time
+
+_MICRO = 1e-6
+# The colour of each kind and of the text on it.
+KIND_COLOURS = {
+    "kernel": (ROLES["kernel"].colour.light, "#fff"),
+    "copy in": (ROLES["copy"].colour.light, "#000"),
+    "copy out": (ROLES["copy"].colour.light, "#000"),
+    "sleep": (MUTED.light, "#fff"),
+    "host": (ROLES["host"].colour.light, "#fff"),
+    "wait": (ROLES["wait"].colour.light, "#000"),
+    "record": (INK.light, "#fff"),
+    "wrong": (ROLES["launch"].colour.light, "#000"),
+}
+
+
+def view_of(
+    playback: Playback, readings: tuple[MethodReading, ...], words: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return everything about a run that the page draws, with times in microseconds."""
+    program = playback.program
+    return {
+        "source": f"computed: virtual {program.spec.driver_name}",
+        "operations": [
+            {**asdict(operation), "text": operation_words(program, place)}
+            for place, operation in enumerate(program.operations)
+        ],
+        "n_streams": program.n_streams,
+        "launch_us": program.launch_us,
+        "queue_depth": program.queue_depth,
+        "repetitions": program.repetitions,
+        "calls": [_call(call) for call in playback.calls],
+        "tasks": [_task(task) for task in playback.tasks],
+        "end": playback.end_us,
+        "remarks": [
+            {"kind": remark.kind, "text": visible(remark.text), "places": list(remark.places)}
+            for remark in playback.remarks
+        ],
+        "readings": [_reading(reading) for reading in readings],
+        "words": [visible(line) for line in words],
+        "colours": {name: list(pair) for name, pair in KIND_COLOURS.items()},
+        "limits": {"streams": MAX_STREAMS, "shortest": SHORTEST_US, "longest": LONGEST_US},
+        "buffers": list(BUFFERS),
+        "challenges": list(CHALLENGES),
+    }
+
+
+def _call(call: PlayedCall) -> list[Any]:
+    return [
+        *(call.place, call.turn, round(call.start_us, 3), round(call.end_us, 3)),
+        *(round(call.waited_us, 3), int(call.for_room), int(call.is_stuck)),
+    ]
+
+
+def _task(task: PlayedTask) -> list[Any]:
+    return [
+        *(task.place, task.turn, task.kind, task.stream, task.engine),
+        *(round(task.called_us, 3), round(task.start_us, 3), round(task.end_us, 3)),
+        int(task.is_stuck),
+    ]
+
+
+def _reading(reading: MethodReading) -> dict[str, Any]:
+    value_us = reading.value_us
+    return {
+        "name": reading.name,
+        "value": value_us,
+        "truth": reading.truth_us,
+        "shown": "none" if value_us is None else format_time(value_us * _MICRO),
+        "truth_shown": format_time(reading.truth_us * _MICRO),
+        "right": reading.is_right,
+        "reason": reading.reason,
+        "text": reading_words(reading),
+    }

@@ -1,0 +1,60 @@
+"""The glossary as a page beside the lessons, and the links to it from them.
+
+The page is Markdown and no notebook: JupyterLab shows it at the entry that a link names, while a
+notebook opens at its top when it was not open yet.
+"""
+
+from gpulab import terms
+from gpulab.lessons._form import Notebook
+
+GLOSSARY = "glossary.md"
+_OPENING = """\
+# Glossary
+
+The terms of the lessons, in the order of the alphabet. Each entry ends with the lesson that shows
+it. The table of contents in the side bar of JupyterLab lists them all.
+
+In a cell, `gpulab.glossary("floor")` shows one entry, and `gpulab.glossary()` a table that you
+can search."""
+
+
+def link_first_uses(notebook: Notebook) -> None:
+    """Link each term where the text of a lesson first uses it.
+
+    The table of sections at the top is left as it is: it names what comes, and explains nothing.
+    """
+    seen: set[str] = set()
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            is_opening = cell is notebook.cells[0]
+            cell.source = _linked(cell.source, seen, skip_tables=is_opening)
+
+
+def glossary_page() -> str:
+    """Return the glossary in Markdown, with a heading for each entry."""
+    return "\n\n".join([_OPENING, *map(_section, terms.entries())]) + "\n"
+
+
+def _section(entry: terms.Entry) -> str:
+    # JupyterLab keeps capitals in the address of a heading, other programs do not.
+    has_capitals = entry.name.lower() != entry.name
+    address = f'<a id="{entry.anchor}"></a>\n\n' if has_capitals else ""
+    meaning = _linked(entry.meaning, {entry.name})
+    lesson = f"[Lesson {entry.number}]({entry.lesson}.ipynb)"
+    return f"{address}## {entry.name}\n\n{meaning} ({lesson})"
+
+
+def _linked(text: str, seen: set[str], *, skip_tables: bool = False) -> str:
+    """Return a Markdown text with a link from each term that is not in ``seen``.
+
+    What is linked is added to ``seen``.
+    """
+    parts, done = [], 0
+    for found, entry in terms.uses_in(text):
+        row = text.rfind("\n", 0, found.start()) + 1
+        if entry.name in seen or (skip_tables and text.startswith("|", row)):
+            continue
+        seen.add(entry.name)
+        parts += [text[done : found.start()], f"[{found[0]}]({GLOSSARY}#{entry.anchor})"]
+        done = found.end()
+    return "".join([*parts, text[done:]])

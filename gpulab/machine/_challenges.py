@@ -1,0 +1,264 @@
+"""Challenges on the machine: a program to begin with, a goal, and a check of what was reached."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import ClassVar
+
+from gpulab.machine._playback import Playback, PlayedTask, play
+from gpulab.machine._program import COPY_KINDS, MachineProgram
+from gpulab.machine._readings import TOLERANCE, truth_us
+from gpulab.machine._starts import start
+from gpulab.requirements import NameOf
+from gpulab.serialization import Saved
+from gpulab.units import format_time
+
+_THREE, _NEAR_THREE = 3.0, 0.15
+_TWO = 2
+_US = 1e-6
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a check looks at: the program, its run, and what was tried before.
+
+    Attributes
+    ----------
+    playback
+        The run of the program.
+    before
+        The programs that were tried for this challenge, in their order.
+    """
+
+    playback: Playback
+    before: Sequence[MachineProgram] = ()
+
+    @property
+    def program(self) -> MachineProgram:
+        """The program."""
+        return self.playback.program
+
+    @cached_property
+    def truth_us(self) -> float:
+        """What the work takes on the GPU."""
+        return truth_us(self.program)
+
+    @cached_property
+    def has_raced(self) -> bool:
+        """Whether a program that was tried has a race."""
+        return any(map(_races, self.before))
+
+
+@lru_cache(maxsize=256)  # each change judges all that was tried
+def _races(program: MachineProgram) -> bool:
+    return play(program).has("race")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """Something to reach on the machine.
+
+    Attributes
+    ----------
+    name
+        What :func:`gpulab.explorers.machine_explorer` takes.
+    goal
+        What is to be reached, for the learner.
+    start
+        Name of the program to begin with.
+    missing
+        Returns what is missing, in words, and nothing once the goal is reached.
+    """
+
+    name: str
+    goal: str
+    start: str
+    missing: Callable[[Situation], str]
+
+    @property
+    def program(self) -> MachineProgram:
+        """The program to begin with."""
+        return start(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A program that was tried for a challenge, and what was said about it.
+
+    Attributes
+    ----------
+    challenge
+        Name of the challenge.
+    program
+        What was tried.
+    said
+        What was missing; empty if nothing was.
+    """
+
+    challenge: str
+    program: MachineProgram
+    said: str
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the goal was reached."""
+        return not self.said
+
+
+@dataclass(frozen=True, slots=True)
+class MachineState(Saved):
+    """What is on the machine, to be saved: the program, the challenge, and what was tried.
+
+    Attributes
+    ----------
+    program
+        What is on the machine.
+    challenge
+        Name of the challenge, or empty.
+    tried
+        What was tried, in its order.
+    """
+
+    schema: ClassVar[str] = "gpulab.machine/1"
+
+    program: MachineProgram
+    challenge: str = ""
+    tried: tuple[Attempt, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.challenge, *(attempt.challenge for attempt in self.tried)):
+            if name:
+                _CHALLENGE.check(challenge=name)
+
+
+def _stopwatch(situation: Situation) -> str:
+    read_us = situation.playback.stopwatch_us
+    if not situation.program.work:
+        return "There is no work to time."
+    if read_us is None:
+        return "The stopwatch needs two readings of the clock."
+    true_us = situation.truth_us
+    if abs(read_us - true_us) > TOLERANCE * true_us:
+        return f"The stopwatch reads {_time(read_us)} and the work takes {_time(true_us)}."
+    return ""
+
+
+def _three_times(situation: Situation) -> str:
+    read_us = situation.playback.events_us
+    if not situation.program.work:
+        return "There is no work to time."
+    if read_us is None:
+        return "You need two events that nothing waits for, around the kernel."
+    factor = read_us / situation.truth_us
+    if abs(factor - _THREE) > _NEAR_THREE:
+        return f"The events read {factor:.2g} times the kernel."
+    return ""
+
+
+def _hidden_copy(situation: Situation) -> str:
+    copies = situation.playback.tasks_of(*COPY_KINDS)
+    kernels = situation.playback.tasks_of("kernel")
+    if not copies or not kernels:
+        return "You need a copy and a kernel."
+    if situation.playback.has("race"):
+        return "There is a race."
+    bare_us = sum(_bare_us(copy, kernels) for copy in copies)
+    if bare_us > 0:
+        return f"{_time(bare_us)} of copying is not behind a kernel."
+    return ""
+
+
+def _full_queue(situation: Situation) -> str:
+    if any(call.for_room for call in situation.playback.calls):
+        return ""
+    return f"No launch has to wait; the queue has room for {situation.program.queue_depth}."
+
+
+def _mended_race(situation: Situation) -> str:
+    operations = situation.program.operations
+    streams = {each.stream for each in operations if each.kind == "kernel"}
+    kinds = [each.kind for each in operations]
+    if kinds.count("kernel") < _TWO:
+        return "You need two kernels."
+    if situation.playback.has("race"):
+        return "They race. Now mend it with one wait."
+    if not situation.has_raced:
+        return "No race yet: let both kernels write one buffer, with nothing between them."
+    if len(streams) < _TWO:
+        return "The kernels share a stream; keep them on two."
+    if kinds.count("wait") != 1 or "synchronize" in kinds or situation.playback.has("wait"):
+        return "Mend it with one wait for an event, and nothing else."
+    return ""
+
+
+def _bare_us(copy: PlayedTask, kernels: Sequence[PlayedTask]) -> float:
+    """Return how much of a copy no kernel runs beside."""
+    bare_us, from_us = 0.0, copy.start_us
+    for kernel in sorted(kernels, key=lambda task: task.start_us):
+        bare_us += max(0.0, min(kernel.start_us, copy.end_us) - from_us)
+        from_us = max(from_us, kernel.end_us)
+    return bare_us + max(0.0, copy.end_us - from_us)
+
+
+CHALLENGES: Mapping[str, Challenge] = MappingProxyType(
+    {
+        challenge.name: challenge
+        for challenge in (
+            Challenge(
+                "right stopwatch",
+                "Make the stopwatch right: to within 10 percent of the time on the GPU.",
+                "stopwatch",
+                _stopwatch,
+            ),
+            Challenge(
+                "three times",
+                "Make the events read three times the kernel.",
+                "events",
+                _three_times,
+            ),
+            Challenge(
+                "hidden copy",
+                "Hide the copy entirely: it runs only while a kernel runs.",
+                "copy and kernel",
+                _hidden_copy,
+            ),
+            Challenge(
+                "full queue",
+                "Fill the launch queue, until a launch has to wait.",
+                "queue",
+                _full_queue,
+            ),
+            Challenge(
+                "race",
+                "Let two kernels race, then mend it with one wait.",
+                "two kernels",
+                _mended_race,
+            ),
+        )
+    }
+)
+_CHALLENGE = NameOf("challenge", CHALLENGES)
+
+
+def challenge(name: str) -> Challenge:
+    """Return the challenge of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
+    _CHALLENGE.check(challenge=name)
+    return CHALLENGES[name]
+
+
+def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
+    """Judge a run for a challenge, after what was tried before."""
+    programs = [each.program for each in before if each.challenge == name]
+    said = challenge(name).missing(Situation(playback, programs))
+    return Attempt(name, playback.program, said)
+
+
+def _time(time_us: float) -> str:
+    return format_time(time_us * _US)

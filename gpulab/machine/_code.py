@@ -1,0 +1,155 @@
+"""A program as PyTorch code that makes the same calls in the same order."""
+
+import math
+from collections.abc import Iterator
+
+from gpulab.machine._program import MachineProgram, ProgramOperation
+from gpulab.virtual import copied_bytes
+
+_ITEM_BYTES = 4
+_US = 1e-6
+_NS_PER_US = 1e3
+# A matmul of n by n takes about this long on an H200; its length need only be near.
+_MATMUL_FLOPS_PER_S = 4.5e13
+_CYCLES_PER_US = 1_980  # at the clock of an H200
+_LEAST_N = 16
+
+
+def code(program: MachineProgram) -> str:
+    """Return the program as PyTorch code, to copy into a cell and run.
+
+    Kernels are matmuls of about the right length, so that they write the buffers that race.
+    What a launch costs and how deep the queue is, is the machine's affair.
+    """
+    return "\n".join((*_set_up(program), "", *_timed(program), "", *_result(program))) + "\n"
+
+
+def _set_up(program: MachineProgram) -> Iterator[str]:
+    yield "import time"
+    yield ""
+    yield "import torch"
+    yield ""
+    yield from _memory(program)
+    for stream in range(1, program.n_streams):
+        yield f"stream_{stream} = torch.cuda.Stream()"
+    for event in sorted({each.event for each in program.operations if each.event}):
+        yield f"{_event(event)} = torch.cuda.Event(enable_timing=True)"
+    yield from _graphs(program)
+    yield "torch.cuda.synchronize()"
+
+
+def _memory(program: MachineProgram) -> Iterator[str]:
+    """Write inputs of the matmuls, the buffers, and host memory for the copies."""
+    kernels = [each for each in program.operations if each.kind in {"kernel", "graph"}]
+    for n in sorted({_matmul_n(each) for each in kernels}):
+        yield f"a_{n} = torch.randn({n}, {n}, device='cuda')"
+    for buffer in sorted({each.buffer for each in program.operations if each.is_work}):
+        yield f"{buffer} = torch.zeros({_n_items(program, buffer):_}, device='cuda')"
+    for place, operation in enumerate(program.operations):
+        if operation.is_copy:
+            pinned = ", pin_memory=True" if operation.is_pinned else ""
+            yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
+    for each in kernels[:1]:
+        yield f"{_kernel(each)}  # loads the library"
+
+
+def _graphs(program: MachineProgram) -> Iterator[str]:
+    for place, operation in enumerate(program.operations):
+        if operation.kind == "graph":
+            yield f"graph_{place + 1} = torch.cuda.CUDAGraph()"
+            yield f"with torch.cuda.graph(graph_{place + 1}):"
+            yield f"    for _ in range({operation.n_kernels}):"
+            yield f"        {_kernel(operation)}"
+
+
+def _timed(program: MachineProgram) -> Iterator[str]:
+    body = program.body
+    if any(each.kind == "clock" for each in program.operations):
+        yield "read_s = []"
+    for place in range(body.start if body else len(program.operations)):
+        yield from _call(program, place)
+    indent = ""
+    if program.repetitions > 1 and body:
+        yield f"for _ in range({program.repetitions}):"
+        indent = "    "
+    for place in body:
+        yield from (indent + line for line in _call(program, place))
+    for place in range(body.stop, len(program.operations)) if body else ():
+        yield from _call(program, place)
+
+
+def _call(program: MachineProgram, place: int) -> Iterator[str]:
+    operation = program.operations[place]
+    line = _line(program, place, operation)
+    if operation.stream and operation.kind in {"kernel", "copy in", "copy out", "graph", "sleep"}:
+        yield f"with torch.cuda.stream(stream_{operation.stream}):"
+        yield f"    {line}"
+    else:
+        yield line
+
+
+def _line(program: MachineProgram, place: int, operation: ProgramOperation) -> str:
+    host = f"host_{place + 1}"
+    part = f"{operation.buffer}[:{_copied(program, operation)}]"
+    pinned = ", non_blocking=True" if operation.is_pinned else ""
+    lines = {
+        "kernel": _kernel(operation),
+        "copy in": f"{part}.copy_({host}{pinned})",
+        "copy out": f"{host}.copy_({part}{pinned})",
+        "graph": f"graph_{place + 1}.replay()",
+        "sleep": f"torch.cuda._sleep({round(operation.duration_us * _CYCLES_PER_US)})",
+        "record": f"{_event(operation.event)}.record({_stream(operation)})",
+        "wait": f"{_stream(operation)}.wait_event({_event(operation.event)})",
+        "synchronize": "torch.cuda.synchronize()",
+        "clock": "read_s.append(time.perf_counter())",
+    }
+    return lines[operation.kind]
+
+
+def _result(program: MachineProgram) -> Iterator[str]:
+    awaited = {each.event for each in program.operations if each.kind == "wait"}
+    timing = [
+        each.event
+        for each in program.operations
+        if each.kind == "record" and each.event not in awaited
+    ]
+    share = f" / {program.repetitions}" if program.repetitions > 1 and program.body else ""
+    yield "torch.cuda.synchronize()"
+    if sum(each.kind == "clock" for each in program.operations) > 1:
+        yield f'print("stopwatch:", (read_s[-1] - read_s[0]){share} * 1e6, "µs")'
+    if len(set(timing)) > 1:
+        first, last = _event(timing[0]), _event(timing[-1])
+        yield f'print("events:", {first}.elapsed_time({last}){share} * 1e3, "µs")'
+
+
+def _kernel(operation: ProgramOperation) -> str:
+    n = _matmul_n(operation)
+    return f"torch.mm(a_{n}, a_{n}, out={operation.buffer}[:{n * n}].view({n}, {n}))"
+
+
+def _matmul_n(operation: ProgramOperation) -> int:
+    flops = operation.duration_us * _US * _MATMUL_FLOPS_PER_S
+    return max(_LEAST_N, round(math.cbrt(flops / 2) / _LEAST_N) * _LEAST_N)
+
+
+def _copied(program: MachineProgram, operation: ProgramOperation) -> int:
+    """Return how many numbers a copy moves."""
+    duration_ns = round(operation.duration_us * _NS_PER_US)
+    size_bytes = copied_bytes(duration_ns, program.spec, pinned=operation.is_pinned)
+    return max(1, math.ceil(size_bytes / _ITEM_BYTES))
+
+
+def _n_items(program: MachineProgram, buffer: str) -> int:
+    return max(
+        _copied(program, each) if each.is_copy else _matmul_n(each) ** 2
+        for each in program.operations
+        if each.is_work and each.buffer == buffer
+    )
+
+
+def _event(event: str) -> str:
+    return f"event_{event or 'none'}"
+
+
+def _stream(operation: ProgramOperation) -> str:
+    return f"stream_{operation.stream}" if operation.stream else "torch.cuda.default_stream()"

@@ -1,0 +1,304 @@
+"""What a program does on the machine: each call and task with its times, and what is wrong."""
+
+import graphlib
+from dataclasses import dataclass
+
+from gpulab.errors import VirtualGpuError
+from gpulab.machine._program import MachineProgram
+from gpulab.machine._runner import MadeCall, Runner, TaskOfCall
+
+_US = 1e3
+_STUCK_NS = 20_000  # so long a deadlock is drawn
+_ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "sleep": "compute"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A call of the host, in microseconds from the start of the program.
+
+    Attributes
+    ----------
+    place, turn
+        Place in the program, and repetition.
+    start_us, end_us
+        When it began and came back.
+    waited_us
+        How long of that the host stood still.
+    for_room
+        Whether it waited for room in the launch queue.
+    is_stuck
+        Whether it never comes back.
+    """
+
+    place: int
+    turn: int
+    start_us: float
+    end_us: float
+    waited_us: float
+    for_room: bool
+    is_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTask:
+    """A task of the GPU, in microseconds from the start of the program.
+
+    Attributes
+    ----------
+    place, turn
+        The call that launched it.
+    kind
+        What runs.
+    stream
+        Where it was launched.
+    engine
+        Which engine runs it; empty for events and waits.
+    called_us, start_us, end_us
+        When its launch came back, and when it ran.
+    is_stuck
+        Whether it can never run.
+    """
+
+    place: int
+    turn: int
+    kind: str
+    stream: int
+    engine: str
+    called_us: float
+    start_us: float
+    end_us: float
+    is_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to say about the program, and the operations that it is about.
+
+    Attributes
+    ----------
+    kind
+        ``"empty"``, ``"wait"``, ``"deadlock"``, ``"race"`` or ``"stream"``.
+    text
+        What is wrong, and what to do.
+    places
+        The operations.
+    """
+
+    kind: str
+    text: str
+    places: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """One run of a program.
+
+    Attributes
+    ----------
+    program
+        What ran.
+    calls, tasks
+        What host and GPU did, in the order of the calls.
+    remarks
+        What is wrong or surprising.
+    end_us
+        When all was done that can be done.
+    stopwatch_us
+        Between the first and the last reading of the clock, for one repetition; None without two.
+    events_us
+        Between the first and the last event that nothing waits for, for one repetition.
+    """
+
+    program: MachineProgram
+    calls: tuple[PlayedCall, ...]
+    tasks: tuple[PlayedTask, ...]
+    remarks: tuple[Remark, ...]
+    end_us: float
+    stopwatch_us: float | None
+    events_us: float | None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether streams wait for one another for ever."""
+        return any(remark.kind == "deadlock" for remark in self.remarks)
+
+    def has(self, kind: str) -> bool:
+        """Tell whether there is a remark of a kind."""
+        return any(remark.kind == kind for remark in self.remarks)
+
+    def tasks_of(self, *kinds: str) -> tuple[PlayedTask, ...]:
+        """Return the tasks of some kinds."""
+        return tuple(task for task in self.tasks if task.kind in kinds)
+
+
+def play(program: MachineProgram) -> Playback:
+    """Run a program once, from an idle GPU, and return what happened."""
+    cycle = waiting_circle(program)
+    runner = Runner(program, as_drawn=bool(cycle))
+    stuck_place = None
+    for place, turn in program.calls:
+        if cycle and turn:
+            break
+        try:
+            runner.call(place, turn)
+        except VirtualGpuError:  # the host waits for streams that wait for one another
+            stuck_place = place
+            break
+    end_ns = runner.settle() + (_STUCK_NS if cycle else 0)
+    calls = [_call(call) for call in runner.calls]
+    if stuck_place is not None:
+        now_us = runner.machine.host.now_ns / _US
+        stuck = PlayedCall(
+            stuck_place, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
+        )
+        calls.append(stuck)
+    return Playback(
+        program,
+        tuple(calls),
+        tuple(_task(each, end_ns) for each in runner.tasks),
+        (*_deadlock(program, cycle), *_races(runner), *_remarks(program)),
+        end_ns / _US,
+        None if cycle else _stopwatch_us(runner),
+        None if cycle else _events_us(runner),
+    )
+
+
+def _call(call: MadeCall) -> PlayedCall:
+    start_us, end_us, waited_us = (
+        time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
+    )
+    for_room = call.for_room and call.waited_ns > 0
+    return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
+
+
+def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
+    task = entry.task
+    is_stuck = task.end_ns is None
+    start_ns = task.visible_ns if task.start_ns is None else task.start_ns
+    return PlayedTask(
+        entry.place,
+        entry.turn,
+        entry.kind,
+        entry.stream,
+        _ENGINES.get(entry.kind, ""),
+        entry.called_ns / _US,
+        start_ns / _US,
+        max(start_ns, end_ns if task.end_ns is None else task.end_ns) / _US,
+        is_stuck,
+    )
+
+
+def _stopwatch_us(runner: Runner) -> float | None:
+    read_ns = runner.clock_ns
+    if len(read_ns) < 2 or not runner.program.body:  # noqa: PLR2004 # a stopwatch is read twice
+        return None
+    return (read_ns[-1] - read_ns[0]) / _US / runner.program.repetitions
+
+
+def _events_us(runner: Runner) -> float | None:
+    awaited = {each.event for each in runner.program.operations if each.kind == "wait"}
+    ends_ns = [
+        each.task.end_ns
+        for each in runner.tasks
+        if each.kind == "record" and runner.program.operations[each.place].event not in awaited
+    ]
+    first_ns, last_ns = (ends_ns[0], ends_ns[-1]) if ends_ns else (None, None)
+    if len(ends_ns) < 2 or first_ns is None or last_ns is None or not runner.program.body:  # noqa: PLR2004 # a pair
+        return None
+    return (last_ns - first_ns) / _US / runner.program.repetitions
+
+
+def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
+    """Return operations that wait for one another as they are drawn, or nothing.
+
+    CUDA lets a wait pass whose event is not recorded yet. As drawn, it waits for the record that
+    comes later; and if that is behind the wait in turn, nothing can ever run.
+    """
+    order: dict[int, set[int]] = {}
+    last: dict[int, int] = {}  # of each stream
+    for place, operation in enumerate(program.operations):
+        if operation.kind == "synchronize":
+            order[place] = set(last.values())
+            last = dict.fromkeys(range(program.n_streams), place)
+        elif operation.runs_on_stream:
+            order[place] = {last[operation.stream]} if operation.stream in last else set()
+            last[operation.stream] = place
+        if operation.kind == "wait":
+            order[place] |= set(_record_as_drawn(program, place))
+    try:
+        graphlib.TopologicalSorter(order).prepare()
+    except graphlib.CycleError as error:
+        return tuple(sorted(set(error.args[1])))
+    return ()
+
+
+def _record_as_drawn(program: MachineProgram, place: int) -> list[int]:
+    """Return the record that a wait means: the last one before it, else the first one after."""
+    event = program.operations[place].event
+    records = [
+        each
+        for each, operation in enumerate(program.operations)
+        if operation.kind == "record" and operation.event == event
+    ]
+    before = [each for each in records if each < place]
+    return before[-1:] or records[:1]
+
+
+def _deadlock(program: MachineProgram, cycle: tuple[int, ...]) -> list[Remark]:
+    if not cycle:
+        return []
+    waits = [place for place in cycle if program.operations[place].kind == "wait"]
+    early = [place for place in waits if _record_as_drawn(program, place)[0] > place]
+    named = " and ".join(f"{place + 1} ({program.operations[place]})" for place in waits)
+    text = (
+        f"Deadlock: operation {named} can never end, because each needs what comes after "
+        "another one. Take one wait away, or record its event earlier. (CUDA itself lets "
+        f"operation {early[0] + 1} pass, because its event is not recorded yet: no "
+        "deadlock, but no order either.)"
+    )
+    return [Remark("deadlock", text, cycle)]
+
+
+def _races(runner: Runner) -> list[Remark]:
+    found = []
+    for hazard in runner.checker.hazards:
+        first, second = int(hazard.first.name), int(hazard.second.name)
+        operations = runner.program.operations
+        text = (
+            f"Race: operation {first + 1} ({operations[first]}) and operation {second + 1} "
+            f"({operations[second]}) use buffer {hazard.tensor} and nothing orders them. Record "
+            f"an event after operation {first + 1} and let stream {operations[second].stream} "
+            "wait for it."
+        )
+        found.append(Remark("race", text, (first, second)))
+    return found
+
+
+def _remarks(program: MachineProgram) -> list[Remark]:
+    found = []
+    if not program.work:
+        text = "There is no kernel, copy or graph: nothing to time. Drop one in."
+        found.append(Remark("empty", text))
+    known: set[str] = set()
+    for place, operation in enumerate(program.operations):
+        if operation.kind == "record":
+            known.add(operation.event)
+        elif operation.kind == "wait" and operation.event not in known:
+            found.append(_unrecorded(program, place))
+    used = {each.stream for each in program.operations if each.runs_on_stream}
+    found += [
+        Remark("stream", f"Stream {stream} has no work.")
+        for stream in range(1, program.n_streams)
+        if stream not in used
+    ]
+    return found
+
+
+def _unrecorded(program: MachineProgram, place: int) -> Remark:
+    event = program.operations[place].event or "(none)"
+    when = "only later" if _record_as_drawn(program, place) else "never"
+    text = (
+        f"Operation {place + 1} waits for event {event}, which is {when} recorded. "
+        "CUDA lets the wait pass. Record the event before the wait."
+    )
+    return Remark("wait", text, (place,))

@@ -1,0 +1,237 @@
+"""What each timing method would read of the program's work now, beside the truth, and why."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gpulab.errors import VirtualGpuError
+from gpulab.machine._playback import Playback, waiting_circle
+from gpulab.machine._program import MachineProgram
+from gpulab.machine._runner import Runner
+from gpulab.virtual import GRAPH_GAPS, Capture, Gaps, StreamTask
+
+READING_NAMES = (
+    "naive",
+    "synchronized",
+    "events",
+    "batch / n",
+    "behind a sleep",
+    "graph",
+    "calibrated",
+)
+# A reading that is off by more than this share of the truth is called wrong.
+TOLERANCE = 0.1
+_US = 1e3
+_ROOM_FOR_ALL = 1_022  # the launch queue of CUDA
+_LEAST_SLEEP_NS = 50_000
+_MARGIN = 1.3  # of the sleep over the host's time, as the sampler of the real method takes
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReading:
+    """What one method reads of one call of the work.
+
+    Attributes
+    ----------
+    name
+        The method.
+    value_us
+        In microseconds; None where the method cannot be used.
+    truth_us
+        From the first start on the GPU to the last end, when the host is ahead.
+    reason
+        Why it is wrong, in about three words; empty if it is right.
+    """
+
+    name: str
+    value_us: float | None
+    truth_us: float
+    reason: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is within a tenth of the truth."""
+        if self.value_us is None:
+            return False
+        return abs(self.value_us - self.truth_us) <= TOLERANCE * self.truth_us
+
+
+def truth_us(program: MachineProgram) -> float:
+    """Return how long one call of the work keeps the GPU, by the simulator's records."""
+    runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
+    _head_start(runner)
+    after = runner.mark()
+    for stream in runner.streams[1:]:  # they wait for the end of the sleep, too
+        runner.machine.mark(stream, runner.machine.host.costs.stream_wait_ns, (after,))
+    runner.work()
+    runner.settle()
+    return _span_us(runner)
+
+
+def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
+    """Return the reading of each method, or none if the program has nothing to time."""
+    if not program.work or waiting_circle(program):
+        return ()
+    true_us = truth_us(program)
+    found = []
+    for name in READING_NAMES:
+        value_us, reason = _METHODS[name](program, true_us)
+        reading = MethodReading(name, value_us, true_us)
+        found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))
+    return tuple(found)
+
+
+def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
+    """Return what the program's own stopwatch and events read, for one repetition."""
+    program = playback.program
+    if not program.work or playback.is_stuck:
+        return ()
+    true_us = truth_us(program)
+    own = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
+    found = []
+    for name, value_us in own.items():
+        if value_us is not None:
+            reading = MethodReading(name, value_us, true_us)
+            why = "too short" if value_us < true_us else "too long"
+            found.append(MethodReading(name, value_us, true_us, "" if reading.is_right else why))
+    return tuple(found)
+
+
+def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
+    runner = Runner(program)
+    start_ns = runner.machine.host.read_clock()
+    runner.work()
+    value_us = (runner.machine.host.read_clock() - start_ns) / _US
+    return value_us, "launches, not work" if value_us < true_us else "includes the launches"
+
+
+def _synchronized(program: MachineProgram, _true_us: float) -> tuple[float, str]:
+    return _stopwatch(program, 1), "launch, wake-up included"
+
+
+def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
+    value_us = _stopwatch(program, program.repetitions) / program.repetitions
+    if program.repetitions == 1:
+        return value_us, "n is 1"
+    return value_us, "launches set pace" if value_us > true_us else "calls overlap"
+
+
+def _stopwatch(program: MachineProgram, n: int) -> float:
+    runner = Runner(program)
+    runner.synchronize()
+    start_ns = runner.machine.host.read_clock()
+    for _ in range(n):
+        runner.work()
+    runner.synchronize()
+    return (runner.machine.host.read_clock() - start_ns) / _US
+
+
+def _events(program: MachineProgram, true_us: float) -> tuple[float, str]:
+    runner = Runner(program)
+    runner.synchronize()
+    value_us, _ = _between_events(runner)
+    if value_us < true_us:
+        return value_us, "misses other streams"
+    is_late = value_us > true_us + 2 * floor_us()
+    return value_us, "GPU waits for launches" if is_late else "events cost time"
+
+
+def _behind_a_sleep(program: MachineProgram, true_us: float) -> tuple[float, str]:
+    value_us, was_ahead = _slept(program)
+    if value_us < true_us:
+        return value_us, "misses other streams"
+    return value_us, "events cost time" if was_ahead else "host not ahead"
+
+
+def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
+    value_us, was_ahead = _slept(program)
+    value_us = max(0.0, value_us - floor_us())
+    if value_us < true_us:
+        return value_us, "misses other streams"
+    return value_us, "" if was_ahead else "host not ahead"
+
+
+def _slept(program: MachineProgram) -> tuple[float, bool]:
+    runner = Runner(program)
+    _head_start(runner)
+    return _between_events(runner)
+
+
+def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
+    runner = Runner(program)
+    machine, stream = runner.machine, runner.streams[0]
+    machine.capture = capture = Capture(stream, None)
+    try:
+        start = runner.mark()
+        runner.work()
+        end = runner.mark()
+    except VirtualGpuError:
+        return None, "cannot be captured"
+    finally:
+        machine.capture = None
+    if not capture.is_joined() or _forgot_a_stream(runner, capture):
+        return None, "cannot be captured"
+    value_us = _replayed(runner, capture, start, end) - _graph_floor_us()
+    return max(0.0, value_us), "shorter gaps inside" if value_us < true_us else "events cost time"
+
+
+def _forgot_a_stream(runner: Runner, capture: Capture) -> bool:
+    """Tell whether some work went to a stream that the capture does not know."""
+    return any(not capture.has(each.task.stream) for each in runner.tasks)
+
+
+def _replayed(runner: Runner, capture: Capture, start: StreamTask, end: StreamTask) -> float:
+    launched = {
+        node.task: task
+        for node, task in capture.graph().launch(runner.machine.host, runner.streams[0])
+    }
+    runner.synchronize()
+    return ((launched[end].end_ns or 0) - (launched[start].end_ns or 0)) / _US
+
+
+_Method = Callable[[MachineProgram, float], tuple[float | None, str]]
+_METHODS: dict[str, _Method] = {
+    "naive": _naive,
+    "synchronized": _synchronized,
+    "events": _events,
+    "batch / n": _batch,
+    "behind a sleep": _behind_a_sleep,
+    "graph": _graph,
+    "calibrated": _calibrated,
+}
+
+
+def floor_us() -> float:
+    """Return what a pair of events reads beyond the one kernel between them, in microseconds."""
+    gaps = Gaps()
+    return (gaps.mark_to_work_ns + gaps.work_to_mark_ns) / _US
+
+
+def _graph_floor_us() -> float:
+    return (GRAPH_GAPS.mark_to_work_ns + GRAPH_GAPS.work_to_mark_ns) / _US
+
+
+def _head_start(runner: Runner) -> None:
+    """Let the default stream sleep for longer than the host needs for the work."""
+    trial = Runner(runner.program)
+    trial.work()
+    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * trial.machine.host.now_ns)))
+
+
+def _between_events(runner: Runner) -> tuple[float, bool]:
+    """Return what two events read around the work, and whether the host was ahead."""
+    start = runner.mark()
+    runner.work()
+    end = runner.mark()
+    was_ahead = not runner.machine.is_over(start)
+    runner.synchronize()
+    return ((end.end_ns or 0) - (start.end_ns or 0)) / _US, was_ahead
+
+
+def _span_us(runner: Runner) -> float:
+    tasks = [
+        each.task
+        for each in runner.tasks
+        if runner.program.operations[each.place].is_work and each.task.end_ns is not None
+    ]
+    first_ns = min(task.start_ns or 0 for task in tasks)
+    return (max(task.end_ns or 0 for task in tasks) - first_ns) / _US

@@ -1,0 +1,67 @@
+"""A program, its run and its readings in words: the same as the picture shows."""
+
+from gpulab.machine._playback import Playback, PlayedTask
+from gpulab.machine._program import TIMED_KINDS, MachineProgram
+from gpulab.machine._readings import MethodReading
+from gpulab.units import format_time
+
+_MICRO = 1e-6
+_SHOWN_TURNS = 2
+
+
+def operation_words(program: MachineProgram, place: int) -> str:
+    """Return one operation in words: what, where and how long."""
+    operation = program.operations[place]
+    where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"
+    each = ", each" if operation.kind == "graph" else ","
+    long = f"{each} {_time(operation.duration_us)}" if operation.kind in TIMED_KINDS else ""
+    return f"{place + 1}. {operation}{where}{long}"
+
+
+def playback_words(playback: Playback) -> tuple[str, ...]:
+    """Return what happens in words, one line for each call, and then what is wrong."""
+    program = playback.program
+    lines = []
+    shown = [call for call in playback.calls if call.turn < _SHOWN_TURNS]
+    for call in shown:
+        turn = f" (repetition {call.turn + 1})" if program.repetitions > 1 else ""
+        line = f"{operation_words(program, call.place)}{turn}: called at {_time(call.start_us)}"
+        if call.is_stuck:
+            line += ", never comes back"
+        elif call.waited_us:
+            why = "for room in the launch queue" if call.for_room else "for the GPU"
+            line += f", waits {_time(call.waited_us)} {why}"
+        tasks = [
+            task for task in playback.tasks if (task.place, task.turn) == (call.place, call.turn)
+        ]
+        lines.append(line + _ran(tasks) + ".")
+    if program.repetitions > _SHOWN_TURNS:
+        lines.append(f"And so on, {program.repetitions:,} repetitions.")
+    lines.append(f"All is done at {_time(playback.end_us)}.")
+    return (*lines, *(remark.text for remark in playback.remarks))
+
+
+def reading_words(reading: MethodReading) -> str:
+    """Return a reading in words, with the truth beside it."""
+    if reading.value_us is None:
+        return f"{reading.name}: no reading ({reading.reason})"
+    verdict = "right" if reading.is_right else f"wrong: {reading.reason}"
+    return (
+        f"{reading.name}: {_time(reading.value_us)}, truth {_time(reading.truth_us)} ({verdict})"
+    )
+
+
+def _ran(tasks: list[PlayedTask]) -> str:
+    if not tasks:
+        return ""
+    if any(task.is_stuck for task in tasks):
+        return "; never runs"
+    if tasks[0].kind == "record":
+        return f"; recorded at {_time(tasks[0].end_us)}"
+    if tasks[0].kind == "wait":
+        return f"; lets the stream go on at {_time(tasks[0].end_us)}"
+    return f"; runs from {_time(tasks[0].start_us)} to {_time(tasks[-1].end_us)}"
+
+
+def _time(time_us: float) -> str:
+    return format_time(time_us * _MICRO)

@@ -1,0 +1,129 @@
+"""Colours and signs of all pictures: each has one meaning, on light and on dark paper.
+
+Figures of matplotlib and the style sheet of the widgets are made from these values. A colour is
+never alone: a role has a marker and a hatch too, and a source shows in how a mark is filled.
+"""
+
+from typing import NamedTuple
+
+
+class Colour(NamedTuple):
+    """A colour as it is on light paper and on dark paper, as ``"#rrggbb"``."""
+
+    light: str
+    dark: str
+
+
+class Role(NamedTuple):
+    """What one thing looks like in every picture.
+
+    Attributes
+    ----------
+    colour
+        Nothing else has it.
+    marker
+        Of its points, as matplotlib calls it.
+    hatch
+        Of its bars, as matplotlib calls it; empty for none.
+    """
+
+    colour: Colour
+    marker: str
+    hatch: str
+
+
+class SourceSign(NamedTuple):
+    """How a picture shows where a number comes from.
+
+    Attributes
+    ----------
+    is_filled
+        Whether its marks are filled or outlines.
+    dashes
+        Of its lines, as matplotlib calls it.
+    hatch
+        Of its bars; empty for none.
+    """
+
+    is_filled: bool
+    dashes: str
+    hatch: str
+
+
+PAPER = Colour("#ffffff", "#111111")
+INK = Colour("#1f1f1f", "#ededed")
+MUTED = Colour("#595959", "#b5b5b5")  # of what only accompanies: limits, diagonals, second lines
+FAINT = Colour("#d9d9d9", "#3d3d3d")  # of grids
+
+# Chosen by search: in each picture any two of them differ for readers without red, green or blue.
+ROLES = {
+    "host": Role(Colour("#113970", "#7cb7ff"), "o", ".."),
+    "launch": Role(Colour("#e27428", "#e8c066"), "v", "//"),
+    "kernel": Role(Colour("#046c30", "#18a252"), "s", ""),
+    "copy": Role(Colour("#c07abe", "#fe78ab"), "D", "xx"),
+    "event": Role(Colour("#1f1f20", "#ededee"), "d", ""),
+    "wait": Role(Colour("#7d7b75", "#676462"), "|", "\\\\"),
+    "cold": Role(Colour("#2a77f2", "#3e99f5"), "s", ""),
+    "hot": Role(Colour("#b03a26", "#e8502a"), "o", "//"),
+    "CPU": Role(Colour("#3c339e", "#6b60d8"), "o", ""),
+    "GPU": Role(Colour("#7c9d35", "#a9c44c"), "s", "//"),
+}
+
+# What has no role takes these in turn.
+SERIES = (
+    Colour("#3491b0", "#29c9ee"),
+    INK,
+    Colour("#b3732c", "#f6c543"),
+    Colour("#5a1ea8", "#b929dc"),
+    Colour("#6e2b47", "#fb7d8f"),
+    Colour("#64676c", "#6b6b70"),
+)
+
+SOURCES = {
+    "measured": SourceSign(is_filled=True, dashes="-", hatch=""),
+    "recorded": SourceSign(is_filled=False, dashes="-", hatch=""),
+    "virtual": SourceSign(is_filled=True, dashes="--", hatch="//"),
+}
+
+LEAST_TEXT_PX = 12  # in a page of 1,280 pixels
+
+_COLOURS = (PAPER, INK, MUTED, FAINT, *(role.colour for role in ROLES.values()), *SERIES)
+ON_DARK = {colour.light: colour.dark for colour in _COLOURS}
+_NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT}
+
+
+def style_sheet() -> str:
+    """Return the style sheet of every widget: put the class ``gpulab`` on its outermost element.
+
+    Colours are custom properties such as ``var(--gpulab-kernel)``. They follow the theme of
+    JupyterLab, or of the page, or the one chosen in the presentation mode. Elements of the class
+    ``gpulab-controls`` are not shown there.
+    """
+    colours = {**_NAMED, **{name.lower(): role.colour for name, role in ROLES.items()}}
+    pairs = "\n".join(
+        f"  --gpulab-{name}: light-dark({colour.light}, {colour.dark});"
+        for name, colour in colours.items()
+    )
+    return f"""\
+.gpulab {{
+  color-scheme: light dark; font: 14px/1.45 system-ui, sans-serif;
+{pairs}
+  color: var(--gpulab-ink); background: var(--gpulab-paper);
+}}
+[data-jp-theme-light="true"] .gpulab {{ color-scheme: light; }}
+[data-jp-theme-light="false"] .gpulab {{ color-scheme: dark; }}
+.gpulab :focus-visible {{ outline: 2px solid var(--gpulab-cold); outline-offset: 1px; }}
+.gpulab button, .gpulab select {{
+  font: inherit; min-height: 28px; color: var(--gpulab-ink); background: var(--gpulab-paper);
+  border: 1px solid var(--gpulab-muted); border-radius: 4px; cursor: pointer;
+}}
+.gpulab button:hover {{ background: var(--gpulab-faint); }}
+.gpulab.gpulab-presents {{
+  position: fixed; inset: 0; box-sizing: border-box; width: 100vw; height: 100vh; margin: 0;
+  max-width: none; max-height: none; overflow: auto; border: 0; padding: 2vh 2vw; z-index: 10000;
+  font-size: clamp(20px, 1.8vw, 40px);
+}}
+.gpulab.gpulab-presents.gpulab-on-light {{ color-scheme: light; }}
+.gpulab.gpulab-presents.gpulab-on-dark {{ color-scheme: dark; }}
+.gpulab-presents .gpulab-controls {{ display: none !important; }}
+"""

@@ -1,0 +1,29 @@
+"""The widget on which a program for a GPU is played with, by mouse and keyboard."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anywidget import AnyWidget
+
+_SCRIPT = Path(__file__).with_name("machine.js")
+
+
+@cache  # not at import: half of the package would wait for the widgets to load
+def machine_class() -> "type[AnyWidget]":
+    """Return the class of the widget.
+
+    Its trait ``view`` has everything that is drawn. The page asks for a change by a message
+    ``{"do": ..., "number": ...}``, and the next ``view`` has that number as ``answer``.
+    """
+    import anywidget
+    import traitlets
+
+    class MachineView(anywidget.AnyWidget):
+        """A machine in the browser."""
+
+        _esm = _SCRIPT
+        view: Any = traitlets.Dict().tag(sync=True)
+
+    return MachineView

@@ -1,0 +1,908 @@
+// The machine in the browser: it draws what Python has simulated and sends back what the hand
+// does. Python owns the program; here is only what needs no answer: the view, the selection, and
+// the preview of a drag. Times are microseconds since the start of the program; a *place* is the
+// index of an operation.
+//
+// One file, because a widget's script reaches the browser as one module. Each class is one idea,
+// and depends only on those above it:
+//
+//   Scale      which times are in view, and where they are on the screen
+//   Chart      lanes, bars, marks and arrows as SVG
+//   Side       readings, sliders, the fields of an operation, and texts
+//   Hand       mouse and keyboard
+//   Machine    puts them together, and talks to Python
+
+const STYLE = `
+.gpulab-machine { color: var(--jp-ui-font-color1, CanvasText); background: var(--jp-layout-color0, Canvas); font: 14px/1.45 var(--jp-ui-font-family, system-ui, sans-serif); padding: 4px 2px 8px; container-type: inline-size; }
+.gpulab-machine .row { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: center; margin: 4px 0; }
+.gpulab-machine .row .push { margin-left: auto; }
+.gpulab-machine button, .gpulab-machine select, .gpulab-machine input[type=number], .gpulab-machine input[type=text] {
+  font: inherit; color: inherit; background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); border-radius: 4px; height: 28px; padding: 0 9px; }
+.gpulab-machine button { cursor: pointer; }
+.gpulab-machine button:hover:not(:disabled) { background: var(--jp-layout-color2, ButtonFace); }
+.gpulab-machine button:disabled { opacity: .45; cursor: default; }
+.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 6px; font-size: 13px; }
+.gpulab-machine .palette { column-gap: 4px; }
+.gpulab-machine .palette i { width: 10px; height: 10px; border-radius: 2px; display: inline-block; }
+.gpulab-machine :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
+.gpulab-machine .stage { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; position: relative; touch-action: pan-y; }
+.gpulab-machine svg.chart { display: block; width: 100%; user-select: none; }
+.gpulab-machine svg text { fill: currentColor; font-size: 13px; }
+.gpulab-machine svg .grid { stroke: var(--jp-border-color2, GrayText); stroke-width: .6; opacity: .6; }
+.gpulab-machine svg .lane { fill: transparent; }
+.gpulab-machine svg .lane.free { fill: var(--jp-layout-color2, ButtonFace); opacity: .45; }
+.gpulab-machine svg .lane.over { fill: var(--jp-brand-color1, #1976d2); opacity: .16; }
+.gpulab-machine svg .task { cursor: grab; }
+.gpulab-machine svg .task rect.body { stroke: var(--jp-layout-color0, Canvas); stroke-width: 1; }
+.gpulab-machine svg .end { cursor: ew-resize; fill: transparent; }
+.gpulab-machine svg .chosen .dial { stroke-width: 3.5; }
+.gpulab-machine svg .chosen rect.body, .gpulab-machine svg .chosen path.body { stroke: var(--jp-ui-font-color1, CanvasText); stroke-width: 2.5; }
+.gpulab-machine svg .racing rect.body { stroke: var(--gm-wrong); stroke-width: 3; stroke-dasharray: 5 3; }
+.gpulab-machine svg .link { fill: none; stroke: currentColor; stroke-width: 1; opacity: .3; }
+.gpulab-machine svg .link.strong { opacity: .9; stroke-width: 1.6; }
+.gpulab-machine svg .order { fill: none; stroke: var(--gm-record); stroke-width: 1.6; stroke-dasharray: 5 3; }
+.gpulab-machine svg .ghost { opacity: .55; pointer-events: none; }
+.gpulab-machine .below { display: grid; grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); gap: 8px 26px; margin-top: 8px; }
+@container (max-width: 720px) { .gpulab-machine .below { grid-template-columns: minmax(0, 1fr); } }
+.gpulab-machine .title { font-size: 14px; font-weight: 600; margin: 2px 0 4px; }
+.gpulab-machine .readings { display: grid; grid-template-columns: auto minmax(70px, 1fr) auto auto; gap: 3px 10px; align-items: center; position: relative; margin: 0; padding: 0; list-style: none; }
+.gpulab-machine .readings li { display: contents; }
+.gpulab-machine .readings .own { font-weight: 600; }
+.gpulab-machine .track { position: relative; height: 16px; }
+.gpulab-machine .track b { position: absolute; inset: 1px auto 1px 0; border-radius: 2px; min-width: 2px; }
+.gpulab-machine .track b.beyond { border-radius: 2px 0 0 2px; clip-path: polygon(0 0, calc(100% - 7px) 0, 100% 50%, calc(100% - 7px) 100%, 0 100%); }
+.gpulab-machine .track u { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px; background: var(--jp-ui-font-color1, CanvasText); }
+.gpulab-machine .readings .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.gpulab-machine .readings .why { white-space: nowrap; }
+.gpulab-machine .fields { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 5px 10px; align-items: center; }
+.gpulab-machine .fields .wide { grid-column: 1 / -1; }
+.gpulab-machine .fields input[type=range] { width: 100%; accent-color: var(--jp-brand-color1, #1976d2); }
+.gpulab-machine .slide { display: grid; grid-template-columns: minmax(0, 1fr) 62px; gap: 8px; align-items: center; }
+.gpulab-machine .problem { border-left: 4px solid var(--gm-wrong); padding: 2px 8px; margin: 6px 0; }
+.gpulab-machine .remarks { margin: 6px 0 0; padding: 0; list-style: none; }
+.gpulab-machine .remarks li { border-left: 4px solid var(--gm-wait); padding: 1px 8px; margin: 4px 0; }
+.gpulab-machine .remarks li.race, .gpulab-machine .remarks li.deadlock { border-color: var(--gm-wrong); }
+.gpulab-machine .remarks li.stream { border-color: var(--jp-border-color2, GrayText); }
+.gpulab-machine .goal { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; padding: 6px 10px; margin: 4px 0; }
+.gpulab-machine .goal.solved { border-color: var(--gm-record); border-width: 2px; }
+.gpulab-machine .told { min-height: 1.45em; margin: 4px 0; }
+.gpulab-machine .quiet { color: var(--jp-ui-font-color2, GrayText); }
+.gpulab-machine details { margin: 4px 0; }
+.gpulab-machine pre { font: 13px/1.45 var(--jp-code-font-family, monospace); white-space: pre-wrap; overflow-wrap: anywhere; max-height: 320px; overflow: auto; margin: 4px 0; color: inherit; background: none; }
+.gpulab-machine [hidden] { display: none; }
+`;
+
+const KEYS = [
+  ["← →", "operation before, after"],
+  ["Shift + ← →", "shorter, longer"],
+  ["↑ ↓", "to another stream"],
+  ["Alt + ← →", "called earlier, later"],
+  ["K C P O G L", "drop in a kernel, a pinned copy in, a pageable one, a copy out, a graph, a sleep"],
+  ["E W S T", "drop in an event, a wait, a synchronize, a reading of the clock"],
+  ["Delete", "take it out"],
+  ["Ctrl + Z, Ctrl + Y", "undo, redo"],
+  ["+ − 0", "zoom in, zoom out, show all"],
+  ["Enter", "to its fields"],
+];
+const PALETTE = [
+  ["k", "Kernel", "kernel", true, "kernel"],
+  ["c", "Copy, pinned", "copy in", true, "copy in"],
+  ["p", "Copy, pageable", "copy in", false, "copy in"],
+  ["o", "Copy out", "copy out", true, "copy out"],
+  ["g", "Graph", "graph", true, "kernel"],
+  ["l", "Sleep", "sleep", true, "sleep"],
+  ["e", "Event", "record", true, "record"],
+  ["w", "Wait", "wait", true, "wait"],
+  ["s", "Synchronize", "synchronize", true, "host"],
+  ["t", "Clock", "clock", true, "host"],
+];
+const DEPTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1022];
+const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
+const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
+const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
+const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4;
+const ZOOM = 1.6, MOST_LINKS = 24;
+const SVG = "http://www.w3.org/2000/svg";
+
+export default { render };
+
+function render({ model, el }) {
+  const machine = new Machine(el, model);
+  return () => machine.close();
+}
+
+function tag(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children); // strings become text: nothing of a name is ever markup
+  return element;
+}
+
+function drawn(name, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function time(us) {
+  if (us === 0) return "0";
+  const [value, unit] = us >= 999.5 ? [us / 1000, "ms"] : us < 0.9995 ? [us * 1000, "ns"] : [us, "µs"];
+  return `${Number(value.toPrecision(3))} ${unit}`;
+}
+
+// ---------------------------------------------------------------- which times are in view
+
+class Scale {
+  constructor() {
+    Object.assign(this, { from: 0, to: 1, width: 900, fits: true });
+  }
+
+  fit(end) {
+    if (this.fits) Object.assign(this, { from: 0, to: Math.max(end, 1) * 1.03 });
+  }
+
+  x(us) { return LEFT + (this.width - LEFT - RIGHT) * (us - this.from) / (this.to - this.from); }
+
+  us(x) { return this.from + (x - LEFT) * (this.to - this.from) / (this.width - LEFT - RIGHT); }
+
+  zoom(factor, around) {
+    this.fits = false;
+    this.from = around - (around - this.from) / factor;
+    this.to = around + (this.to - around) / factor;
+  }
+
+  pan(share) {
+    this.fits = false;
+    const by = share * (this.to - this.from);
+    this.from += by;
+    this.to += by;
+  }
+
+  ticks() {
+    const rough = (this.to - this.from) / Math.max(2, this.width / 130);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].find(each => each * power >= rough) * power;
+    const found = [];
+    for (let us = Math.ceil(this.from / step) * step; us <= this.to; us += step) found.push(Number(us.toPrecision(8)));
+    return found.filter(us => us >= 0);
+  }
+}
+
+// ---------------------------------------------------------------- the picture
+
+class Chart {
+  constructor(scale) {
+    this.scale = scale;
+    this.svg = drawn("svg", { class: "chart", role: "group", tabindex: "0" });
+    this.defs = drawn("defs");
+    this.layer = drawn("g");
+    this.svg.append(this.defs, this.layer);
+  }
+
+  take(view) {
+    this.view = view;
+    const engines = ["compute", "copy in", "copy out"].filter(name => view.tasks.some(task => task[4] === name));
+    const lanes = [{ name: "host", kind: "host", height: ROW }];
+    for (let number = 0; number < view.n_streams; number++) lanes.push({ name: `stream ${number}`, kind: "stream", number, height: ROW });
+    if (view.n_streams < view.limits.streams) lanes.push({ name: "+ stream", kind: "free", number: view.n_streams, height: FREE });
+    lanes.push(...engines.map(name => ({ name, kind: "engine", height: ENGINE })));
+    let top = AXIS;
+    for (const lane of lanes) { lane.top = top; top += lane.height; }
+    this.lanes = lanes;
+    this.height = top + 4;
+    this.scale.fit(view.end);
+    this.racing = new Set(view.remarks.filter(each => each.kind === "race").flatMap(each => each.places));
+    this.hatch();
+  }
+
+  hatch() {
+    const [fill] = this.view.colours.wait;
+    const pattern = drawn("pattern", { id: "gm-hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      drawn("rect", { width: 7, height: 7, fill, "fill-opacity": 0.35 }), drawn("rect", { width: 3, height: 7, fill }));
+    this.defs.replaceChildren(pattern);
+  }
+
+  lane(kind, name) { return this.lanes.find(lane => lane.kind === kind && (name === undefined || lane.number === name || lane.name === name)); }
+
+  laneAt(y) { return this.lanes.find(lane => y >= lane.top && y < lane.top + lane.height); }
+
+  draw(chosen) {
+    const { svg, scale, view } = this;
+    svg.setAttribute("viewBox", `0 0 ${scale.width} ${this.height}`);
+    svg.setAttribute("height", this.height);
+    const parts = [];
+    for (const lane of this.lanes) {
+      parts.push(drawn("rect", { class: `lane ${lane.kind}`, x: 0, y: lane.top, width: scale.width, height: lane.height, "data-lane": lane.name }),
+        drawn("path", { class: "grid", d: `M0 ${lane.top}H${scale.width}` }),
+        label(8, lane.top + lane.height / 2 + 4.5, lane.name));
+    }
+    for (const us of scale.ticks()) {
+      const x = scale.x(us);
+      parts.push(drawn("path", { class: "grid", d: `M${x} ${AXIS}V${this.height}` }), label(x, 16, time(us), "middle"));
+    }
+    const clip = drawn("svg", { x: LEFT, y: 0, width: Math.max(1, scale.width - LEFT), height: this.height, viewBox: `${LEFT} 0 ${Math.max(1, scale.width - LEFT)} ${this.height}` });
+    clip.append(...this.links(chosen), ...this.calls(chosen), ...this.tasks(chosen), ...this.orders());
+    parts.push(clip);
+    this.layer.replaceChildren(...parts);
+    const shown = [...view.words, ...view.readings.map(each => each.text)].join(" ");
+    svg.setAttribute("aria-label", `The machine, ${view.operations.length} operations. ${shown.slice(0, 600)}`);
+  }
+
+  // Neighbours that are narrower than a pixel are drawn as one bar.
+  merged(items, start, end, same) {
+    const found = [];
+    for (const item of items) {
+      const [x, right] = [this.scale.x(start(item)), this.scale.x(end(item))];
+      if (right < LEFT - 40 || x > this.scale.width + 40) continue;
+      const last = found.at(-1);
+      if (last && right - x < 1.2 && x - last.right < 1 && last.right - last.x < 400 && same(last.item, item)) last.right = Math.max(last.right, right);
+      else found.push({ item, x, right });
+    }
+    return found;
+  }
+
+  calls(chosen) {
+    const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
+    const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
+    return bars.map(({ item: [place, turn, start, end, waited, room, stuck], x, right }) => {
+      const colour = view.colours.host, width = Math.max(2, right - x), { kind } = view.operations[place];
+      const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
+      group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: colour[0] }));
+      if (waited || stuck) {
+        const from = stuck ? x : this.scale.x(end - waited);
+        group.append(drawn("rect", { x: from, y: top, width: Math.max(1, right - from), height: BAR, fill: "url(#gm-hatch)", stroke: view.colours.wait[0] }));
+      }
+      if (kind === "clock") group.append(...clock(x, top));
+      const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind;
+      // On hatching a name needs paper of its own.
+      const from = waited && !stuck ? Math.max(x, this.scale.x(end - waited)) : x;
+      if (right - from > words.length * LETTER_PX + 8) group.append(...plate(Math.max(from, LEFT), top, words, waited || stuck ? view.colours.wait : colour));
+      group.append(drawn("title", {}, view.operations[place].text));
+      return group;
+    });
+  }
+
+  tasks(chosen) {
+    const { view, scale } = this, found = [];
+    for (const lane of this.lanes) {
+      if (lane.kind !== "stream" && lane.kind !== "engine") continue;
+      const own = view.tasks.filter(task => (lane.kind === "stream" ? task[3] === lane.number : task[4] === lane.name));
+      for (const bar of this.merged(own, task => task[6], task => task[7], (one, other) => one[0] === other[0] && one[2] === other[2])) {
+        found.push(lane.kind === "stream" ? this.task(lane, bar, chosen) : this.thin(lane, bar));
+      }
+    }
+    if (this.drag) found.push(this.ghost(this.drag));
+    return found.filter(Boolean);
+  }
+
+  task(lane, { item: [place, turn, kind, , , called, start, end, stuck], x, right }, chosen) {
+    const { view, scale } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
+    const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}${this.racing.has(place) ? " racing" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
+    const [fill, ink] = view.colours[kind] || view.colours.kernel;
+    group.append(drawn("title", {}, `${operation.text}\n${stuck ? "can never run" : `${time(start)} to ${time(end)}`}`));
+    if ((kind === "record" || kind === "wait") && !stuck) {
+      const y = top + BAR;
+      const shape = kind === "record" ? `M${x} ${y}V${top - 4}l11 5l-11 5` : `M${x - 6} ${top}h12l-12 ${BAR}h12z`;
+      group.append(drawn("path", { class: "body", d: shape, fill, stroke: fill, "stroke-width": 1.5 }), drawn("rect", { x: x - 8, y: top - 4, width: 18, height: BAR + 6, fill: "transparent" }));
+      if (operation.event.length < 6) group.append(label(x + 8, y, operation.event));
+      return group;
+    }
+    const width = Math.max(2, right - x);
+    group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: stuck ? "url(#gm-hatch)" : fill }));
+    if (kind === "copy in" || kind === "copy out") group.append(drawn("path", { d: operation.is_pinned ? `M${x} ${top + BAR - 3}h${width}` : `M${x} ${top + 2}h${width}M${x} ${top + BAR - 3}h${width}`, stroke: ink, "stroke-width": 2, "stroke-dasharray": operation.is_pinned ? "none" : "3 3", "pointer-events": "none" }));
+    const words = this.name(operation, kind, stuck, width);
+    if (words) group.append(...plate(Math.max(x, LEFT), top, words, [stuck ? view.colours.wait[0] : null, ink]));
+    if (TIMED.includes(operation.kind) && !stuck) {
+      const wide = Math.min(END_PX, width / 2);
+      group.append(drawn("rect", { class: "end", x: right - wide, y: top, width: wide + END_PX, height: BAR }));
+    }
+    return group;
+  }
+
+  name(operation, kind, stuck, width) {
+    const names = stuck ? [`${kind}: stuck`, "stuck"]
+      : kind === "kernel" ? [`kernel ${operation.buffer}  ${time(operation.duration_us)}`, `kernel ${operation.buffer}`, operation.buffer]
+      : kind === "sleep" ? [`sleep  ${time(operation.duration_us)}`, "sleep"]
+      : [`${kind} ${operation.buffer}, ${operation.is_pinned ? "pinned" : "pageable"}  ${time(operation.duration_us)}`, `${kind} ${operation.buffer}`, operation.buffer];
+    return names.find(words => words.length * LETTER_PX + 8 < width);
+  }
+
+  thin(lane, { item: [, , kind, , , , , , stuck], x, right }) {
+    if (stuck) return null;
+    const [fill] = this.view.colours[kind] || this.view.colours.kernel;
+    return drawn("rect", { x, y: lane.top + (ENGINE - THIN) / 2, width: Math.max(1, right - x), height: THIN, fill });
+  }
+
+  // From the end of a call to what it starts on the GPU.
+  links(chosen) {
+    const { view, scale } = this, host = this.lane("host").top + (ROW + BAR) / 2;
+    const shown = view.tasks.filter(task => view.tasks.length <= MOST_LINKS || task[0] === chosen);
+    return shown.slice(0, 2 * MOST_LINKS).map(([place, , , stream, , called, start]) => {
+      const to = this.lane("stream", stream).top + (ROW - BAR) / 2;
+      return drawn("path", { class: `link${place === chosen ? " strong" : ""}`, d: `M${scale.x(called)} ${host}L${scale.x(start)} ${to}` });
+    });
+  }
+
+  // From the record of an event to the waits that let a stream go on because of it.
+  orders() {
+    const { view, scale } = this, recorded = new Map(), found = [];
+    for (const [place, , kind, stream, , , start, , stuck] of view.tasks) {
+      const event = view.operations[place].event;
+      if (kind === "record") recorded.set(event, [stream, start]);
+      else if (kind === "wait" && !stuck && recorded.has(event) && found.length < MOST_LINKS) {
+        const [from, at] = recorded.get(event);
+        if (from !== stream) found.push(drawn("path", { class: "order", d: `M${scale.x(at)} ${this.lane("stream", from).top + ROW / 2}L${scale.x(start)} ${this.lane("stream", stream).top + ROW / 2}` }));
+      }
+    }
+    return found;
+  }
+
+  ghost({ x, y, width, text, kind }) {
+    const [fill, ink] = this.view.colours[kind] || this.view.colours.host;
+    const wide = Math.max(width, text.length * LETTER_PX + 10);
+    const group = drawn("g", { class: "ghost" }, drawn("rect", { x, y, width: wide, height: BAR, rx: 2, fill }));
+    group.append(...plate(x, y, text, [null, ink]));
+    return group;
+  }
+}
+
+function label(x, y, text, anchor = "start") {
+  return drawn("text", { x, y, "text-anchor": anchor, "pointer-events": "none" }, text);
+}
+
+// A reading of the clock takes next to no time: a stopwatch on a stalk.
+function clock(x, top) {
+  const look = { fill: "none", stroke: "currentColor", "stroke-width": 1.8 };
+  return [drawn("rect", { x: x - 7, y: top - 7, width: 14, height: BAR + 8, fill: "transparent" }),
+    drawn("path", { d: `M${x} ${top + BAR}V${top + 3}`, ...look }), drawn("circle", { class: "dial", cx: x, cy: top - 1, r: 4.5, ...look })];
+}
+
+function plate(x, top, words, [paper, ink]) {
+  const text = label(x + 5, top + BAR / 2 + 4.5, words);
+  text.setAttribute("style", `fill:${ink}`);
+  if (!paper) return [text];
+  return [drawn("rect", { x: x + 2, y: top + 3, width: words.length * LETTER_PX + 4, height: BAR - 6, rx: 2, fill: paper, "pointer-events": "none" }), text];
+}
+
+// ---------------------------------------------------------------- beside the picture
+
+class Side {
+  constructor(machine) {
+    this.machine = machine;
+    this.readings = tag("ul", { class: "readings", "aria-label": "Readings" });
+    this.truth = tag("p", { class: "title" });
+    this.remarks = tag("ul", { class: "remarks", "aria-label": "Remarks" });
+    this.fields = tag("div", { class: "fields" });
+    this.heading = tag("p", { class: "title" });
+    this.problem = tag("p", { class: "problem", role: "alert", hidden: "" });
+    this.sliders = tag("div", { class: "fields" });
+    this.goal = tag("div", { class: "goal", hidden: "" });
+    this.words = tag("ul");
+    this.code = tag("pre", { tabindex: "0" });
+    this.link = tag("pre", { tabindex: "0" });
+    this.slides = {};
+    this.slide("launch_us", "Launch of a kernel", { min: 1, max: 50, step: 0.5 }, value => value, value => `${value} µs`);
+    this.slide("queue_depth", "Launch queue", { min: 0, max: DEPTHS.length - 1, step: 1 }, index => DEPTHS[index], value => `${value}`, DEPTHS);
+    this.slide("repetitions", "Repetitions n", { min: 0, max: TURNS.length - 1, step: 1 }, index => TURNS[index], value => `${value}`, TURNS);
+    const copy = tag("button", { type: "button" }, "Copy the code");
+    copy.addEventListener("click", () => navigator.clipboard?.writeText(this.code.textContent));
+    this.element = tag("div", {}, this.goal,
+      tag("div", { class: "below" }, tag("div", {}, this.truth, this.readings, this.remarks),
+        tag("div", {}, this.heading, this.fields, this.problem, tag("p", { class: "title" }, "Host"), this.sliders)),
+      details("As PyTorch code", tag("div", { class: "row" }, copy), this.code),
+      details("In words", this.words),
+      details("Link: one line that puts this program on a machine", this.link),
+      details("Keys, once the picture has the focus", tag("ul", {}, ...KEYS.map(([key, text]) => tag("li", {}, tag("b", {}, key), ` ${text}`)))));
+  }
+
+  slide(field, text, range, read, write, known) {
+    const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
+    const input = tag("input", { type: "range", id, ...range }), shown = tag("output", { for: id });
+    const turn = value => (known ? nearest(known, value) : value);
+    input.addEventListener("input", () => {
+      shown.textContent = write(read(Number(input.value)));
+      input.setAttribute("aria-valuetext", shown.textContent);
+      this.machine.ask({ do: "tune", field, value: read(Number(input.value)), gesture: this.machine.gesture(input) });
+    });
+    input.addEventListener("change", () => this.machine.newGesture());
+    this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
+    this.slides[field] = value => {
+      if (document.activeElement !== input || !this.machine.isBusy) input.value = turn(value);
+      shown.textContent = write(value);
+      input.setAttribute("aria-valuetext", shown.textContent);
+    };
+  }
+
+  show(view) {
+    this.view = view;
+    for (const field of Object.keys(this.slides)) this.slides[field](view[field]);
+    this.showReadings();
+    this.remarks.replaceChildren(...view.remarks.map(each => tag("li", { class: each.kind }, each.text)));
+    this.words.replaceChildren(...view.words.map(line => tag("li", {}, line)));
+    this.code.textContent = view.code;
+    this.link.textContent = view.link;
+    this.showGoal();
+    this.showFields();
+    this.problem.hidden = !view.problem.text;
+    this.problem.textContent = view.problem.text || "";
+  }
+
+  showReadings() {
+    const { readings, colours } = this.view;
+    this.truth.textContent = readings.length ? `What each method reads; the truth is ${readings[0].truth_shown}` : "No readings";
+    if (!readings.length) { this.readings.replaceChildren(); return; }
+    const { truth } = readings[0];
+    const most = Math.min(Math.max(truth, ...readings.map(each => each.value || 0)), 3 * truth) * 1.02;
+    this.readings.replaceChildren(...readings.map(each => {
+      const track = tag("span", { class: "track", "aria-hidden": "true" }), bar = tag("b"), line = tag("u");
+      bar.style.width = `${100 * Math.min(1, (each.value || 0) / most)}%`;
+      bar.style.background = colours[each.right ? "kernel" : "wrong"][0];
+      if ((each.value || 0) > most) bar.className = "beyond";
+      line.style.left = `${100 * truth / most}%`;
+      if (each.value !== null) track.append(bar);
+      track.append(line);
+      return tag("li", { "data-name": each.name }, tag("span", { class: each.name.startsWith("your") ? "own" : "" }, each.name), track,
+        tag("span", { class: "number" }, each.shown), tag("span", { class: "why" }, each.right ? "✓ right" : `✗ ${each.reason}`));
+    }));
+  }
+
+  showGoal() {
+    const { goal, said, tried } = this.view;
+    this.goal.hidden = !goal;
+    this.goal.classList.toggle("solved", Boolean(goal) && !said);
+    const log = tag("ol", {}, ...tried.map(text => tag("li", {}, text || "Solved.")));
+    this.goal.replaceChildren(tag("b", {}, goal), tag("div", { class: "said", role: "status" }, said ? `Not yet. ${said}` : "✓ Solved."),
+      ...(tried.length ? [details(`Tried: ${tried.length}`, log, this.isLogOpen, open => { this.isLogOpen = open; })] : []));
+  }
+
+  showFields() {
+    const { machine, view } = this, place = machine.chosen, operation = view.operations[place];
+    const key = JSON.stringify([place, operation, view.n_streams, view.operations.length, view.operations.map(each => each.event)]);
+    if (key === this.key && !view.problem.text) return;
+    if (view.problem.text && this.fields.contains(document.activeElement)) return; // what was typed stays
+    this.key = key;
+    const active = this.fields.contains(document.activeElement) ? document.activeElement.dataset.field : null;
+    this.heading.textContent = operation ? `Operation ${operation.text}` : "Choose an operation, or drop one in";
+    this.fields.replaceChildren(...(operation ? this.inputs(place, operation) : []));
+    if (active) this.fields.querySelector(`[data-field="${active}"]`)?.focus();
+  }
+
+  inputs(place, operation) {
+    const { machine, view } = this, found = [];
+    const add = (text, input, field, read) => {
+      const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
+      input.id = id;
+      input.dataset.field = field;
+      input.addEventListener("change", () => machine.ask({ do: "set", place, field, value: read(input) }));
+      found.push(tag("label", { for: id }, text), input);
+    };
+    const { kind } = operation;
+    if (TIMED.includes(kind)) add(kind === "graph" ? "Each kernel, µs" : "Length, µs", tag("input", { type: "number", step: "any", value: operation.duration_us }), "duration_us", input => Number(input.value));
+    if (kind === "graph") add("Kernels", tag("input", { type: "number", value: operation.n_kernels }), "n_kernels", input => Number(input.value));
+    if (!ON_HOST.includes(kind)) {
+      const streams = Math.min(view.n_streams + 1, view.limits.streams);
+      add("Stream", choice([...Array(streams).keys()].map(String), String(operation.stream)), "stream", input => Number(input.value));
+    }
+    if (["kernel", "copy in", "copy out", "graph"].includes(kind)) add("Buffer", choice(view.buffers, operation.buffer), "buffer", input => input.value);
+    if (kind.startsWith("copy")) add("Host memory", choice(["pinned", "pageable"], operation.is_pinned ? "pinned" : "pageable"), "is_pinned", input => input.value === "pinned");
+    if (kind === "record") add("Event", tag("input", { type: "text", value: operation.event, size: 8 }), "event", input => input.value.trim());
+    if (kind === "wait") {
+      const events = [...new Set([operation.event, ...view.operations.filter(each => each.kind === "record").map(each => each.event)])];
+      add("Event", choice(events, operation.event), "event", input => input.value);
+    }
+    const buttons = [["Called earlier", () => machine.shift(-1)], ["Called later", () => machine.shift(1)], ["Remove", () => machine.remove()]];
+    found.push(tag("span", { class: "row wide" }, ...buttons.map(([text, action]) => {
+      const button = tag("button", { type: "button", "data-field": text }, text);
+      button.addEventListener("click", action);
+      return button;
+    })));
+    return found;
+  }
+}
+
+function nearest(known, value) {
+  const distance = index => Math.abs(Math.log(known[index] / value));
+  return known.reduce((best, _, index) => (distance(index) < distance(best) ? index : best), 0);
+}
+
+function choice(options, chosen) {
+  const select = tag("select");
+  for (const option of options) select.append(tag("option", option === chosen ? { value: option, selected: "" } : { value: option }, option));
+  return select;
+}
+
+function details(text, ...children) {
+  const told = typeof children.at(-1) === "function" ? children.splice(-2) : null;
+  const element = tag("details", told?.[0] ? { open: "" } : {}, tag("summary", {}, text), ...children);
+  if (told) element.addEventListener("toggle", () => told[1](element.open));
+  return element;
+}
+
+// ---------------------------------------------------------------- mouse and keyboard
+
+class Hand {
+  constructor(machine) {
+    this.machine = machine;
+    this.svg = machine.chart.svg;
+    this.svg.addEventListener("pointerdown", event => this.down(event));
+    this.svg.addEventListener("pointermove", event => this.move(event));
+    this.svg.addEventListener("pointerup", event => this.up(event));
+    this.svg.addEventListener("pointercancel", () => this.leave());
+    this.svg.addEventListener("wheel", event => this.wheel(event), { passive: false });
+    this.svg.addEventListener("keydown", event => this.press(event));
+  }
+
+  at(event) {
+    const box = this.svg.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  down(event) {
+    if (event.button) return;
+    const { machine } = this, [x, y] = this.at(event), group = event.target.closest(".task");
+    this.svg.setPointerCapture(event.pointerId);
+    this.svg.focus({ preventScroll: true });
+    this.start = { x, y, from: machine.scale.from, to: machine.scale.to };
+    if (!group) { this.what = "pan"; return; }
+    const place = Number(group.dataset.place), turn = Number(group.dataset.turn);
+    machine.choose(place);
+    const operation = machine.view.operations[place];
+    this.place = place;
+    this.task = machine.view.tasks.find(task => task[0] === place && task[1] === turn);
+    this.what = event.target.classList.contains("end") ? "end" : group.dataset.role === "task" || ON_HOST.includes(operation.kind) ? "body" : "none";
+    if (this.what === "end") {
+      this.duration = operation.duration_us;
+      machine.newGesture();
+      this.hadFit = machine.scale.fits;
+      machine.scale.fits = false; // the picture must not run away from the hand
+    }
+  }
+
+  move(event) {
+    if (!this.what || !this.start) return;
+    const { machine } = this, [x, y] = this.at(event), by = x - this.start.x;
+    if (this.what === "end") this.lengthen(by);
+    else if (Math.hypot(by, y - this.start.y) < MOVED_PX && !this.moved) return;
+    else if (this.what === "pan") this.pan(by);
+    else if (this.what === "body") machine.carry(this.carried(x, y));
+    this.moved = true;
+  }
+
+  pan(by) {
+    const { scale } = this.machine, us = by * (this.start.to - this.start.from) / (scale.width - LEFT - RIGHT);
+    Object.assign(scale, { from: this.start.from - us, to: this.start.to - us, fits: false });
+    this.machine.redraw();
+  }
+
+  lengthen(by) {
+    const { machine } = this, { scale, view } = machine;
+    const operation = view.operations[this.place];
+    const graph = operation.kind === "graph" ? operation.n_kernels : 1;
+    const us = by * (scale.to - scale.from) / (scale.width - LEFT - RIGHT) / graph;
+    const wanted = Math.min(view.limits.longest, Math.max(view.limits.shortest, this.duration + us));
+    const step = (scale.to - scale.from) / 900 > 1 ? 1 : 0.5;
+    const value = Math.max(view.limits.shortest, Math.round(wanted / step) * step);
+    machine.ask({ do: "set", place: this.place, field: "duration_us", value, gesture: machine.gesture("end") });
+  }
+
+  carried(x, y) {
+    const { view } = this.machine, operation = view.operations[this.place];
+    const width = this.task ? this.machine.scale.x(this.task[7]) - this.machine.scale.x(this.task[6]) : 40;
+    return { x: x - Math.min(width, 60) / 2, y: y - BAR / 2, width, at: [x, y], text: operation.kind, kind: operation.kind };
+  }
+
+  up(event) {
+    const { machine } = this, [x, y] = this.at(event), { what, moved } = this;
+    this.leave();
+    if (what === "end") {
+      machine.scale.fits = this.hadFit;
+      machine.newGesture();
+      machine.fit();
+    } else if (what === "body" && moved) machine.drop(this.place, x, y);
+  }
+
+  leave() {
+    this.what = this.start = null;
+    this.moved = false;
+    this.machine.carry(null);
+  }
+
+  wheel(event) {
+    if (!event.ctrlKey && document.activeElement !== this.svg) return; // the page scrolls
+    event.preventDefault();
+    const [x] = this.at(event);
+    this.machine.scale.zoom(Math.exp(-event.deltaY / 300), this.machine.scale.us(x));
+    this.machine.redraw();
+  }
+
+  press(event) {
+    const { machine } = this, { key } = event;
+    if (machine.isBusy && this.knows(event)) { // what a key is about may not be there yet
+      event.preventDefault();
+      event.stopPropagation();
+      if (!event.repeat) machine.afterwards.push(() => this.press(event));
+      return;
+    }
+    const letter = PALETTE.find(([each]) => each === key.toLowerCase());
+    const back = event.ctrlKey || event.metaKey;
+    if (back && key.toLowerCase() === "z") machine.ask({ do: event.shiftKey ? "redo" : "undo" });
+    else if (back && key.toLowerCase() === "y") machine.ask({ do: "redo" });
+    else if (back) return;
+    else if (key === "ArrowLeft" || key === "ArrowRight") this.across(event, key === "ArrowRight" ? 1 : -1);
+    else if (key === "ArrowUp" || key === "ArrowDown") machine.toStream(key === "ArrowDown" ? 1 : -1);
+    else if (key === "Home") machine.choose(0);
+    else if (key === "End") machine.choose(machine.view.operations.length - 1);
+    else if (key === "Delete" || key === "Backspace") machine.remove();
+    else if (key === "+" || key === "=") machine.zoom(ZOOM);
+    else if (key === "-") machine.zoom(1 / ZOOM);
+    else if (key === "0") machine.showAll();
+    else if (key === "Enter") machine.side.fields.querySelector("input, select")?.focus();
+    else if (letter) machine.add(letter);
+    else return;
+    event.preventDefault();
+    event.stopPropagation(); // the notebook must not take keys for its own
+  }
+
+  knows({ key, ctrlKey, metaKey }) {
+    if (ctrlKey || metaKey) return "zy".includes(key.toLowerCase());
+    return key.startsWith("Arrow") || ["Home", "End", "Delete", "Backspace", "Enter"].includes(key) || PALETTE.some(([each]) => each === key.toLowerCase());
+  }
+
+  across(event, step) {
+    const { machine } = this;
+    if (event.shiftKey) machine.stretch(step);
+    else if (event.altKey) machine.shift(step);
+    else machine.choose(machine.chosen + step);
+  }
+}
+
+// ---------------------------------------------------------------- all of it
+
+class Machine {
+  constructor(el, model) {
+    this.model = model;
+    this.scale = new Scale();
+    this.chart = new Chart(this.scale);
+    this.side = new Side(this);
+    this.chosen = 0;
+    this.number = 0;
+    this.turns = 0;
+    this.isBusy = false;
+    this.afterwards = [];
+    this.build(el);
+    this.hand = new Hand(this);
+    this.changed = () => this.take();
+    model.on("change:view", this.changed);
+    this.watch = new ResizeObserver(() => this.resize());
+    this.watch.observe(this.stage);
+    this.take();
+  }
+
+  build(el) {
+    this.challenge = choice([], "");
+    this.challenge.setAttribute("aria-label", "Challenge");
+    this.challenge.addEventListener("change", () => this.ask({ do: "begin", name: this.challenge.value }));
+    this.undo = this.button("Undo", () => this.ask({ do: "undo" }));
+    this.redo = this.button("Redo", () => this.ask({ do: "redo" }));
+    const reset = this.button("Reset", () => this.ask({ do: "reset" }));
+    const zooms = [this.button("−", () => this.zoom(1 / ZOOM), "Zoom out"), this.button("+", () => this.zoom(ZOOM), "Zoom in"), this.button("Show all", () => this.showAll())];
+    this.palette = tag("div", { class: "row palette", role: "group", "aria-label": "Drop in" }, ...PALETTE.map(entry => this.source(entry)));
+    this.told = tag("p", { class: "told quiet", "aria-live": "polite" });
+    this.stage = tag("div", { class: "stage" }, this.chart.svg);
+    this.own = tag("style");
+    this.root = tag("div", { class: "gpulab-machine" }, tag("style", {}, STYLE), this.own,
+      tag("div", { class: "row" }, this.challenge, this.undo, this.redo, reset, this.origin = tag("span", { class: "push quiet" }), ...zooms),
+      this.palette, this.stage, this.told, this.side.element);
+    el.append(this.root);
+  }
+
+  button(text, action, name = text) {
+    const button = tag("button", { type: "button", "aria-label": name }, text);
+    button.addEventListener("click", action);
+    return button;
+  }
+
+  // A button of the palette drops in by a click, and can be dragged into a lane.
+  source(entry) {
+    const [key, text, kind, , colour] = entry;
+    const button = tag("button", { type: "button", title: `Click, drag into a lane, or press ${key.toUpperCase()} in the picture`, "data-kind": kind, "data-key": key }, tag("i", { "data-colour": colour }), text);
+    let from = null;
+    button.addEventListener("pointerdown", event => { from = [event.clientX, event.clientY]; button.setPointerCapture(event.pointerId); });
+    button.addEventListener("pointermove", event => {
+      if (!from || Math.hypot(event.clientX - from[0], event.clientY - from[1]) < MOVED_PX) return;
+      const [x, y] = this.hand.at(event);
+      this.carry({ x: x - 20, y: y - BAR / 2, width: 60, at: [x, y], text: kind, kind });
+    });
+    button.addEventListener("pointerup", event => {
+      const [x, y] = this.hand.at(event), isDragged = Boolean(this.chart.drag);
+      from = null;
+      this.carry(null);
+      if (isDragged) { this.skipClick = true; this.addAt(entry, x, y); }
+    });
+    button.addEventListener("click", () => {
+      if (!this.skipClick) this.add(entry);
+      this.skipClick = false;
+    });
+    return button;
+  }
+
+  // ------------------------------------------------ what Python says
+
+  take() {
+    const view = this.view = this.model.get("view");
+    if (view.answer >= this.number) this.isBusy = false;
+    this.chosen = Math.max(0, Math.min(this.chosen, view.operations.length - 1));
+    if (this.wanted !== undefined && !this.isBusy) { this.chosen = Math.min(this.wanted, view.operations.length - 1); this.wanted = undefined; }
+    this.chart.take(view);
+    this.paint();
+    this.chart.draw(this.chosen);
+    this.side.show(view);
+    this.tell();
+    this.undo.disabled = !view.can_undo;
+    this.redo.disabled = !view.can_redo;
+    this.root.dataset.answer = view.answer;
+    this.root.dataset.n = view.operations.length;
+    if (this.next && !this.isBusy) { const next = this.next; this.next = null; this.ask(next); }
+    while (this.afterwards.length && !this.isBusy) this.afterwards.shift()();
+  }
+
+  paint() {
+    const { view } = this, key = JSON.stringify([view.colours, view.challenges, view.challenge, view.still, view.source]);
+    if (key === this.painted) return;
+    this.painted = key;
+    for (const [name, [fill]] of Object.entries(view.colours)) this.root.style.setProperty(`--gm-${name.replace(" ", "-")}`, fill);
+    for (const dot of this.palette.querySelectorAll("i")) dot.style.background = view.colours[dot.dataset.colour][0];
+    this.challenge.replaceChildren(tag("option", { value: "" }, "Free play"), ...view.challenges.map(name => tag("option", { value: name }, `Challenge: ${name}`)));
+    this.challenge.value = view.challenge;
+    this.origin.textContent = view.source;
+    // The still picture stands beside the widget for pages without a kernel.
+    this.own.textContent = `.jp-OutputArea-child:has(#${view.still}), #${view.still} { display: none !important; }`;
+  }
+
+  // ------------------------------------------------ what the hand asks for
+
+  // One request is on its way at a time; of those that come meanwhile only the last one counts.
+  ask(message) {
+    if (this.isBusy && message.gesture) { this.next = message; return; }
+    this.isBusy = true;
+    this.number += 1;
+    this.model.send({ ...message, number: this.number });
+  }
+
+  gesture(owner) {
+    this.owner = owner;
+    return `${this.turns}`;
+  }
+
+  newGesture() { this.turns += 1; }
+
+  choose(place) {
+    const last = this.view.operations.length - 1;
+    this.chosen = Math.max(0, Math.min(place, last));
+    this.redraw();
+    this.side.showFields();
+    this.tell();
+  }
+
+  tell() {
+    const text = this.view.operations[this.chosen]?.text ?? "The program is empty. Drop in an operation.";
+    if (this.told.textContent !== text) this.told.textContent = text;
+  }
+
+  carry(drag) {
+    this.chart.drag = drag;
+    this.redraw();
+    if (!drag) return;
+    const lane = this.chart.laneAt(drag.at[1]);
+    for (const rect of this.chart.svg.querySelectorAll(".lane")) rect.classList.toggle("over", rect.dataset.lane === lane?.name && lane.kind !== "engine");
+  }
+
+  // Where in the program something belongs that is dropped at a place of the picture.
+  target(x, y, kind, except = -1) {
+    const lane = this.chart.laneAt(y), us = this.scale.us(x), { view } = this;
+    if (!lane || lane.kind === "engine") return null;
+    const isHost = ON_HOST.includes(kind) || lane.kind === "host";
+    const bars = isHost ? view.calls.map(call => [call[0], call[1], call[2], call[3]])
+      : view.tasks.filter(task => task[3] === lane.number).map(task => [task[0], task[1], task[6], task[7]]);
+    const later = bars.find(([place, turn, start, end]) => turn === 0 && place !== except && (start + end) / 2 > us);
+    const before = bars.filter(([place, , start, end]) => place !== except && (start + end) / 2 <= us).map(([place]) => place);
+    const place = later ? later[0] : before.length ? Math.max(...before) + 1 : view.operations.length;
+    return { place, stream: lane.kind === "host" ? null : lane.number };
+  }
+
+  drop(place, x, y) {
+    const operation = this.view.operations[place], target = this.target(x, y, operation.kind, place);
+    if (!target) return;
+    const stream = ON_HOST.includes(operation.kind) ? operation.stream : target.stream ?? operation.stream;
+    const to = target.place > place ? target.place - 1 : target.place;
+    // Between streams only the stream changes, unless the lane has an order of its own.
+    if (to === place && stream === operation.stream) return;
+    this.wanted = to;
+    this.ask({ do: "move", place, to, stream });
+  }
+
+  add([, , kind, is_pinned]) {
+    const { operations } = this.view, here = operations[this.chosen];
+    this.put(kind, is_pinned, operations.length ? this.chosen + 1 : 0, here && !ON_HOST.includes(here.kind) ? here.stream : 0);
+  }
+
+  addAt([, , kind, is_pinned], x, y) {
+    const target = this.target(x, y, kind);
+    if (target) this.put(kind, is_pinned, target.place, target.stream ?? 0);
+  }
+
+  put(kind, is_pinned, place, stream) {
+    this.wanted = place;
+    this.ask({ do: "add", kind, is_pinned, place, stream });
+  }
+
+  remove() {
+    if (this.view.operations.length) this.ask({ do: "remove", place: this.chosen });
+  }
+
+  stretch(step) {
+    const operation = this.view.operations[this.chosen];
+    if (!operation || !TIMED.includes(operation.kind)) return;
+    const size = Math.max(0.5, 10 ** Math.floor(Math.log10(operation.duration_us)) / 2);
+    const raw = Math.round((operation.duration_us + step * size) * 2) / 2;
+    const value = Math.min(this.view.limits.longest, Math.max(this.view.limits.shortest, raw));
+    this.ask({ do: "set", place: this.chosen, field: "duration_us", value });
+  }
+
+  toStream(step) {
+    const operation = this.view.operations[this.chosen];
+    if (!operation || ON_HOST.includes(operation.kind)) return;
+    const stream = operation.stream + step;
+    if (stream >= 0 && stream < this.view.limits.streams) this.ask({ do: "set", place: this.chosen, field: "stream", value: stream });
+  }
+
+  shift(step) {
+    const to = this.chosen + step, operation = this.view.operations[this.chosen];
+    if (!operation || to < 0 || to >= this.view.operations.length) return;
+    this.wanted = to;
+    this.ask({ do: "move", place: this.chosen, to, stream: operation.stream });
+  }
+
+  // ------------------------------------------------ the view alone
+
+  zoom(factor) {
+    this.scale.zoom(factor, (this.scale.from + this.scale.to) / 2);
+    this.redraw();
+  }
+
+  showAll() {
+    this.scale.fits = true;
+    this.fit();
+  }
+
+  fit() {
+    this.scale.fit(this.view.end);
+    this.redraw();
+  }
+
+  resize() {
+    const width = Math.round(this.stage.clientWidth);
+    if (!width || width === this.scale.width) return;
+    this.scale.width = width;
+    this.redraw();
+  }
+
+  // At most once a frame, however many events there are.
+  redraw() {
+    if (this.isAsked) return;
+    this.isAsked = true;
+    requestAnimationFrame(() => {
+      this.isAsked = false;
+      if (!this.closed) this.chart.draw(this.chosen);
+      this.root.dataset.drawn = Number(this.root.dataset.drawn || 0) + 1;
+    });
+  }
+
+  close() {
+    this.closed = true;
+    this.watch.disconnect();
+    this.model.off("change:view", this.changed);
+    this.root.remove();
+  }
+}

@@ -1,0 +1,289 @@
+// Empty axes on which a curve is drawn before anything is measured: with the pointer, or by keys.
+// Each curve has one point at each place of the x axis; the y axis is logarithmic.
+
+const STYLE = `
+.gpulab-sketch { color: var(--jp-ui-font-color1, CanvasText); font: 14px/1.4 var(--jp-ui-font-family, system-ui, sans-serif); max-width: 900px; }
+.gpulab-sketch svg { display: block; width: 100%; height: auto; touch-action: none; user-select: none; cursor: crosshair;
+  background: var(--jp-layout-color0, Canvas); border: 1px solid var(--jp-border-color2, GrayText); box-sizing: border-box; }
+.gpulab-sketch text { fill: currentColor; font-size: 13px; }
+.gpulab-sketch .grid { stroke: var(--jp-border-color2, GrayText); stroke-width: 1; opacity: 0.5; }
+.gpulab-sketch [role=slider] { outline: none; }
+.gpulab-sketch [role=slider]:focus .focus { stroke: currentColor; stroke-width: 2; }
+.gpulab-sketch .focus { fill: transparent; stroke: none; }
+.gpulab-sketch .bar { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: center; margin: 4px 0; }
+.gpulab-sketch button { font: inherit; color: inherit; cursor: pointer; padding: 2px 10px; border-radius: 3px;
+  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); }
+.gpulab-sketch button[aria-pressed=true] { border-width: 2px; font-weight: 600; }
+.gpulab-sketch table { border-collapse: collapse; }
+.gpulab-sketch th, .gpulab-sketch td { padding: 1px 8px; text-align: right; }
+.gpulab-sketch .told { min-height: 1.4em; }
+`;
+const WIDTH = 860, HEIGHT = 380;
+const LEFT = 78, RIGHT = 110, TOP = 14, BOTTOM = 48;
+const FINE = 0.1, COARSE = 1; // decades that a key moves a point
+const SETTLE_MS = 300; // after the last key the kernel is told
+const KEYS = "Draw with the mouse, or go to a point by Tab: ← → choose a point, ↑ ↓ move it (Page Up, Page Down: tenfold), Delete takes it away.";
+
+export default { render };
+
+function render({ model, el }) {
+  const sketch = new Sketch(el, model);
+  return () => sketch.close();
+}
+
+function tag(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children); // strings become text: nothing of a name is ever markup
+  return element;
+}
+
+function drawn(name, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function clip(value, low, high) {
+  return Math.min(high, Math.max(low, value));
+}
+
+class Sketch {
+  constructor(el, model) {
+    this.model = model;
+    this.axes = model.get("axes");
+    this.curves = model.get("curves").map(curve => ({ ...curve, values: [...curve.values] }));
+    this.active = 0;
+    this.chosen = 0; // the point that has or gets the focus
+    this.last = null; // where the pointer was
+    this.timer = 0;
+    this.build(el);
+    this.draw();
+  }
+
+  // Places of points and values on the picture.
+  x(i) {
+    const { x, is_log } = this.axes;
+    const place = value => (is_log ? Math.log(value) : value);
+    const [low, high] = [place(x[0]), place(x[x.length - 1])];
+    return LEFT + (WIDTH - LEFT - RIGHT) * (place(x[i]) - low) / (high - low || 1);
+  }
+
+  y(value) {
+    const { low, high } = this.axes;
+    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * Math.log(value / low) / Math.log(high / low);
+  }
+
+  valueAt(y) {
+    const { low, high } = this.axes;
+    return clip(low * (high / low) ** ((HEIGHT - BOTTOM - y) / (HEIGHT - TOP - BOTTOM)), low, high);
+  }
+
+  nearest(x) {
+    let best = 0;
+    for (let i = 1; i < this.axes.x.length; i++) if (Math.abs(this.x(i) - x) < Math.abs(this.x(best) - x)) best = i;
+    return best;
+  }
+
+  build(el) {
+    this.svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": this.model.get("question") });
+    this.told = tag("div", { class: "told", "aria-live": "polite" });
+    this.choose = tag("div", { class: "bar", role: "group", "aria-label": "Which curve you draw" });
+    this.curves.forEach((curve, i) => {
+      const button = tag("button", { type: "button", "aria-pressed": "false" }, `Draw ${curve.name}`);
+      button.addEventListener("click", () => { this.active = i; this.chosen = 0; this.draw(); });
+      this.choose.append(button);
+    });
+    const clear = tag("button", { type: "button" }, "Clear");
+    clear.addEventListener("click", () => { this.curves[this.active].values.fill(null); this.draw(); this.tell(); this.say(`${this.name()} is empty.`); });
+    this.choose.append(clear);
+    this.table = tag("table");
+    const style = tag("style", {}, STYLE + `.${this.model.get("still")} { display: none; }`);
+    this.root = tag("div", { class: "gpulab-sketch" }, style, tag("div", { class: "keys" }, KEYS), this.choose, this.svg, this.told,
+      tag("details", {}, tag("summary", {}, "Your drawing in numbers"), this.table));
+    el.append(this.root);
+    this.svg.addEventListener("pointerdown", event => this.press(event));
+    this.svg.addEventListener("pointermove", event => this.move(event));
+    this.svg.addEventListener("pointerup", event => this.release(event));
+    this.svg.addEventListener("pointercancel", event => this.release(event));
+    this.root.addEventListener("keydown", event => this.key(event));
+    this.root.addEventListener("focusout", () => this.flush());
+  }
+
+  name() {
+    return this.curves[this.active].name;
+  }
+
+  place(event) {
+    const box = this.svg.getBoundingClientRect();
+    return [(event.clientX - box.left) * WIDTH / box.width, (event.clientY - box.top) * HEIGHT / box.height];
+  }
+
+  press(event) {
+    if (event.button !== 0) return;
+    event.preventDefault();
+    this.svg.setPointerCapture(event.pointerId);
+    this.last = this.place(event);
+    this.stroke(this.last, this.last);
+  }
+
+  move(event) {
+    if (this.last === null) return;
+    const now = this.place(event);
+    this.stroke(this.last, now);
+    this.last = now;
+  }
+
+  release() {
+    if (this.last === null) return;
+    this.last = null;
+    this.handles[this.chosen].focus({ preventScroll: true });
+    this.tell();
+    this.sayPoint();
+  }
+
+  // The pointer may have passed several places between two events: all of them get a point.
+  stroke(from, to) {
+    const [a, b] = [this.nearest(from[0]), this.nearest(to[0])];
+    const step = a <= b ? 1 : -1;
+    for (let i = a; i !== b + step; i += step) {
+      const share = to[0] === from[0] ? 1 : clip((this.x(i) - from[0]) / (to[0] - from[0]), 0, 1);
+      this.curves[this.active].values[i] = this.valueAt(from[1] + share * (to[1] - from[1]));
+    }
+    this.chosen = b;
+    this.draw();
+  }
+
+  key(event) {
+    const moves = { ArrowUp: FINE, ArrowDown: -FINE, PageUp: COARSE, PageDown: -COARSE, Home: -99, End: 99 };
+    const sides = { ArrowLeft: -1, ArrowRight: 1 };
+    if (!this.handles.includes(event.target)) {
+      if (event.key === "Enter" || event.key === " ") event.stopPropagation();
+      return;
+    }
+    if (event.key in sides) this.chosen = clip(this.chosen + sides[event.key], 0, this.axes.x.length - 1);
+    else if (event.key in moves) this.shift(moves[event.key]);
+    else if (event.key === "Delete" || event.key === "Backspace") this.curves[this.active].values[this.chosen] = null;
+    else {
+      // other keys are the notebook's: Shift+Enter runs the next cell, which wants to know the drawing
+      if (event.key === "Enter") this.flush();
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    this.draw();
+    this.handles[this.chosen].focus();
+    this.sayPoint();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.tell(), SETTLE_MS);
+  }
+
+  // A point that is not there yet begins where the last one before it is, else in the middle.
+  shift(decades) {
+    const { low, high } = this.axes, values = this.curves[this.active].values;
+    const before = values.slice(0, this.chosen).reverse().find(value => value !== null);
+    const from = values[this.chosen] ?? before ?? Math.sqrt(low * high);
+    values[this.chosen] = clip(from * 10 ** decades, low, high);
+  }
+
+  flush() {
+    if (this.timer) this.tell();
+  }
+
+  tell() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    const curves = this.curves.map(curve => ({ ...curve, values: [...curve.values] }));
+    this.model.set("curves", curves); // for another view of it
+    // Not saved as a trait: the page would hold it back until the kernel has dealt with the one
+    // before, and a cell that is run meanwhile would see the older drawing.
+    this.model.send({ drawn: curves.map(curve => [curve.name, curve.values]) });
+  }
+
+  say(text) {
+    this.told.textContent = text;
+  }
+
+  sayPoint() {
+    this.say(`${this.label(this.chosen)}: ${this.text(this.curves[this.active].values[this.chosen])}`);
+  }
+
+  label(i) {
+    return `${this.name()}, ${this.axes.x_name} ${this.axes.x_texts[i]}`;
+  }
+
+  text(value) {
+    if (value === null) return "not drawn";
+    const { units } = this.axes; // [size, name], the largest first
+    const [size, unit] = units.find(([size]) => value >= size * 0.9995) ?? units[units.length - 1];
+    return `${(value / size).toPrecision(3).replace(/\.?0+$/, "").replace(/e\+?(\d+)/, " × 10^$1")} ${unit}`;
+  }
+
+  draw() {
+    const had = this.handles?.includes(document.activeElement);
+    this.svg.replaceChildren(this.frame(), ...this.curves.map((curve, i) => this.line(curve, i)), this.points());
+    [...this.choose.querySelectorAll("button")].slice(0, -1).forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
+    this.fill();
+    if (had && this.last === null) this.handles[this.chosen].focus({ preventScroll: true });
+  }
+
+  frame() {
+    const { x_ticks, y_ticks, x_label, y_label } = this.axes;
+    const grid = drawn("g", { "aria-hidden": "true" });
+    for (const [i, text] of x_ticks) {
+      const x = this.x(i);
+      grid.append(drawn("line", { class: "grid", x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }),
+        drawn("text", { x, y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, text));
+    }
+    for (const [value, text] of y_ticks) {
+      const y = this.y(value);
+      grid.append(drawn("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }),
+        drawn("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text));
+    }
+    grid.append(drawn("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, x_label),
+      drawn("text", { transform: `translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, y_label));
+    return grid;
+  }
+
+  line(curve, number) {
+    const group = drawn("g", { "aria-hidden": "true" });
+    const there = curve.values.map((value, i) => [i, value]).filter(([, value]) => value !== null);
+    if (!there.length) return group;
+    const path = there.map(([i, value], k) => `${k ? "L" : "M"}${this.x(i)} ${this.y(value)}`).join("");
+    group.append(drawn("path", { d: path, fill: "none", stroke: curve.colour, "stroke-width": number === this.active ? 3 : 2, "stroke-dasharray": curve.dashes }));
+    const [end, value] = there[there.length - 1];
+    group.append(drawn("text", { x: this.x(end) + 10, y: this.y(value) + 4 }, curve.name));
+    return group;
+  }
+
+  points() {
+    const { low, high } = this.axes, curve = this.curves[this.active];
+    const group = drawn("g");
+    this.handles = curve.values.map((value, i) => {
+      const handle = drawn("g", {
+        role: "slider", tabindex: i === this.chosen ? "0" : "-1", "aria-orientation": "vertical", "aria-label": this.label(i),
+        "aria-valuemin": Math.log10(low), "aria-valuemax": Math.log10(high), "aria-valuenow": Math.log10(value ?? low), "aria-valuetext": this.text(value),
+      });
+      const place = { cx: this.x(i), cy: value === null ? HEIGHT - BOTTOM : this.y(value) };
+      handle.append(drawn("circle", { ...place, r: 11, class: "focus" }),
+        drawn("circle", { ...place, r: value === null ? 3 : 5, fill: value === null ? "none" : curve.colour, stroke: curve.colour, "stroke-width": 1.5 }));
+      handle.addEventListener("focus", () => { this.chosen = i; });
+      return handle;
+    });
+    group.append(...this.handles);
+    return group;
+  }
+
+  fill() {
+    const head = tag("tr", {}, tag("th", { scope: "col" }, this.axes.x_name), ...this.curves.map(curve => tag("th", { scope: "col" }, curve.name)));
+    const rows = this.axes.x_texts.map((text, i) =>
+      tag("tr", {}, tag("th", { scope: "row" }, text), ...this.curves.map(curve => tag("td", {}, this.text(curve.values[i])))));
+    this.table.replaceChildren(tag("tbody", {}, head, ...rows));
+  }
+
+  close() {
+    this.flush();
+    this.root.remove();
+  }
+}

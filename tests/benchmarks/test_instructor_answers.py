@@ -1,0 +1,70 @@
+"""The instructor's answers follow from the lessons, and the guide names what is there."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks import instructor_answers as answers
+from tests.support.lesson_text import LessonText
+from tests.support.lessons import ROOT, SOURCES
+
+# the sources are read by jupytext, which takes seconds to import
+pytestmark = pytest.mark.slow
+
+GUIDE = ROOT / "docs" / "instructor"
+NAMED = re.compile(r"\b\d\db?\.[a-z][a-z0-9-]+[a-z0-9]")
+SECTION = re.compile(r"^\| (\d+) \| (\d .+?) \|", re.MULTILINE)
+
+
+def test_the_page_is_what_the_lessons_give() -> None:
+    """After a change of a lesson: python -m benchmarks.instructor_answers write."""
+    assert answers.PAGE.read_text("utf-8") == answers.page()
+
+
+def test_each_exercise_has_its_answer() -> None:
+    """Every check of a lesson has a heading with at least a line of code."""
+    page = answers.PAGE.read_text("utf-8")
+    checks = {name for source in SOURCES for name in re.findall(CHECK, source.read_text("utf-8"))}
+    answered = set(re.findall(r"^### (\S+)\n\n```python\n.", page, re.MULTILINE))
+    assert answered == checks
+
+
+CHECK = r'exercises\.check\(\s*"([^"]+)"'
+
+
+def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
+    """A name that is compared belongs to the question that was asked under it."""
+
+    def cell(source: str, shown: str = "") -> SimpleNamespace:
+        outputs = [{"data": {"text/plain": shown}}]
+        return SimpleNamespace(cell_type="code", source=source, outputs=outputs)
+
+    shown = "No guess. It was 3.5\ntimes. Put your guess in place of the three dots"
+    cells = [
+        SimpleNamespace(cell_type="markdown"),
+        cell('more = exercises.predict(\n    "By what "\n    "factor?", ...\n)\nmore'),
+        cell("gpulab.compare(a, b)\nmore.compare(3.5)", shown),
+    ]
+    assert answers.outcomes_of(cells) == [["By what factor?", "3.5 times"]]
+
+
+def test_the_guide_names_exercises_and_claims_that_exist() -> None:
+    """An identity such as 03.floor stands in a lesson."""
+    lessons = "\n".join(source.read_text("utf-8") for source in SOURCES)
+    pages = "\n".join(path.read_text("utf-8") for path in sorted(GUIDE.glob("*.md")))
+    named = set(NAMED.findall(pages))
+    assert len(named) > 60
+    assert {name for name in named if f'"{name}"' not in lessons} == set()
+
+
+def test_the_minutes_of_the_guide_are_those_of_the_lessons() -> None:
+    """Each lesson of the guide has the sections of the core, in order, with their minutes."""
+    text = (GUIDE / "lessons.md").read_text("utf-8")
+    lessons = {LessonText(source).cells[0].source.split("\n")[0]: source for source in SOURCES}
+    parts = re.split(r"^#(# \d.+)\n", text, flags=re.MULTILINE)[1:]
+    assert len(parts) > 20
+    for title, part in zip(parts[::2], parts[1::2], strict=True):
+        rows = LessonText(lessons[title]).cells[0].source
+        expected = re.findall(r"^\| (\d .+?) \|.*\| (\d+) \|$", rows, re.MULTILINE)
+        assert [(name, minutes) for minutes, name in SECTION.findall(part)] == expected, title

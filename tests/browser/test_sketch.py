@@ -1,0 +1,144 @@
+"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and seen again without a kernel."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.jupyterlab import Lab, first_cell, needs_browser, put_notebook, take_picture
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = needs_browser
+
+CELLS = [
+    """\
+from gpulab import exercises
+from gpulab.exercises import lesson_09 as lab
+near = exercises.draw("How long?", ..., name="09.near", axes=lab.MATMUL_TIMES)
+near""",
+    """\
+sizes = near.axes.x
+near.compare({"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))})""",
+    "exercises.progress()",
+]
+SHUT_DOWN = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await window.jupyterapp.commands.execute('docmanager:save');
+    await panel.sessionContext.shutdown();
+    await panel.context.ready;
+    panel.dispose();
+}"""
+NO_KERNEL = """async path => {
+    await window.jupyterapp.commands.execute('docmanager:open', {
+        path, factory: 'Notebook', kernelPreference: {shouldStart: false, canStart: false},
+    });
+}"""
+
+
+@pytest.fixture(scope="module")
+def shown(lab: Lab) -> Iterator["Locator"]:
+    """Open a notebook with the axes, and run its first cell."""
+    put_notebook(lab.address, "sketch", CELLS)
+    with lab.notebook("sketch") as notebook:
+        lab.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+        run(lab.page, notebook, 0)
+        notebook.locator(".gpulab-sketch svg").first.wait_for()
+        yield notebook
+
+
+@pytest.fixture
+def page(lab: Lab, shown: "Locator") -> "Page":
+    """Return the page of the notebook."""
+    del shown
+    return lab.page
+
+
+def run(page: "Page", notebook: "Locator", number: int) -> None:
+    """Run a cell, and wait until it has a number."""
+    cell = notebook.locator(".jp-CodeCell").nth(number)
+    cell.locator(".cm-content").click()
+    page.keyboard.press("ControlOrMeta+Enter")
+    cell.locator(".jp-InputArea-prompt", has_text="[").filter(has_not_text="*").filter(
+        has_text="1" if number == 0 else ""
+    ).wait_for()
+
+
+def told(notebook: "Locator") -> str:
+    """Return what the widget said last."""
+    return notebook.locator(".gpulab-sketch .told").inner_text()
+
+
+def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
+    """Each place that the pointer passes gets a point, even if it moves fast."""
+    svg = shown.locator(".gpulab-sketch svg")
+    svg.scroll_into_view_if_needed()
+    box = svg.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.8 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.86 * box["width"], box["y"] + 0.1 * box["height"], steps=3)
+    page.mouse.up()
+    handles = svg.get_by_role("slider")
+    texts = [handles.nth(i).get_attribute("aria-valuetext") for i in range(handles.count())]
+    assert len(texts) == 10
+    assert "not drawn" not in texts
+    numbers = [float(handles.nth(i).get_attribute("aria-valuenow") or 0) for i in range(10)]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] - numbers[0] > 3
+    assert told(shown).startswith("CPU, n 2,048: ")
+
+
+def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
+    """The second curve: the button, then points by arrows; what is chosen is told."""
+    button = shown.get_by_role("button", name="Draw GPU")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Tab")  # to "Clear"
+    page.keyboard.press("Tab")  # to the points: one stop for all of them
+    page.keyboard.press("ArrowUp")
+    assert told(shown) == "GPU, n 4: 398 µs"
+    page.keyboard.press("PageDown")
+    assert told(shown) == "GPU, n 4: 39.8 µs"
+    for _ in range(9):
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowUp")
+    assert told(shown).startswith("GPU, n 2,048: 31")
+    page.keyboard.press("Delete")
+    assert told(shown) == "GPU, n 2,048: not drawn"
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused == "GPU, n 2,048"
+    # no key has reached the notebook, where Delete or x would change cells
+    assert shown.locator(".jp-CodeCell").count() == len(CELLS)
+    take_picture(page, "sketch_drawn")
+
+
+def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
+    """The words are the lesson's; the saved picture is hidden while the widget is there."""
+    run(page, shown, 1)
+    box = shown.locator(".jp-CodeCell").nth(1).locator('[role="status"]')
+    box.wait_for()
+    assert "The GPU gets ahead at n: you drew " in box.inner_text()
+    # the page may still be sending when the cell is run: the last point drawn is in it, too
+    assert "you drew nothing" not in box.inner_text()
+    still = shown.locator('[class^="gpulab-still-"]')
+    assert still.locator("figure").count() == 1
+    assert not still.is_visible()
+    run(page, shown, 2)
+    shown.get_by_text("of 1 prediction right").first.wait_for()
+    take_picture(page, "sketch_compared")
+
+
+def test_the_sketch_is_seen_without_a_kernel(shown: "Locator", page: "Page") -> None:
+    """The saved notebook shows the drawing as a picture, in place of the widget."""
+    del shown
+    page.evaluate(SHUT_DOWN)
+    page.evaluate(NO_KERNEL, "sketch.ipynb")
+    notebook = first_cell(page)
+    still = notebook.locator('[class^="gpulab-still-"] figure img')
+    still.wait_for()
+    assert still.is_visible()
+    assert "Drawn CPU: " in (still.get_attribute("alt") or "")
+    take_picture(page, "sketch_without_kernel")

@@ -1,0 +1,152 @@
+"""A curve is drawn before it is measured: what the page does, what is kept, and what is said."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpulab import exercises, widgets
+from gpulab.errors import InvalidOptionError
+from gpulab.exercises import _drawings, _kept, lesson_04, lesson_09, lesson_10
+from gpulab.exercises.journal import LearnerJournal, predictions_of
+from tests.support.journals import forget_all
+from tests.support.notebook_display import shown_in
+
+CALLS_S = [2.3, *[1e-3] * 9]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a learner's folder, which the process takes for that of its notebook."""
+    forget_all()
+    own = LearnerJournal(tmp_path)
+    for room in (_kept, _drawings):
+        monkeypatch.setattr(room, "journal", lambda: own)
+    yield tmp_path
+    forget_all()
+
+
+def ten_calls(guess: object = ...) -> exercises.DrawnPrediction:
+    """Ask for the curve of lesson 04."""
+    return exercises.draw("How long?", guess, name="04.first", axes=lesson_04.TEN_CALLS)
+
+
+def matmuls(**curves: object) -> exercises.DrawnPrediction:
+    """Ask for the two curves of lesson 09."""
+    return exercises.draw("Where?", curves, name="09.near", axes=lesson_09.MATMUL_TIMES)
+
+
+def test_the_first_call_is_compared_with_the_last() -> None:
+    """Lesson 04 speaks of how many times slower the first call is."""
+    review = ten_calls([5e-3, *[1e-3] * 9]).compare(CALLS_S)
+    assert str(review) == (
+        "Far off. The first call over the last: you drew 5 times, it was 2,300 times: 460 times "
+        "more. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
+        "1.00 ms: exactly. Half of its points are less than 1 times off."
+    )
+    assert review.is_right is False
+    assert "matmul and sum, drawn, matmul and sum, came out" in review.figure.description
+    page = review._repr_html_()
+    assert page.index("Far off.") < page.index("<figure")
+
+
+def test_the_crossing_is_compared() -> None:
+    """Lesson 09 speaks of the size from which on the GPU is ahead, and says if there is none."""
+    sizes = lesson_09.MATMUL_TIMES.x
+    truth = {"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))}
+    cpu = [n * 1e-8 for n in sizes]
+    review = matmuls(CPU=cpu, GPU=[1e-5] * 10).compare(truth)
+    assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,013, it was 202: ")
+    never = matmuls(CPU=cpu, GPU=[0.5] * 10).compare(truth)
+    assert str(never).startswith(
+        "Different. The GPU gets ahead at n: you drew nothing, it was 202."
+    )
+    half = matmuls(CPU=cpu).compare(truth)
+    assert half.is_right is False
+
+
+def test_the_floor_is_compared() -> None:
+    """Lesson 10 speaks of the smallest addition, and of where the time begins to grow."""
+    drawing = exercises.draw(
+        "How long?", [1e-9 * 4**k for k in range(8)], name="10.growing", axes=lesson_10.ADDITIONS
+    )
+    review = drawing.compare([2e-6] * 5 + [4.1e-6, 16e-6, 64e-6])
+    assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: 2,000 times more." in str(
+        review
+    )
+    assert "Twice as long from: you drew 2,073 elements on, it was " in str(review)
+
+
+def test_without_a_drawing_the_notebook_goes_on(
+    monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """A run that nobody watches shows one line, and then the truth; it leaves no file."""
+    shown = shown_in(monkeypatch, watched=False)
+    ten_calls()._ipython_display_()
+    (((text,),),) = ([each] for each in shown.outputs)
+    assert text["text/plain"] == (
+        "How long? Draw it on the axes, or type it in place of the three dots: "
+        "[...] with 10 values."
+    )
+    review = ten_calls().compare(CALLS_S)
+    assert str(review).startswith("No drawing. The notebook goes on without one. Draw it")
+    assert "came out" in review.figure.description
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("guess", [5, "fast", [1, 2], ["a"] * 10, {"other": [1] * 10}, [-1] * 10])
+def test_what_is_no_curve_leaves_the_axes_empty(guess: object) -> None:
+    """Nothing is raised, and the form of a curve is shown."""
+    assert ten_calls(guess).is_empty
+    assert "[...] with 10 values" in str(ten_calls(guess))
+
+
+def test_a_drawing_is_kept_and_comes_back(folder: Path) -> None:
+    """It is on the axes again after a restart; one that is changed after the reveal is marked."""
+    drawn = [1.0, None, *[1e-3] * 8]
+    ten_calls(drawn).compare(CALLS_S)
+    again = ten_calls()
+    assert again.curves["matmul and sum"] == ([1, *range(3, 11)], [1.0, *[1e-3] * 8])
+    again.compare(CALLS_S)
+    kept = predictions_of(LearnerJournal(folder).records)["04.first"]
+    assert (len(kept.late), kept.is_scored) == (0, True)
+    changed = ten_calls(CALLS_S).compare(CALLS_S)
+    assert "this change is kept, and your first guess counts" in str(changed)
+    kept = predictions_of(LearnerJournal(folder).records)["04.first"]
+    assert kept.reveal is not None
+    assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")
+
+
+def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page sends is put inside the axes; the picture without a kernel is new."""
+    shown = shown_in(monkeypatch, watched=True)
+    monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
+    drawing = ten_calls()
+    drawing._ipython_display_()
+    (first,), still = shown.outputs
+    page = first["widget"]
+    assert page.still in still[0]["text/html"]
+    assert "<figure" not in still[0]["text/html"]
+    drawn = [["matmul and sum", [1e9, None, *[1e-3] * 8]]]
+    page._handle_custom_msg({"drawn": drawn}, [])
+    assert drawing.curves["matmul and sum"][1][:2] == [lesson_04.TEN_CALLS.high, 1e-3]
+    assert "<figure" in still[1]["text/html"]
+    assert "Drawn matmul and sum: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
+
+
+def test_axes_are_told_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ticks are powers of ten in the unit a reader would choose, places of two as powers."""
+    monkeypatch.setattr(widgets, "is_watched", lambda: True)
+    traits: dict[str, Any] = lesson_10.ADDITIONS.traits()
+    assert [text for _, text in traits["y_ticks"]] == [
+        *("1 ns", "10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms")
+    ]
+    assert traits["x_texts"] == ["1,024", "2^12", "2^14", "2^16", "2^18", "2^20", "2^22", "2^24"]
+
+
+def test_wrong_axes_are_refused() -> None:
+    """They are the notebook's own mistake."""
+    with pytest.raises(InvalidOptionError, match="axes="):
+        exercises.draw("How long?", name="04.first", axes=SimpleNamespace())  # type: ignore[arg-type]  # the mistake

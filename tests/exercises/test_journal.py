@@ -1,0 +1,279 @@
+"""What a learner said is kept in one file, whatever happens to the disk, and nothing is lost."""
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpulab import disk, exercises
+from gpulab.errors import GpulabError, InvalidOptionError, NotSavedError
+from gpulab.exercises import _api, _kept
+from gpulab.exercises._predictions import predict
+from gpulab.exercises.journal import (
+    FILE_NAME,
+    Answer,
+    Guess,
+    KeptPrediction,
+    LearnerJournal,
+    Record,
+    Reset,
+    Reveal,
+    Stroke,
+    _file,
+    predictions_of,
+    read,
+)
+from tests.support.journals import forget_all
+
+FIRST = Guess("01.naive", "2026-11-22T10:00:00+00:00", 2e-6, unit="µs", confidence="likely")
+DRAWN = Guess("04.first", "2026-11-22T10:01:00+00:00", strokes=(Stroke("GPU", (1.0,), (2e-3,)),))
+ALL: tuple[Record, ...] = (
+    FIRST,
+    Reveal(
+        "01.naive", "2026-11-22T10:00:09+00:00", "7 µs", "You said 2 µs", "factor", "Off.", 3.5
+    ),
+    DRAWN,
+    Answer("01.hidden-sync", "2026-11-22T10:02:00+00:00", ok=False, diagnosis_code="launch"),
+    Reset("2026-11-22T10:03:00+00:00", "09"),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a learner's folder, which the process takes for that of its notebook."""
+    forget_all()
+    own = LearnerJournal(tmp_path)
+    for room in (_kept, _api, exercises._progress):  # type: ignore[attr-defined]  # private
+        monkeypatch.setattr(room, "journal", lambda: own)
+    yield tmp_path
+    forget_all()
+
+
+def kept(folder: Path) -> dict[str, KeptPrediction]:
+    """Return what a new kernel finds in a folder."""
+    return predictions_of(LearnerJournal(folder).records)
+
+
+def fill(folder: Path, *records: Record) -> Path:
+    """Keep some records, and return their file."""
+    own = LearnerJournal(folder)
+    for record in records or ALL:
+        own.add(record)
+    return folder / FILE_NAME
+
+
+def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
+    """Each kind of record is read as it was written, by another process and in another folder."""
+    fill(folder)
+    assert LearnerJournal(folder).records == ALL
+    moved = folder / "elsewhere"
+    moved.mkdir()
+    (folder / FILE_NAME).rename(moved / FILE_NAME)
+    assert LearnerJournal(moved).records == ALL
+    text = (moved / FILE_NAME).read_text()
+    assert str(folder) not in text
+    assert _file._user() not in text
+
+
+def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
+    """Guesses may change until the outcome is shown; later ones are kept and marked."""
+    for guess in (3, 3, 5):
+        predict("How long?", guess, name="01.naive")
+    assert "kept" not in str(predict("How long?", 5, name="01.naive", confidence="sure"))
+    said = predict("How long?", 5, name="01.naive", confidence="sure")
+    assert said.compare(45e-6).is_right is False
+    late = predict("How long?", 50, name="01.naive", confidence="sure")
+    assert str(late) == (
+        "How long? You say 50 µs (sure). The outcome was shown before, so this change is kept, "
+        "and your first guess counts. Now see what comes out."
+    )
+    assert late.compare(51e-6).is_right
+    found = kept(folder)["01.naive"]
+    assert found.guess is not None
+    assert found.reveal is not None
+    assert (found.guess.number, found.guess.confidence) == (pytest.approx(5e-6), "sure")
+    assert (found.reveal.counts, found.reveal.word) == ("factor", "Off.")
+    assert found.reveal.size == pytest.approx(9)
+    assert [(guess.number, guess.is_late) for guess in found.late] == [
+        (pytest.approx(50e-6), True)
+    ]
+    # the same guess again is no new one
+    lines = (folder / FILE_NAME).read_text().splitlines()
+    assert [json.loads(line)["schema"] for line in lines[1:]] == ["guess"] * 3 + [
+        "reveal",
+        "guess",
+    ]
+
+
+def test_a_guess_after_the_outcome_does_not_count(folder: Path) -> None:
+    """Who measures first and guesses then is told; a notebook that is only run leaves no file."""
+    predict("How long?", ..., name="01.naive").compare(50e-6)
+    assert list(folder.iterdir()) == []
+    assert "kept and does not count" in str(predict("How long?", 50, name="01.naive"))
+    found = kept(folder)["01.naive"]
+    assert (found.guess, found.is_scored, len(found.late)) == (None, False, 1)
+
+
+def test_an_unknown_confidence_is_said_and_nothing_is_lost(folder: Path) -> None:
+    """The guess is kept without it."""
+    said = predict("How long?", 5, name="01.naive", confidence="shure")
+    assert said.note == "confidence='shure' is not known; use one of 'guess', 'likely', 'sure'."
+    guess = kept(folder)["01.naive"].guess
+    assert guess is not None
+    assert (guess.number, guess.confidence) == (pytest.approx(5e-6), "")
+
+
+def test_a_prediction_without_a_name_is_not_kept(folder: Path) -> None:
+    """As in a notebook of one's own."""
+    predict("How long?", 5).compare(50e-6)
+    assert list(folder.iterdir()) == []
+
+
+def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> None:
+    """One lesson or all; the file keeps every line."""
+    file = fill(folder, FIRST, DRAWN)
+    exercises.reset("01", folder=folder)
+    assert list(kept(folder)) == ["04.first"]
+    exercises.reset(folder=folder)
+    assert kept(folder) == {}
+    assert len(file.read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\x00\xff\n", "is damaged"),
+        (b'{"schema": "gpulab.progre', "is damaged"),
+        (b"", "is damaged"),
+        (b'{"schema": "gpulab.progress/2", "learner": "x"}\n', "by another version of gpulab"),
+        (b'{"schema": "gpulab.progress/1", "learner": "x", "account": "y"}\n', "another learner"),
+    ],
+)
+def test_other_files_stay_as_they_are(
+    content: bytes, problem: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be used is kept beside a new file, and said once."""
+    (folder / FILE_NAME).write_bytes(content)
+    own = LearnerJournal(folder)
+    own.add(FIRST)
+    own.add(DRAWN)
+    said = capsys.readouterr().err
+    assert problem in said
+    assert said.endswith("Yours is gpulab-progress-2.jsonl.\n")
+    assert said.count("\n") == 1
+    assert (folder / FILE_NAME).read_bytes() == content
+    assert own.records == LearnerJournal(folder).records == (FIRST, DRAWN)
+    assert capsys.readouterr().err == ""  # a new kernel goes on with the second file
+
+
+def test_lines_that_cannot_be_read_are_kept_and_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A crash cuts a line; the next one does not stick to it, and all others count."""
+    file = fill(folder, FIRST)
+    with file.open("ab") as stream:
+        stream.write(b'{"schema": "unheard of"}\n{"schema": "gu')
+    own = LearnerJournal(folder)
+    own.add(DRAWN)
+    assert own.records == own.records == (FIRST, DRAWN)
+    assert capsys.readouterr().err == (
+        "gpulab-progress.jsonl: 2 lines cannot be read and stay as they are; the others count.\n"
+    )
+    assert b'{"schema": "gu\n' in file.read_bytes()
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_disk_that_refuses_stops_no_notebook(
+    is_begun: bool,  # noqa: FBT001  # a case of the test
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A full or read-only disk is named once; what waits is written as soon as there is room."""
+    if is_begun:
+        fill(folder, FIRST)
+    before = read(folder / FILE_NAME)
+
+    def full(_handle: int, _content: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    own = LearnerJournal(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.os, "write", full)
+        own.add(DRAWN)
+        own.add(ALL[3])
+    said = capsys.readouterr().err
+    assert said.count("No space left on device; make room") == 1
+    assert "last as long as this kernel" in said
+    assert own.records[-2:] == (DRAWN, ALL[3])
+    if is_begun:
+        assert read(folder / FILE_NAME) == before
+    own.add(ALL[4])
+    assert LearnerJournal(folder).records[-3:] == (DRAWN, ALL[3], ALL[4])
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs rights that count")
+def test_a_folder_that_is_read_only_stops_no_notebook(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The predictions last as long as the kernel, and that is said."""
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    own = LearnerJournal(folder)
+    own.add(FIRST)
+    folder.chmod(stat.S_IRWXU)
+    assert "Permission denied" in capsys.readouterr().err
+    assert own.records == (FIRST,)
+
+
+def test_two_notebooks_write_to_one_file(folder: Path) -> None:
+    """Kernels that write at the same moment take turns, and each line arrives once."""
+    names = [f"01.n{number}" for number in range(5)]
+
+    def write(part: str) -> None:
+        own = LearnerJournal(folder)
+        for name in names:
+            own.add(Guess(name + part, FIRST.at, 1.0))
+
+    threads = [threading.Thread(target=write, args=(part,)) for part in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(kept(folder)) == sorted(name + part for name in names for part in "ab")
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_file_that_somebody_keeps_locked_is_waited_for_and_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The record is written with the next one."""
+    monkeypatch.setattr(_file, "_TRY_EVERY_S", 0)
+    monkeypatch.setattr(_file, "_N_TRIES", 2)
+    file, own = fill(folder, FIRST), LearnerJournal(folder)
+    with disk.growing(file):
+        own.add(DRAWN)
+    assert "is being written by process" in capsys.readouterr().err
+    own.add(ALL[3])
+    assert LearnerJournal(folder).records == (FIRST, DRAWN, ALL[3])
+
+
+def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
+    """Its records are added; a file that is none is refused."""
+    other = folder / "other.jsonl"
+    file = fill(folder)
+    file.rename(other)
+    other.write_text(other.read_text().replace('"account": "', '"account": "0'))
+    assert not read(other).is_own
+    assert exercises.adopt(other, folder) == len(ALL)
+    assert LearnerJournal(folder).records == ALL
+    with pytest.raises(InvalidOptionError, match=r"none\.jsonl cannot be read"):
+        exercises.adopt(folder / "none.jsonl", folder)
+
+
+def test_a_refusal_is_one_of_ours() -> None:
+    """What the journal catches is what disk raises."""
+    assert issubclass(NotSavedError, GpulabError)

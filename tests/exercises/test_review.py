@@ -1,0 +1,192 @@
+"""What a learner and a class see of their predictions: numbers, links to cells, and no names."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpulab import exercises
+from gpulab.cli import main
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.exercises import _calibration, _places
+from gpulab.exercises._progress import Progress, page
+from gpulab.exercises.journal import (
+    Guess,
+    KeptPrediction,
+    LearnerJournal,
+    Reveal,
+    Stroke,
+    predictions_of,
+)
+from tests.support.journals import forget_all
+from tests.support.lessons import ROOT, SOURCES
+
+AT = "2026-11-22T10:00:00+00:00"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    """Each test starts, and leaves, with nothing kept in this process."""
+    forget_all()
+    yield
+    forget_all()
+
+
+def said(name: str, word: str, confidence: str = "", number: float = 1.0) -> KeptPrediction:
+    """Return a prediction whose outcome was shown."""
+    is_right = word in {"Close.", "Right."}
+    message = f"You said {number:g}, it was 7."
+    reveal = Reveal(name, AT, "7", message, "factor", word, 7.0, is_right)
+    return KeptPrediction(name, Guess(name, AT, number, confidence=confidence), reveal)
+
+
+MINE = (
+    said("01.naive", "Far off.", "likely"),
+    said("01.done", "Close.", "sure"),
+    said("01.flat", "Off.", "sure"),
+    said("01.item", "Off."),
+    said("01.behind", "Off.", "guess"),
+)
+
+
+def test_every_prediction_of_the_lessons_has_a_name_of_its_own() -> None:
+    """The name begins with its lesson, and no two are the same."""
+    names = []
+    for source in SOURCES:
+        code = source.read_text("utf-8")
+        asked = re.findall(r"^\w+ = exercises\.(?:predict|draw)\(", code, re.MULTILINE)
+        found = re.findall(r'\bname="(\d[\w.-]+)"', code)
+        assert len(found) == len(asked), source
+        assert {name.partition(".")[0] for name in found} <= {source.stem.partition("_")[0]}
+        names += found
+    assert len(names) == len(set(names)) > 100
+
+
+def test_a_prediction_is_found_in_the_built_lesson() -> None:
+    """The link leads to the cell that asks; what no lesson asks has no place."""
+    place = _places.place_of("01.naive")
+    assert place is not None
+    file, _, cell = place.link.partition("#cell-id=")
+    notebook = json.loads((ROOT / "notebooks" / file).read_text())
+    (asks,) = (each for each in notebook["cells"] if each["id"] == cell)
+    assert 'name="01.naive"' in "".join(asks["source"])
+    assert str(place).startswith("01 Naive timing, 1 ")
+    assert _places.place_of("01.nothing") is None
+
+
+def test_the_most_certain_mistakes_come_first() -> None:
+    """At most three: first how sure it was said, then how far off it was; each with its link."""
+    found = _calibration.review(MINE)
+    assert found.summary == "1 of 5 predictions right"
+    assert [one.name for one in found.revisit] == ["01.flat", "01.naive", "01.item"]
+    text = str(Progress((), MINE))
+    assert (
+        "  said as: sure                           1 of 2 right, and your words promise 95 %"
+        in text
+    )
+    assert text.index("01 Naive timing, ") < text.index("You said 1, it was 7.")
+    shown = Progress((), MINE)._repr_html_()
+    assert 'href="01_naive_timing.ipynb#cell-id=' in shown
+    assert '<figure role="img"' in shown
+
+
+def test_calibration_goes_by_step_and_topic() -> None:
+    """Topics are the sections of one lesson, and the lessons of a course."""
+    frame = _calibration.calibration_of(MINE).set_index("row")
+    assert list(frame.index[:3]) == ["said as: sure", "said as: likely", "said as: guess"]
+    assert frame.loc["said as: sure", ["n", "n_right", "percent_right"]].tolist() == [2, 1, 50]
+    course = _calibration.calibration_of((*MINE, said("08b.where", "Right.")))
+    assert list(course["row"][3:]) == ["01 Naive timing", "08b Streams: memory, backward, errors"]
+    assert course["percent_said"].isna().tolist()[-1]
+    figure = _calibration.draw_calibration(MINE)
+    assert "said as: sure: 1 of 2 right." in figure.caption
+
+
+def test_a_page_says_all_that_was_kept_and_marks_changes() -> None:
+    """It stands alone, and what a learner typed is text in it."""
+    late = KeptPrediction(
+        "01.done", reveal=MINE[1].reveal, late=[Guess("01.done", AT, choice="<b>")]
+    )
+    text = page(Progress((), (MINE[0], late)))
+    assert text.startswith('<!DOCTYPE html><html lang="en">')
+    assert "&lt;b&gt;" in text
+    assert "1 after the outcome" in text
+    assert "<b>" not in text
+
+
+def fill_class(folder: Path) -> None:
+    """Let 12 learners and a copy answer in folders of their own; one file is damaged."""
+    for number in range(12):
+        own = folder / f"student-{number}"
+        own.mkdir(parents=True)
+        journal = LearnerJournal(own)
+        journal.add(Guess("01.naive", AT, 1e-6 * 2**number, unit="µs", question="How long?"))
+        journal.add(Guess("01.done", AT, choice="yes" if number < 5 else "no"))
+        journal.add(Guess("04.first", AT, strokes=(Stroke("GPU", (1.0,), (1.0,)),)))
+        journal.add(Reveal("01.done", AT, "no", "You said it.", is_right=number >= 5))
+        journal.add(Guess("01.done", AT, choice="no", is_late=True))
+    shutil.copytree(folder / "student-0", folder / "copy")
+    (folder / "bad").mkdir()
+    (folder / "bad" / "gpulab-progress.jsonl").write_text("x\n")
+
+
+def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
+    """Guesses before the outcome are counted, a copy once, and nobody can be recognised."""
+    fill_class(tmp_path)
+    found = exercises.class_progress(tmp_path)
+    assert found.n_learners == 12
+    assert [one.name for one in found.questions] == ["01.done", "01.naive", "04.first"]
+    done, naive, drawn = found.questions
+    assert done.counts == (("no", 7), ("yes", 5))
+    assert sum(n for _, n in naive.counts) == 12
+    assert naive.counts[:2] == (("1.00 µs to 3.00 µs", 2), ("3.00 µs to 10.0 µs", 2))
+    assert (drawn.counts, drawn.n_drawn) == ((), 12)
+    assert found.left_out == (f"{tmp_path}/bad/gpulab-progress.jsonl is damaged",)
+    for shown in (str(found), found.page()):
+        assert "student" not in shown
+        assert "It was no." not in shown
+    told = exercises.class_progress(tmp_path, question="01.done", is_revealed=True)
+    assert "It was no. 7 of 12 were right." in str(told)
+    assert "It was no. 7 of 12 were right." in told.page()
+
+
+def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
+    """The message says what to do."""
+    with pytest.raises(InvalidOptionError, match="has no file gpulab-progress"):
+        exercises.class_progress(tmp_path)
+    with pytest.raises(InvalidOptionError, match="is no folder; name the one"):
+        exercises.class_progress(tmp_path / "none")
+    fill_class(tmp_path)
+    with pytest.raises(UnknownNameError, match=r"did you mean '01\.naive'\?"):
+        exercises.class_progress(tmp_path, question="01.naiv")
+
+
+def run(*arguments: object) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(main, ["progress", *map(str, arguments)])
+
+
+def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
+    """By text or as a page; a lesson that there is none of is named, and nothing is lost."""
+    fill_class(tmp_path)
+    own = tmp_path / "student-5"
+    assert "1 of 1 prediction right" in run(own).output
+    html = tmp_path / "mine.html"
+    assert run(own, "--html", html).output == f"written: {html}\n"
+    assert "You said it." in html.read_text()
+    assert "did you mean '08b'?" in run(own, "--reset", "8b").output
+    assert run(own, "--reset", "01").exit_code == 0
+    assert list(predictions_of(LearnerJournal(own).records)) == ["04.first"]
+    assert (
+        "5 records" in run(own, "--adopt", tmp_path / "student-6" / "gpulab-progress.jsonl").output
+    )
+    nothing = run(tmp_path)
+    assert nothing.exit_code == 1
+    assert "has no predictions or answers of yours; name the folder" in nothing.output
+    joined = run(tmp_path, "--class", "--question", "01.done", "--reveal")
+    assert "7 of 12 were right" in joined.stdout
+    assert joined.stderr == f"left out: {tmp_path}/bad/gpulab-progress.jsonl is damaged\n"

@@ -1,0 +1,179 @@
+"""The machine in Python: messages of the page, undo, challenges, what is saved and displayed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpulab.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
+from gpulab.explorers import MachineExplorer, machine_explorer
+from gpulab.machine import MachineProgram, ProgramOperation, start
+
+SYNCHRONIZE = {"do": "add", "kind": "synchronize", "place": 2, "stream": 0, "is_pinned": True}
+
+
+def longer(value: float, gesture: str | None = None, number: int = 1) -> dict[str, Any]:
+    """Return the message that sets the length of the stopwatch's kernel."""
+    message = {"do": "set", "place": 1, "field": "duration_us", "value": value}
+    return {**message, "gesture": gesture, "number": number}
+
+
+def kinds(explorer: MachineExplorer) -> list[str]:
+    """Return the kinds of the operations."""
+    return [operation.kind for operation in explorer.program.operations]
+
+
+def test_a_message_changes_the_program_and_is_answered() -> None:
+    """The next view has the message's number, the new picture, readings, words, code and link."""
+    explorer = machine_explorer("stopwatch")
+    widget = explorer.widget
+    explorer.receive(longer(300.0, number=7))
+    view = widget.view
+    assert (view["answer"], view["problem"]) == (7, {})
+    assert view["operations"][1]["duration_us"] == 300.0
+    assert view["end"] == pytest.approx(307.85)
+    assert view["readings"][0]["name"] == "your stopwatch"
+    assert view["words"] == list(explorer.words)
+    assert view["source"] == "computed: virtual NVIDIA H200"
+    assert "torch.cuda" in view["code"]
+    assert json.loads(json.dumps(view)) == view  # it travels as JSON
+
+
+def test_each_message_is_an_edit_of_the_program() -> None:
+    """Dropping in, moving, tuning, removing; what is dropped in gets its event and buffer."""
+    explorer = machine_explorer("empty")
+    for place, kind in enumerate(("kernel", "record", "wait", "copy in")):
+        message = {**SYNCHRONIZE, "kind": kind, "place": place, "stream": int(kind == "wait")}
+        explorer.receive(message)
+    operations = explorer.program.operations
+    assert [each.event for each in operations] == ["", "a", "a", ""]
+    assert (operations[3].buffer, explorer.program.n_streams) == ("y", 2)
+    explorer.receive({"do": "move", "place": 0, "to": 2, "stream": 1})
+    assert kinds(explorer) == ["record", "wait", "kernel", "copy in"]
+    assert explorer.program.operations[2].stream == 1
+    explorer.receive({"do": "set", "place": 3, "field": "is_pinned", "value": False})
+    assert explorer.program.operations[3].duration_us > 40
+    explorer.receive({"do": "tune", "field": "repetitions", "value": 5})
+    assert explorer.program.repetitions == 5
+    explorer.receive({"do": "remove", "place": 0})
+    assert kinds(explorer) == ["wait", "kernel", "copy in"]
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (longer(0.0), "duration_us=0.0; it must be a number from 0.5 to 10,000 (microseconds)"),
+        (longer(-5.0), "duration_us=-5.0; it must be a number from 0.5 to 10,000 (microseconds)"),
+        (
+            {"do": "set", "place": 1, "field": "event", "value": "a b"},
+            "event='a b'; it must be a Python name of at most 12 characters, or empty",
+        ),
+        (
+            {"do": "tune", "field": "repetitions", "value": 5_000},
+            "repetitions=5000; it must be a whole number from 1 to 1,000",
+        ),
+    ],
+)
+def test_a_mistake_is_said_at_its_place_and_nothing_is_lost(
+    message: dict[str, Any], text: str
+) -> None:
+    """The program stays as it was; the message names the field and what it may be."""
+    explorer = machine_explorer("stopwatch")
+    widget = explorer.widget
+    explorer.receive(message)
+    problem = widget.view["problem"]
+    assert (problem["text"], problem["field"]) == (text, message["field"])
+    assert explorer.program == start("stopwatch")
+    explorer.receive(longer(30.0))
+    assert widget.view["problem"] == {}
+
+
+def test_undo_takes_a_whole_gesture_back() -> None:
+    """The steps of one drag are one change; redo makes it again, and reset is a change, too."""
+    explorer = machine_explorer("stopwatch")
+    for value in (210.0, 220.0, 230.0):
+        explorer.receive(longer(value, gesture="1"))
+    explorer.receive(SYNCHRONIZE)
+    explorer.receive({"do": "undo"})
+    explorer.receive({"do": "undo"})
+    assert explorer.program == start("stopwatch")
+    explorer.receive({"do": "undo"})
+    assert explorer.program == start("stopwatch")
+    explorer.receive({"do": "redo"})
+    assert explorer.program.operations[1].duration_us == 230.0
+    explorer.receive({"do": "reset"})
+    assert explorer.program == start("stopwatch")
+    explorer.undo()
+    assert explorer.program.operations[1].duration_us == 230.0
+
+
+def test_a_challenge_keeps_what_was_tried() -> None:
+    """Each changed program is judged once, a drag by where it ends."""
+    explorer = machine_explorer(challenge="right stopwatch")
+    widget = explorer.widget
+    assert widget.view["said"] == "The stopwatch reads 5.05 µs and the work takes 200 µs."
+    for value in (210.0, 300.0):
+        explorer.receive(longer(value, gesture="1"))
+    explorer.receive({**SYNCHRONIZE, "gesture": None})
+    assert [each.said for each in explorer.tried] == [
+        "The stopwatch reads 5.05 µs and the work takes 300 µs.",
+        "",
+    ]
+    assert widget.view["tried"] == [each.said for each in explorer.tried]
+    assert (widget.view["goal"][:4], widget.view["said"]) == ("Make", "")
+    explorer.begin("")
+    assert (widget.view["goal"], len(explorer.tried)) == ("", 2)
+
+
+def test_the_state_goes_to_a_file_and_back(tmp_path: Path) -> None:
+    """The text of the file gives program, challenge and attempts; the link gives the program."""
+    explorer = machine_explorer(challenge="right stopwatch")
+    explorer.receive(SYNCHRONIZE)
+    path = explorer.save(tmp_path / "machine.json")
+    again = machine_explorer(path.read_text("utf-8"))
+    assert again.state == explorer.state
+    assert eval(explorer.link, {"gpulab": __import__("gpulab")}).program == explorer.program
+    with pytest.raises(InvalidOptionError, match=r"its name must end in \.json$"):
+        explorer.save(tmp_path / "machine.txt")
+    with pytest.raises(SchemaVersionError, match=r"have the schema 'gpulab.machine/0' and this"):
+        machine_explorer(path.read_text("utf-8").replace("machine/1", "machine/0"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (("stream",), UnknownNameError, "unknown program to begin with 'stream'; did you mean"),
+        ((3,), InvalidOptionError, "program=3; it must be the name of a program to begin with"),
+    ],
+)
+def test_what_is_no_program_is_refused(
+    arguments: tuple[Any, ...], error: type[Exception], text: str
+) -> None:
+    """A name that is not known and a value of another type."""
+    with pytest.raises(error) as caught:
+        machine_explorer(*arguments)
+    assert str(caught.value).startswith(text)
+
+
+def test_settings_are_those_of_the_program() -> None:
+    """A setting of the program can be given; another name is refused."""
+    assert machine_explorer("queue", repetitions=7, queue_depth=8).program.repetitions == 7
+    with pytest.raises(
+        UnknownNameError, match=r"^unknown setting of the machine 'turns'; Known: "
+    ):
+        machine_explorer(turns=3)
+    with pytest.raises(InvalidOptionError, match=r"^a program of 10,000 operations; the machine"):
+        machine_explorer(MachineProgram((ProgramOperation("kernel"),) * 10_000))
+
+
+def test_without_a_page_the_picture_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook that nobody watches gets one output: the picture with its words."""
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    explorer = machine_explorer("streams")
+    explorer._ipython_display_()
+    (data,) = shown
+    assert data["text/plain"] == str(explorer) == "\n".join(explorer.words)
+    assert data["text/html"].count('<img src="data:image/svg+xml;base64,') == 1
+    assert "1. copy in of y, pageable on stream 0, 60.0 µs" in data["text/html"]

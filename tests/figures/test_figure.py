@@ -1,0 +1,132 @@
+"""A figure as a page shows it: shapes in the colours of the page's theme, as wide as the page."""
+
+import base64
+import re
+import xml.etree.ElementTree as ET  # of pictures that these tests draw
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from gpulab import figures, palette, plots
+from gpulab.figures import _style
+
+
+def drawn() -> figures.Figure:
+    """Return a figure of two series."""
+    frame = pd.DataFrame(
+        [(size, size * 1e-6, name) for name in ("cold", "hot") for size in (1, 2, 4)],
+        columns=["size", "duration_s", "series"],
+    )
+    frame = frame.assign(source="virtual", device_name="NVIDIA H200")
+    return plots.draw(plots.scaling, frame, title="A", alt="First.\nSecond.")
+
+
+def test_the_picture_has_both_themes() -> None:
+    """Each colour of the palette is a variable, which the dark theme sets to its other shade."""
+    svg = drawn().svg
+    ET.fromstring(svg)  # our own
+    light, dark = palette.ROLES["cold"].colour
+    style = re.search("<style>(.*?)</style>", svg)
+    assert style is not None
+    first, second = style[1].split("@media (prefers-color-scheme: dark)")
+    assert f"--c{light[1:]}:{light}" in first
+    assert f"--c{light[1:]}:{dark}" in second
+    assert light not in svg.replace(style[0], "")
+
+
+def test_the_page_shows_it_as_wide_as_the_cell() -> None:
+    """The picture scales, follows the theme of JupyterLab, and has a line for each sentence."""
+    page = drawn()._repr_html_()
+    source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert source is not None
+    assert base64.b64decode(source[1]).startswith(b"<?xml")
+    assert "width:100%" in page
+    assert '[data-jp-theme-light="false"] .gpulab-figure{color-scheme:dark}' in page
+    assert "<figcaption><p>First.</p><p>Second.</p></figcaption>" in page
+
+
+def test_series_are_named_where_their_lines_end() -> None:
+    """In the colour of the line, and without a legend; names that would collide move apart."""
+    with figures.style():
+        ax = Canvas().add_subplot()
+        for name, end in (("cold", 1.0), ("hot", 1.001)):
+            ax.plot([1, 2], [0, end], color=figures.look_of(name).colour, label=name)
+        figures.finish(ax, "Line chart", "x", "y")
+    assert ax.get_legend() is None
+    names = {text.get_text(): text for text in ax.texts}
+    assert {text.get_color() for text in ax.texts} == {
+        figures.look_of(name).colour for name in names
+    }
+    heights = [names[name].xyann[1] for name in ("cold", "hot")]  # type: ignore[attr-defined]  # annotations have it
+    assert heights[1] - heights[0] > 0.03
+
+
+@pytest.mark.parametrize(
+    ("heights", "placed"),
+    [([], []), ([0.2, 0.8], [0.2, 0.8]), ([0.5, 0.5], [0.5, 0.6]), ([0.95, 1.0], [0.9, 1.0])],
+)
+def test_names_keep_their_order_and_a_distance(heights: list[float], placed: list[float]) -> None:
+    """None leaves the axes."""
+    assert _style._apart(heights, 0.1) == pytest.approx(placed)
+
+
+def test_a_legend_stands_below_where_names_do_not_fit() -> None:
+    """Points have no end, and a long name no room."""
+    ax = Canvas().add_subplot()
+    for name in ("a", "b" * 60):
+        ax.plot([1, 2], [1, 2], label=name)
+    figures.finish(ax, "Line chart", "x", "y")
+    assert ax.get_legend() is not None
+    assert not ax.texts
+
+
+@pytest.mark.parametrize(
+    ("source", "is_filled", "dashes"),
+    [("measured", True, "-"), ("recorded", False, "-"), ("virtual", True, "--")],
+)
+def test_sources_are_told_apart_everywhere(source: str, is_filled: bool, dashes: str) -> None:  # noqa: FBT001  # a case
+    """Measured filled, recorded outlined, virtual dashed; bars alike, with a hatch."""
+    look = figures.look_of("GPU")
+    line, bar = figures.marks(look, source), figures.bar_marks(look, source)
+    assert (line["markerfacecolor"] == look.colour) == is_filled
+    assert line["linestyle"] == dashes
+    assert (bar["facecolor"] == look.colour) == is_filled
+    assert bool(bar.get("hatch")) == (source == "virtual")
+
+
+def test_a_source_given_to_the_figure_marks_what_says_none() -> None:
+    """Numbers of a frame without a source are those of the device that is named."""
+    frame = pd.DataFrame({"size": [1, 2], "duration_s": [1.0, 2.0], "series": "a"})
+    device = type("Device", (), {"source": "virtual", "name": "T4"})()
+    canvas = plots.draw(plots.scaling, frame, title="A", alt="B", source=device).canvas
+    assert canvas.axes[0].lines[0].get_linestyle() == "--"
+    assert figures.source_of(frame) == "measured"
+
+
+def test_many_marks_are_pixels() -> None:
+    """Two thousand shapes and more make a page slow."""
+    times_s = [1e-6] * 2_500
+    few, many = (
+        plots.draw(plots.call_times, times_s[:n], title="A", alt="B", source="a T4").svg
+        for n in (20, 2_500)
+    )
+    assert "<image" not in few
+    assert "<image" in many
+    assert len(many) < 200_000
+
+
+@pytest.mark.pixels
+def test_no_text_is_smaller_than_can_be_read() -> None:
+    """In a cell of 820 pixels, what a window of 1,280 leaves, all text has 12 pixels or more."""
+    shown = drawn()
+    texts = [text for ax in shown.canvas.axes for text in ax.findobj(match=_is_text)]
+    scale = 100 / 72 * 820 / shown.width_px
+    small = [
+        text.get_text() for text in texts if text.get_fontsize() * scale < palette.LEAST_TEXT_PX
+    ]  # type: ignore[attr-defined]  # texts have it
+    assert not small
+
+
+def _is_text(artist: object) -> bool:
+    return hasattr(artist, "get_fontsize") and bool(getattr(artist, "get_text", str)())

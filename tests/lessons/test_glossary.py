@@ -1,0 +1,75 @@
+"""The lessons link each term where they first use it, and every link leads somewhere."""
+
+import json
+import re
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+
+from gpulab import terms
+from gpulab.lessons import _glossary
+from tests.support.lessons import ROOT, SOURCES
+
+NOTEBOOKS = ROOT / "notebooks"
+LINK = re.compile(r"\[[^\]]*\]\(([\w.]+)(?:#([\w-]+))?\)")
+
+
+@cache
+def addresses_in(name: str) -> set[str]:
+    """Return the places in a page that JupyterLab finds: ids, and headings with their capitals."""
+    text = (NOTEBOOKS / name).read_text("utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {heading.replace(" ", "-") for heading in headings} | set(
+        re.findall(r'<a id="([^"]+)"></a>', text)
+    )
+
+
+def texts_of(name: str) -> list[str]:
+    """Return the text cells of a notebook, or the one text of a page."""
+    text = (NOTEBOOKS / name).read_text("utf-8")
+    if not name.endswith(".ipynb"):
+        return [text]
+    cells = json.loads(text)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+
+
+def test_the_page_is_as_built() -> None:
+    """The page that is checked in is what the entries give."""
+    assert (NOTEBOOKS / _glossary.GLOSSARY).read_text("utf-8") == _glossary.glossary_page()
+
+
+@pytest.mark.parametrize("name", [*(f"{source.stem}.ipynb" for source in SOURCES), "glossary.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    """Each names a file beside the lesson, and a place in it."""
+    links = [link for text in texts_of(name) for link in LINK.findall(text)]
+    assert len(links) > 5
+    wrong = [
+        (file, place)
+        for file, place in links
+        if not (NOTEBOOKS / file).is_file() or (place and place not in addresses_in(file))
+    ]
+    assert not wrong
+
+
+def test_first_uses_are_linked() -> None:
+    """Once in a lesson, across its cells; never in the table of sections at the top."""
+    cells = [
+        "# T\n\nA warp.\n\n| section | minutes |\n| warps and waves | 3 |",
+        "A wave, another warp, a\nwave.",
+    ]
+    notebook = SimpleNamespace(
+        cells=[SimpleNamespace(cell_type="markdown", source=text) for text in cells]
+    )
+    notebook.cells.insert(1, SimpleNamespace(cell_type="code", source="tile"))
+    _glossary.link_first_uses(notebook)
+    assert [cell.source for cell in notebook.cells] == [
+        "# T\n\nA [warp](glossary.md#warp).\n\n| section | minutes |\n| warps and waves | 3 |",
+        "tile",
+        "A [wave](glossary.md#wave), another warp, a\nwave.",
+    ]
+
+
+def test_each_entry_has_its_place_on_the_page() -> None:
+    """Each has a heading; one with capitals has an address without them as well."""
+    assert {entry.anchor for entry in terms.entries()} <= addresses_in(_glossary.GLOSSARY)

@@ -1,0 +1,109 @@
+"""The program as PyTorch code: it runs, in the same order, with the same races."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from gpulab import hazards, virtual_gpu
+from gpulab.machine import STARTS, MachineProgram, ProgramOperation, code, start
+from gpulab.machine._runner import Runner
+from gpulab.virtual import TaskRecord
+
+O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+MIXED = MachineProgram(
+    (
+        O("record", event="start"),
+        O("kernel", duration_us=200.0),
+        O("record", event="a"),
+        O("wait", stream=1, event="a"),
+        O("copy out", stream=1, duration_us=300.0),
+        O("copy in", stream=1, buffer="y", duration_us=100.0, is_pinned=False),
+        O("graph", buffer="z", n_kernels=3, duration_us=50.0),
+        O("sleep", stream=2, duration_us=2_000.0),
+        O("record", event="end"),
+        O("synchronize"),
+        O("clock"),
+    ),
+    n_streams=3,
+    repetitions=2,
+)
+PROGRAMS = {name: program for name, program in STARTS.items() if program.work} | {"mixed": MIXED}
+
+
+def halves(text: str) -> tuple[str, str]:
+    """Return the set-up and the rest, which begins after the first synchronize."""
+    head, wait, rest = text.partition("torch.cuda.synchronize()\n")
+    return head + wait, rest
+
+
+def order_of(records: Iterable[TaskRecord], n_streams: int) -> list[tuple[str, int]]:
+    """Return kind and stream of all that ran, in the order of the starts.
+
+    A graph runs on streams of its own, which stand as -1 here, and begins and ends with marks.
+    """
+    found = sorted(records, key=lambda record: (record.start_ns, record.visible_ns))
+    return [
+        (record.kind.value, record.stream if record.stream < n_streams else -1)
+        for record in found
+        if record.name != "graph"
+    ]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_code_runs_in_the_same_order(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the virtual GPU its kernels, copies, events and waits start in the machine's order."""
+    program = PROGRAMS[name]
+    before, timed = halves(code(program))
+    names: dict[str, object] = {}
+    with virtual_gpu("H200", max_value_elements=0) as gpu:
+        exec(compile(before, "set-up", "exec"), names)
+        with gpu.machine.gpu.device.keeping_records() as of_code:
+            exec(compile(timed, "timed", "exec"), names)
+    runner = Runner(program)
+    with runner.machine.gpu.device.keeping_records() as of_machine:
+        runner.run(program.calls)
+        runner.settle()
+    expected = order_of(of_machine(), program.n_streams)
+    assert len(expected) >= sum(each.runs_on_stream for each in program.operations)
+    assert order_of(of_code(), program.n_streams) == expected
+    has_stopwatch = sum(each.kind == "clock" for each in program.operations) > 1
+    assert ("stopwatch: " in capsys.readouterr().out) == has_stopwatch
+
+
+def test_the_code_races_where_the_program_does() -> None:
+    """Two kernels on two streams that write one buffer are a race to ``hazards``, too."""
+    one = O("kernel")
+    racing = MachineProgram((one, O("kernel", stream=1)), n_streams=2)
+    wait = (O("record", event="a"), O("wait", stream=1, event="a"))
+    mended = MachineProgram((one, *wait, racing.operations[1]), n_streams=2)
+    assert [_n_hazards(program) for program in (racing, mended)] == [1, 0]
+
+
+def _n_hazards(program: MachineProgram) -> int:
+    with virtual_gpu("H200", max_value_elements=0), hazards() as found:
+        exec(compile(code(program), "code", "exec"), {})
+    return len(found)
+
+
+def test_the_code_is_what_one_would_write() -> None:
+    """The whole text of one program, as it stands below the picture."""
+    assert code(start("synchronize")).splitlines() == [
+        "import time",
+        "",
+        "import torch",
+        "",
+        "a_960 = torch.randn(960, 960, device='cuda')",
+        "x = torch.zeros(921_600, device='cuda')",
+        "torch.mm(a_960, a_960, out=x[:921600].view(960, 960))  # loads the library",
+        "torch.cuda.synchronize()",
+        "",
+        "read_s = []",
+        "torch.cuda.synchronize()",
+        "read_s.append(time.perf_counter())",
+        "torch.mm(a_960, a_960, out=x[:921600].view(960, 960))",
+        "torch.cuda.synchronize()",
+        "read_s.append(time.perf_counter())",
+        "",
+        "torch.cuda.synchronize()",
+        'print("stopwatch:", (read_s[-1] - read_s[0]) * 1e6, "µs")',
+    ]

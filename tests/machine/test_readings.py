@@ -1,0 +1,74 @@
+"""What each timing method reads of a program, against the truth, and the reason beside it."""
+
+import pytest
+
+from gpulab.machine import MachineProgram, ProgramOperation, own_readings, play, readings, start
+
+O = ProgramOperation  # noqa: E741 # it stands in each line of a program
+
+
+def said(program: MachineProgram) -> dict[str, tuple[float | None, str]]:
+    """Return value and reason by the method's name."""
+    return {
+        reading.name: (reading.value_us and round(reading.value_us, 3), reading.reason)
+        for reading in readings(program)
+    }
+
+
+def test_readings_of_one_short_kernel() -> None:
+    """Each method is off by what it includes, and says it; two are right."""
+    assert said(start("small kernels")) == {
+        "naive": (5.05, "includes the launches"),
+        "synchronized": (13.05, "launch, wake-up included"),
+        "events": (8.35, "GPU waits for launches"),
+        "batch / n": (5.805, "launches set pace"),
+        "behind a sleep": (4.6, "events cost time"),
+        "graph": (2.0, ""),
+        "calibrated": (2.0, ""),
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "reason"),
+    [
+        (MachineProgram((O("kernel", stream=1),), n_streams=2), "events", "misses other streams"),
+        (MachineProgram((O("kernel", stream=1),), n_streams=2), "graph", "cannot be captured"),
+        (MachineProgram((O("kernel"),) * 80, queue_depth=8), "calibrated", ""),
+        (
+            MachineProgram((O("kernel", duration_us=1.0),) * 80, queue_depth=8),
+            "calibrated",
+            "host not ahead",
+        ),
+        (
+            MachineProgram((O("kernel"), O("synchronize"), O("kernel"))),
+            "graph",
+            "cannot be captured",
+        ),
+        (MachineProgram((O("kernel"),)), "batch / n", "n is 1"),
+        (MachineProgram((O("graph"),)), "graph", "cannot be captured"),
+        (MachineProgram((O("copy in", is_pinned=False),)), "graph", "cannot be captured"),
+        (MachineProgram((O("kernel", duration_us=200.0),)), "naive", "launches, not work"),
+    ],
+)
+def test_the_reason_fits_the_cause(program: MachineProgram, name: str, reason: str) -> None:
+    """Streams that are missed, a queue that is too small, what no graph can hold."""
+    assert said(program)[name][1] == reason
+
+
+def test_no_method_is_right_without_being_near() -> None:
+    """Whatever is called right is within a tenth of the truth, and the rest has a reason."""
+    for name in ("stopwatch", "streams", "queue", "two kernels"):
+        for reading in readings(start(name)):
+            off = abs((reading.value_us or 0.0) - reading.truth_us)
+            assert reading.is_right == (off <= 0.1 * reading.truth_us)
+            assert bool(reading.reason) != reading.is_right
+
+
+def test_the_programs_own_stopwatch_and_events_are_read_for_one_repetition() -> None:
+    """They are divided by the repetitions, and judged as the methods are."""
+    (events,) = own_readings(play(start("small kernels")))
+    assert events.name == "your events"
+    assert events.value_us == pytest.approx(5.335, abs=0.01)
+    assert events.reason == "too long"
+    (stopwatch,) = own_readings(play(start("stopwatch")))
+    assert (stopwatch.value_us, stopwatch.reason) == (pytest.approx(5.05), "too short")

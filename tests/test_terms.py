@@ -1,0 +1,134 @@
+"""The glossary explains what the lessons use, and shows one term or all of them."""
+
+import json
+import re
+from functools import cache
+
+import pytest
+
+import gpulab
+from gpulab import gpus, terms
+from gpulab.errors import UnknownNameError
+from tests.support.lessons import ROOT
+
+LEAST_ENTRIES, MOST_WORDS = 80, 60
+LINK = re.compile(r"\[([^\]]*)\]\(glossary\.md#[^)]*\)")
+CODE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|https?:\S+", re.DOTALL)
+# A word in bold inside a sentence is a term that the lesson introduces; one that opens a line is
+# the label of a step. What something is "called" is a term as well.
+IN_BOLD = re.compile(r"(?<!\n- )(?<!\n)\*\*([a-zA-Z-]+(?:\s[a-z-]+)?)\*\*(?![.?])")
+CALLED = re.compile(r"called \*([a-z -]+)\*")
+ACRONYM = re.compile(r"(?<![\w<])[A-Z][A-Z0-9]+(?![\w/])")
+UNITS = {"MB", "GB", "TB"}
+CHIP = re.compile(r"G[A-Z]\d{3}")
+
+
+@cache
+def prose() -> dict[str, str]:
+    """Return the text of each lesson, without its links to the glossary."""
+    found = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        found[path.stem] = LINK.sub(r"\1", "\n\n".join(texts))
+    return found
+
+
+def names_used_in(markdown: str) -> set[str]:
+    """Return the entries that a text uses."""
+    return {entry.name for _, entry in terms.uses_in(markdown)}
+
+
+def is_explained(word: str) -> bool:
+    """Whether the glossary knows a word, in one of its forms."""
+    try:
+        return bool(gpulab.glossary(word).entries)
+    except UnknownNameError:
+        return False
+
+
+def test_every_term_of_the_lessons_is_explained() -> None:
+    """Terms that a lesson introduces, and all acronyms but units and names of GPUs."""
+    text = CODE.sub("CODE", "\n\n".join(prose().values()))
+    introduced = {" ".join(word.split()) for word in IN_BOLD.findall(text) + CALLED.findall(text)}
+    acronyms = set(ACRONYM.findall(text)) - UNITS - set(gpus.names()) - {"CODE"}
+    assert len(introduced) > 20
+    assert {"NVML", "ECC", "FFT"} <= acronyms
+    unknown = {word for word in introduced | acronyms if not is_explained(word)}
+    assert {word for word in unknown if not CHIP.fullmatch(word)} == set()
+
+
+def test_every_entry_is_used() -> None:
+    """By a lesson, or by the meaning of another entry."""
+    used = set().union(*map(names_used_in, prose().values()))
+    for entry in terms.entries():
+        used |= names_used_in(entry.meaning) - {entry.name}
+    assert {entry.name for entry in terms.entries()} - used == set()
+
+
+def test_entries_are_brief_ordered_and_distinct() -> None:
+    """The alphabet orders them, each names a lesson that exists, no form means two things."""
+    entries = terms.entries()
+    names = [entry.name for entry in entries]
+    forms = [form for entry in entries for form in entry.forms]
+    assert len(names) >= LEAST_ENTRIES
+    assert names == sorted(names, key=str.lower)
+    assert len({entry.anchor for entry in entries}) == len(entries)
+    assert len(set(forms)) == len(forms)
+    assert {entry.lesson for entry in entries} <= set(prose())
+    assert [entry.name for entry in entries if len(entry.meaning.split()) > MOST_WORDS] == []
+
+
+@pytest.mark.parametrize(
+    ("term", "name"),
+    [("occupancy", "occupancy"), ("SMs", "multiprocessor"), ("Launch  Latency", "launch latency")],
+)
+def test_a_term_is_found_in_any_form(term: str, name: str) -> None:
+    """Capitals, spaces and plurals make no difference."""
+    assert [entry.name for entry in gpulab.glossary(term).entries] == [name]
+
+
+@pytest.mark.parametrize(
+    ("term", "hint"), [("ocupancy", "did you mean 'occupancy'? "), ("zzz", "")]
+)
+def test_an_unknown_term_names_the_nearest(term: str, hint: str) -> None:
+    """The message does not list a hundred names, but says how to see them."""
+    with pytest.raises(UnknownNameError) as error:
+        gpulab.glossary(term)
+    assert str(error.value) == f"unknown term {term!r}; {hint}gpulab.glossary() lists all"
+
+
+def test_one_term_is_a_paragraph() -> None:
+    """In a notebook code is set as code, and the lesson is a link."""
+    one = gpulab.glossary("sleep")
+    assert str(one).startswith("sleep: `torch.cuda._sleep(n)`: a kernel that counts n clock")
+    assert str(one).endswith("(Lesson 07)")
+    page = one._repr_html_()
+    assert page.startswith("<p><strong>sleep</strong>: <code>torch.cuda._sleep(n)</code>: a ker")
+    assert page.endswith('(<a href="07_sleep_and_graphs.ipynb">Lesson 07</a>)</p>')
+
+
+def test_all_terms_are_a_table_with_a_search() -> None:
+    """The table has a caption, headings and a labelled field; quotes in it are escaped."""
+    page = gpulab.glossary()._repr_html_()
+    n_entries = len(terms.entries())
+    assert page.count('<th scope="row"') == n_entries
+    assert f"<caption>{n_entries} terms</caption>" in page
+    assert '<label>Search <input type="search" oninput="const wanted' in page
+    assert "device=&quot;cuda&quot;" in page
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("A warp and two warps.", ["warp", "warps"]),
+        ("Warps: the CUDA\ngraph, launch-bound.", ["Warps", "CUDA\ngraph", "launch-bound"]),
+        ("`warp` and [a warp](x.md) and $warp$", []),
+        ("# Warp\n\n```\nwarp\n```\n\n$$warp$$ and a wave", ["wave"]),
+        ("two humps, sorted into waves", ["two humps"]),
+        ("rewarped, warp-wide", []),
+    ],
+)
+def test_uses_of_terms_in_a_text(markdown: str, expected: list[str]) -> None:
+    """Whole words and the longest form; neither code, links, formulas, headings nor homonyms."""
+    assert [found[0] for found, _ in terms.uses_in(markdown)] == expected
