@@ -67,6 +67,8 @@ def test_misuse_is_marked_and_the_next_answer_is_unharmed(
         ("readings", "readings = {'slept': 1}", 0),
         ("readings", "readings = {name: 1.0 for name in ('slept', 'events')}", 0),
         ("readings", "readings = open('grader/timing.py').read()", 0),
+        ("readings", f"readings = {{'slept': 1{'0' * 400}, 'waited': 1e999, 'events': True}}", 0),
+        ("readings", f"readings = {'-' * 100_000}1", 0),
     ],
 )
 def test_values_that_are_wrong_get_nothing(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,24 +56,51 @@ def test_landlock_refuses_what_python_would_allow(tmp_path: Path) -> None:
     assert len(said) == 8
 
 
-_ANSWER = "import torch\ndef tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
+_ANSWER = "import os, socket, ctypes\ndef tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """Give a process for answers; they come without the gate that reads them first."""
+    with Sandbox(_confine.AnswerLimits(cpu_s=2)) as running:
+        yield running
 
 
 @pytest.mark.slow
-def test_an_answer_cannot_read_the_graders_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flag", "attempt"),
+    [
+        ("misuse", "os.open('file', os.O_CREAT)"),
+        ("misuse", "os.fork()"),
+        ("misuse", "os.kill(os.getppid(), 9)"),
+        ("misuse", "socket.socket()"),
+        ("misuse", "ctypes.CDLL(None)"),
+        ("misuse", "os.listdir('/')"),
+        ("ended", "os._exit(0)"),
+        ("forged", 'os.write(3, b\'{"facts": {"steady": [1.0]}}\\n\'); os._exit(0)'),
+        ("forged", "os.write(3, b'[' * 99)"),
+    ],
+)
+def test_an_answer_is_held_without_the_gate(sandbox: Sandbox, flag: str, attempt: str) -> None:
+    """What comes past the reading of the answer is refused and named while it runs."""
+    assert sandbox.run("tail", "tail", _ANSWER.format(attempt), ["draw"]).flag == flag
+
+
+@pytest.mark.slow
+def test_an_answer_cannot_read_the_graders_files(sandbox: Sandbox, tmp_path: Path) -> None:
     """Keys, other submissions and the checker itself are out of its reach, and are named."""
     (tmp_path / "secret").write_text("x")
-    with Sandbox() as sandbox:
-        for path in (tmp_path / "secret", Path(_confine.__file__), Path(__file__)):
-            source = _ANSWER.format(f"torch.os.open({str(path)!r}, 0)")
-            outcome = sandbox.run("tail", "tail", source, ["draw"])
-            assert (outcome.flag, outcome.text) == (
-                "misuse",
-                f"It tried what no answer may: read {path.name}.",
-            )
-        # what an answer starts ends with it, and the next one finds a fresh process
-        stopped = sandbox.run("tail", "tail", _ANSWER.format("torch.os._exit(3)"), ["draw"])
-        assert stopped.flag == "ended"
-        sandbox._process.kill()
-        assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == "ended"
-        assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""
+    for path in (tmp_path / "secret", Path(_confine.__file__), Path(__file__)):
+        source = _ANSWER.format(f"os.open({str(path)!r}, 0)")
+        outcome = sandbox.run("tail", "tail", source, ["draw"])
+        assert outcome.text == f"It tried what no answer may: read {path.name}."
+
+
+@pytest.mark.slow
+def test_a_process_that_was_ended_is_started_again(sandbox: Sandbox) -> None:
+    """An answer that takes the process with it is marked, and the next one is not."""
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""
+    assert sandbox._process is not None
+    sandbox._process.kill()
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == "ended"
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""
