@@ -240,7 +240,7 @@ class Card(Saved):
         )
         return (
             f"Median error of the hidden works {_text(self.median_error)}; the worst of all is "
-            f"{worst.work}, {_signed(worst.error)}. gpulab.measure: median {ours}."
+            f"{visible(worst.work)}, {_signed(worst.error)}. gpulab.measure: median {ours}."
         )
 
     @property
