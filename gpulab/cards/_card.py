@@ -222,7 +222,7 @@ class Card(Saved):
         )
         handled = [each.situation for each in self.checks if not each.problem]
         found += [f"Handles {', '.join(handled)}."] if handled else []
-        return (*found, self._conditions)
+        return tuple(map(visible, (*found, self._conditions)))
 
     @property
     def _title(self) -> str:
@@ -240,7 +240,7 @@ class Card(Saved):
         )
         return (
             f"Median error of the hidden works {_text(self.median_error)}; the worst of all is "
-            f"{visible(worst.work)}, {_signed(worst.error)}. gpulab.measure: median {ours}."
+            f"{worst.work}, {_signed(worst.error)}. gpulab.measure: median {ours}."
         )
 
     @property
