@@ -22,6 +22,10 @@
 # | 4 Hidden waits | which harmless lines wait for the GPU | 10 |
 # | 5 Your own benchmark | the first version of `benchmark(fn)` | 5 |
 # | *Going further* | a naive loop, and what a launch costs | extra, 15 |
+#
+# Begin with a toy. This machine runs a program of three calls: read the clock, launch a kernel,
+# read the clock. Drag the end of the kernel. Which readings follow it, and which do not? Then make
+# the stopwatch right.
 
 # %%
 import time
@@ -35,6 +39,7 @@ from gpulab.units import format_time
 
 # %load_ext gpulab
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("stopwatch", challenge="right stopwatch")
 
 # %% [markdown]
 # The work is a matmul of two large matrices. It runs three times before you time it, because first

@@ -15,6 +15,9 @@
 # | 3 Copies | what it takes to copy while a kernel runs | 9 |
 # | 4 The double buffer | to find two races, fix them and keep the overlap | 18 |
 # | *Going further* | *no overlap in spite of streams, naming a stream, two GPUs* | *25* |
+#
+# Begin with a toy: a copy and a kernel in one stream. Drag the copy into the other stream, and
+# change its host memory, until it hides behind the kernel. Then let two kernels race.
 
 # %%
 import pandas as pd
@@ -27,6 +30,7 @@ from gpulab.exercises import machines
 from gpulab.exercises.lesson_08 import pipelines
 
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("copy and kernel", challenge="hidden copy")
 
 # %% [markdown]
 # ## 1 Queues and engines
