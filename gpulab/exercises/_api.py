@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(13))
+_LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
 COURSE = "course"

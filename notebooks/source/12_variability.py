@@ -19,6 +19,7 @@
 
 # %%
 import time
+import warnings
 
 import pandas as pd
 import torch
@@ -522,9 +523,10 @@ exercises.claim("12.launch-jitter", here=spread.quantile(0.99) / spread.median()
 # ## A compiler
 #
 # `torch.compile` fuses the eight kernels of `gelu_by_hand` for you, where there is a compiler. On
-# the virtual GPU it does nothing, and warns.
+# the virtual GPU it does nothing, and warns; the warning is left out here.
 
 # %%
+warnings.filterwarnings("ignore", message="torch.compile did nothing")
 compiled = torch.compile(gelu_by_hand)
 gain = lab.attempt(lambda: by_hand_s / seconds(lambda: compiled(v)))
 gain
