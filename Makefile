@@ -25,7 +25,7 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms
+.PHONY: help lab check test test-matrix style platforms animations docs
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -33,8 +33,10 @@ help:
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make check                  style, types and the fast tests: minutes on two cores"
+	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
+	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
 	@echo "                            the newest dependencies, in environments of their own"
 
@@ -53,10 +55,18 @@ else
 	$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 endif
 
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
+	@echo "The book: build/book/index.html"
+
 # What the packages need decides which build of torch: uv has its own word for the small one.
 test-matrix: $(STAMP)
 	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter cpu,$(TORCH)),UV_TORCH_BACKEND=cpu) $(BIN)/tox run $(ARGS)
+
+# The films of the lessons, from the virtual GPU's records.
+animations: $(STAMP)
+	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
 style: $(STAMP)
 	$(BIN)/ruff check .
@@ -93,5 +103,5 @@ endif
 	@touch $@
 
 $(STAMP): $(LAB)
-	$(BIN)/pip install -c constraints.txt -e ".[test]"
+	$(BIN)/pip install -c constraints.txt -e ".[docs,test]"
 	@touch $@

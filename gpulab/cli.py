@@ -230,5 +230,55 @@ def build_notebooks(*, check: bool) -> None:
     _echo(f"{len(differing)} written" if differing else "all notebooks are up to date")
 
 
+@main.group(cls=FriendlyGroup, epilog="Example: gpulab course export --nbgrader my-course")
+def course() -> None:
+    """Make a course of graded labs for nbgrader, and read its results.
+
+    For instructors, in a clone; it needs the extra: pip install -e '.[course]'
+    """
+
+
+@course.command("export", epilog="Example: gpulab course export --nbgrader my-course --lab timing")
+@click.option(
+    "--nbgrader",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A new folder for the course.",
+)
+@click.option("--lab", "labs", multiple=True, help="A lab by name, may be repeated; default: all.")
+def export_course(*, folder: Path, labs: tuple[str, ...]) -> None:
+    """Write a course that nbgrader takes as it is."""
+    from gpulab import course as courses
+
+    names = courses.export(folder, labs)
+    _echo(f"Course: {folder.resolve()}\n  labs: {', '.join(names)}")
+    _echo(
+        "  grader/ has the keys and the secret: give it to nobody, and keep a copy.\n"
+        f"Next, in this folder: nbgrader generate_assignment {names[0]}"
+    )
+
+
+@course.command("report", epilog="Example: gpulab course report my-course")
+@click.argument("folder", type=click.Path(path_type=Path))
+def report_course(*, folder: Path) -> None:
+    """List marks, misuse and damaged notebooks of all submissions in FOLDER, by name."""
+    from gpulab import course as courses
+
+    _echo(courses.report(folder))
+
+
+@course.command("key", epilog="Example: gpulab course key my-course timing ada")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("lab_name", metavar="LAB")
+@click.argument("learner")
+def key_of_course(*, folder: Path, lab_name: str, learner: str) -> None:
+    """Print the right answers of one LEARNER to a LAB; needs the grader's secret."""
+    from gpulab import course as courses
+
+    for question, answer in courses.solutions(folder, lab_name, learner).items():
+        _echo(f"# {question}\n{answer}\n")
+
+
 if __name__ == "__main__":
     main()

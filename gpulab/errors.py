@@ -169,3 +169,15 @@ class MissingPackageError(GpulabError, ImportError):
 
 class DoesNotFitError(GpulabError, MemoryError):
     """A task needs more memory than its device has free."""
+
+
+class GradingError(GpulabError, RuntimeError):
+    """Labs cannot be graded: the secret, nbgrader or the system is not as it must be."""
+
+
+class CourseFolderError(GpulabError, OSError):
+    """A course cannot be written into a folder, or a folder contains none."""
+
+
+class CutOffError(GpulabError, RuntimeError):
+    """A program that would never end was cut off."""

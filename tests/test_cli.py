@@ -53,7 +53,8 @@ def test_small_answers_are_quick(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["doctor", "lab", "version", "build-notebooks", "record", "progress"]
+    "command",
+    ["doctor", "lab", "version", "build-notebooks", "record", "progress", "course"],
 )
 def test_help_has_an_example(command: str) -> None:
     """Each command says what it does, and shows one call of itself."""
@@ -65,7 +66,10 @@ def test_help_has_an_example(command: str) -> None:
     [
         ("docter", "did you mean 'doctor'?"),
         ("build", "did you mean 'build-notebooks'?"),
-        ("xyz", "the commands are build-notebooks, doctor, lab, progress, record, version"),
+        (
+            "xyz",
+            "the commands are build-notebooks, course, doctor, lab, progress, record, version",
+        ),
     ],
 )
 def test_unknown_command(typo: str, hint: str) -> None:

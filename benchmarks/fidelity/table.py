@@ -193,7 +193,7 @@ def _pair_cells(row: Row, what: tuple[str, ...]) -> Lines:
 
 def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
     """Return a line of Markdown for each row; times are in microseconds."""
-    head = ["", "role"] if any(row.role for row in rows) else [""]
+    head = ["workload", "role"] if any(row.role for row in rows) else ["program"]
     head += [name for key in what for name in (f"{key} µs", "virtual", "error")]
     cells = []
     for row in rows:

@@ -12,6 +12,7 @@ from gpulab.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._places import MET, check_lesson, lessons, lessons_with
 from gpulab.exercises._progress import ExerciseProgress, Progress, entries
+from gpulab.exercises._rooms import room_of
 from gpulab.exercises.journal import (
     Answer,
     HintRead,
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(13))
+_LESSONS = tuple(f"{number:02}" for number in range(14))
+_CASES = tuple(f"case-{number:02}" for number in range(1, 11))
+_UNITS = (*_LESSONS, *_CASES)
 COURSE = "course"
 
 
 def exercise_ids() -> tuple[str, ...]:
-    """List the ids of all exercises, in the order of the lessons."""
-    return _ids_of(_LESSONS)
+    """List the ids of all exercises, lessons and then of the cases."""
+    return _ids_of(_UNITS)
 
 
 def ask(exercise_id: str) -> Question:
@@ -59,7 +62,7 @@ def exercise(exercise_id: str) -> Exercise:
         If there is no exercise of this id.
     """
     lesson = lesson_of(exercise_id)
-    if lesson not in _LESSONS or exercise_id not in _exercises_of(lesson):
+    if lesson not in _UNITS or exercise_id not in _exercises_of(lesson):
         raise UnknownNameError("exercise", exercise_id, exercise_ids())
     return _exercises_of(lesson)[exercise_id]
 
@@ -162,14 +165,16 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
 
 
 def progress_in(folder: Path) -> Progress:
-    """Return the progress that is kept in a folder, over all lessons.
+    """Return the progress that is kept in a folder, over all lessons of which there is some.
 
     Raises
     ------
     InvalidOptionError
         If nothing is kept there.
     """
-    return _progress_in(_journal_in(folder), {COURSE})
+    own = _journal_in(folder)
+    met = {lesson_of(name) for name in predictions_of(own.records)}
+    return _progress_in(own, met.union(*map(lessons_with, entries(own.records))))
 
 
 def adopt(file: Path, folder: Path) -> int:
@@ -241,9 +246,11 @@ def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
 def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
     """Return the exercises of a lesson by their ids; this imports the lesson by its number.
 
-    It is the one import whose name is computed: a notebook loads its own lesson, and the
-    others only where somebody asks for all exercises.
+    It is the one import whose name is computed: a notebook loads its own lesson, and the others
+    only where somebody asks for all exercises. The cases share one room.
     """
-    module = import_module(f"gpulab.exercises.lesson_{lesson}._exercises")
+    module = import_module(f"{room_of(lesson)}._exercises")
     exercises: tuple[Exercise, ...] = module.EXERCISES
-    return MappingProxyType({each.exercise_id: each for each in exercises})
+    return MappingProxyType(
+        {each.exercise_id: each for each in exercises if lesson_of(each.exercise_id) == lesson}
+    )

@@ -11,6 +11,7 @@ from gpulab import device
 from gpulab.errors import UnknownNameError
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
+from gpulab.exercises._rooms import room_of
 from gpulab.exercises.answers import read_number
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
@@ -188,8 +189,8 @@ def _write(fact: Claim, value: ClaimValue) -> str:
 @cache
 def _claims_of(lesson: str) -> Mapping[str, Claim]:
     """Return the claims of a lesson by their ids; a lesson need not have any."""
-    room = f"gpulab.exercises.lesson_{lesson}"
-    if not lesson.isdigit() or find_spec(room) is None or find_spec(f"{room}._claims") is None:
+    room = room_of(lesson)
+    if find_spec(room) is None or find_spec(f"{room}._claims") is None:
         return {}
     stated: tuple[Claim, ...] = import_module(f"{room}._claims").CLAIMS
     return {each.claim_id: each for each in stated}

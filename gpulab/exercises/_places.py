@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.errors import NotebookError, UnknownNameError
-from gpulab.lessons import notebooks_folder
+from gpulab.exercises._rooms import unit_of
+from gpulab.lessons import notebooks_folder, shipped
 from gpulab.serialization import parse_json
 
 DATA = "lesson_predictions.json"
 # The lessons of which this kernel has met an exercise or a prediction.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
-_PREDICTION = re.compile(r'\bname="(\d\d\w?\.[\w-]+)"')
+_PREDICTION = re.compile(r'\bname="((?:case-)?\d\d\w?\.[\w-]+)"')
 _EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
 
 
@@ -94,16 +95,17 @@ def ideas() -> Mapping[str, str]:
 
 @cache
 def lessons() -> Mapping[str, LessonPlaces]:
-    """Return the shipped lessons by their number, such as ``"08b"``, in order."""
+    """Return the shipped lessons and cases by their number, such as ``"08b"`` or ``"case-03"``."""
     try:
-        paths = sorted(notebooks_folder().glob("*.ipynb"))
+        folder = notebooks_folder()
     except NotebookError:  # an incomplete installation has no links, and all else works
         return {}
-    return {path.stem.partition("_")[0]: _places_in(path) for path in paths}
+    paths = [path for path in shipped(folder) if path.suffix == ".ipynb"]
+    return {unit_of(path): _places_in(folder, path) for path in sorted(paths, key=unit_of)}
 
 
-def _places_in(path: Path) -> LessonPlaces:
-    notebook: Any = parse_json(path.read_bytes())
+def _places_in(folder: Path, path: Path) -> LessonPlaces:
+    notebook: Any = parse_json((folder / path).read_bytes())
     found, section = LessonPlaces(path.stem), ""
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
@@ -112,7 +114,7 @@ def _places_in(path: Path) -> LessonPlaces:
                     found.title = heading if found.title == path.stem else found.title
                 section = "" if level == "#" else heading
             continue
-        place = Place(found.title, section, f"{path.name}#cell-id={cell_id}")
+        place = Place(found.title, section, f"{path.as_posix()}#cell-id={cell_id}")
         found.predictions |= dict.fromkeys(_PREDICTION.findall(source), place)
         found.exercise_ids += [
             each for each in _EXERCISE.findall(source) if each not in found.exercise_ids

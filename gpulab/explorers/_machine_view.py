@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from gpulab.figures import COLOURS
 from gpulab.foreign_text import visible
 from gpulab.machine import (
     BUFFERS,
@@ -21,18 +20,6 @@ from gpulab.machine import (
 from gpulab.units import format_time
 
 _MICRO = 1e-6
-_BLUE, _VERMILION, _GREEN, _PURPLE, _ORANGE, _SKY, _ = COLOURS
-# The colour of each kind and of the text on it.
-KIND_COLOURS = {
-    "kernel": (_BLUE, "#fff"),
-    "copy in": (_ORANGE, "#000"),
-    "copy out": (_ORANGE, "#000"),
-    "sleep": ("#767676", "#fff"),
-    "host": (_SKY, "#000"),
-    "wait": (_PURPLE, "#000"),
-    "record": (_GREEN, "#000"),
-    "wrong": (_VERMILION, "#000"),
-}
 
 
 def view_of(
@@ -59,7 +46,6 @@ def view_of(
         ],
         "readings": [_reading(reading) for reading in readings],
         "words": [visible(line) for line in words],
-        "colours": {name: list(pair) for name, pair in KIND_COLOURS.items()},
         "limits": {"streams": MAX_STREAMS, "shortest": SHORTEST_US, "longest": LONGEST_US},
         "buffers": list(BUFFERS),
         "challenges": list(CHALLENGES),

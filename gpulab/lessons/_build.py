@@ -8,6 +8,7 @@ from typing import Any
 
 from gpulab.disk import write_whole
 from gpulab.errors import NotebookError
+from gpulab.lessons._folder import shipped
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses
 
@@ -42,8 +43,13 @@ def build(source: Path) -> bytes:
     """
     notebook = read_source(source)
     check_form(source.stem, notebook)
-    link_first_uses(notebook)
+    link_first_uses(notebook, "../" * _levels_below_the_lessons(source) + GLOSSARY)
     return to_bytes(clear_solutions(notebook))
+
+
+def _levels_below_the_lessons(source: Path) -> int:
+    folders = source.parent.parts[::-1]
+    return folders.index("source") if "source" in folders else 0
 
 
 def solved(source: Path) -> Notebook:
@@ -115,7 +121,10 @@ def _is_marker(line: str) -> bool:
 
 
 def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
-    """Build each lesson of ``notebooks/source`` and the glossary; return those that differed.
+    """Build each lesson and case of ``notebooks/source`` and the glossary; return what differed.
+
+    A source in a subfolder, such as ``source/cases``, becomes a notebook in a subfolder of that
+    name.
 
     Parameters
     ----------
@@ -129,28 +138,32 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     NotebookError
         If there are no sources here, or a lesson breaks a rule of form.
     """
-    sources = sorted((notebooks / "source").glob("*.py"))
+    folder = notebooks / "source"
+    sources = {
+        path.relative_to(folder).with_suffix(".ipynb"): path
+        for path in sorted(folder.rglob("*.py"))
+    }
     if not sources:
         raise NotebookError(
-            f"{notebooks / 'source'} has no lessons to build; "
-            "install gpulab from a clone: pip install -e ."
+            f"{folder} has no lessons to build; install gpulab from a clone: pip install -e ."
         )
     # a notebook whose source was renamed would be shipped as it is, and never checked
-    contents = {f"{source.stem}.ipynb": build(source) for source in sources}
-    contents[GLOSSARY] = glossary_page().encode()
+    contents = {name: build(source) for name, source in sources.items()}
+    contents[Path(GLOSSARY)] = glossary_page().encode()
     _refuse_orphans(notebooks, contents.keys())
     differing = []
     for name, content in contents.items():
         target = notebooks / name
         if not target.exists() or target.read_bytes() != content:
-            differing.append(target.name)
+            differing.append(name.as_posix())
             if not check:
+                target.parent.mkdir(exist_ok=True)
                 write_whole(target, content)
     return tuple(differing)
 
 
-def _refuse_orphans(notebooks: Path, names: Collection[str]) -> None:
-    orphans = sorted(path.name for path in notebooks.glob("*.ipynb") if path.name not in names)
+def _refuse_orphans(notebooks: Path, built: Collection[Path]) -> None:
+    orphans = [path.as_posix() for path in shipped(notebooks) if path not in built]
     if orphans:
         raise NotebookError(
             f"{', '.join(orphans)}: no source in {notebooks / 'source'}; delete the notebook"

@@ -16,7 +16,7 @@ FIRST_LESSON = "00_start_here.ipynb"
 
 @dataclass(frozen=True, slots=True)
 class CopiedLessons:
-    """What :func:`copy_lessons` did, as file names.
+    """What :func:`copy_lessons` did, as names of files relative to the folder.
 
     Attributes
     ----------
@@ -51,6 +51,17 @@ def notebooks_folder() -> Path:
     )
 
 
+def shipped(folder: Path) -> list[Path]:
+    """Return the notebooks and pages of a folder and of its subfolders, relative to it, in order.
+
+    An editor's hidden copies (``.ipynb_checkpoints``) are not among them.
+    """
+    found = (
+        path.relative_to(folder) for path in folder.rglob("*") if path.suffix in {".ipynb", ".md"}
+    )
+    return sorted(path for path in found if not any(part.startswith(".") for part in path.parts))
+
+
 def copy_lessons(folder: Path) -> CopiedLessons:
     """Fill ``folder`` with the lessons, and overwrite nothing that was changed in it.
 
@@ -79,33 +90,35 @@ def copy_lessons(folder: Path) -> CopiedLessons:
 def _fill(folder: Path) -> CopiedLessons:
     digests = _read_manifest(folder)
     done: dict[str, list[str]] = {"written": [], "kept": [], "beside": []}
-    shipped = notebooks_folder()
-    for lesson in sorted([*shipped.glob("*.ipynb"), *shipped.glob("*.md")]):
-        content = lesson.read_bytes()
-        if _write_unless_changed(folder / lesson.name, content, digests, done["written"]):
+    source = notebooks_folder()
+    for lesson in shipped(source):
+        content, name = (source / lesson).read_bytes(), lesson.as_posix()
+        (folder / lesson).parent.mkdir(exist_ok=True)
+        if _write_unless_changed(folder, name, content, digests, done["written"]):
             continue
-        done["kept"].append(lesson.name)
+        done["kept"].append(name)
         # once it was offered, a version is not put beside the learner's again
-        if digests.get(lesson.name) != _digest(content):
-            beside = f"{lesson.stem}.new{lesson.suffix}"
-            if _write_unless_changed(folder / beside, content, digests, done["beside"]):
-                digests[lesson.name] = _digest(content)
+        if digests.get(name) != _digest(content):
+            beside = lesson.with_suffix(f".new{lesson.suffix}").as_posix()
+            if _write_unless_changed(folder, beside, content, digests, done["beside"]):
+                digests[name] = _digest(content)
     write_whole(folder / MANIFEST, json.dumps(digests, indent=1, sort_keys=True).encode())
     return CopiedLessons(**{name: tuple(names) for name, names in done.items()})
 
 
 def _write_unless_changed(
-    path: Path, content: bytes, digests: dict[str, str], written: list[str]
+    folder: Path, name: str, content: bytes, digests: dict[str, str], written: list[str]
 ) -> bool:
-    """Write ``content`` unless the learner changed ``path``; return whether ``path`` has it."""
+    """Write ``content`` unless the learner changed the file; return whether the file has it."""
+    path = folder / name
     present = _digest(path.read_bytes()) if path.exists() else None
     # neither as it was copied nor as it would be written: the learner's own work
-    if present not in {None, digests.get(path.name), _digest(content)}:
+    if present not in {None, digests.get(name), _digest(content)}:
         return False
     if present != _digest(content):
         write_whole(path, content)
-        written.append(path.name)
-    digests[path.name] = _digest(content)
+        written.append(name)
+    digests[name] = _digest(content)
     return True
 
 

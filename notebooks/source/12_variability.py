@@ -52,6 +52,7 @@ largest = exercises.predict(
     "Which one changes the time by the largest factor?",
     ...,
     choices=("clock", "data", "order", "allocator", "contention", "placement", "algorithm"),
+    name="12.largest",
 )
 largest
 
@@ -194,6 +195,7 @@ slowest = exercises.predict(
     "Which copy is the slowest?",
     ...,
     choices=("contiguous", "every 2nd", "every 8th", "transposed", "gathered"),
+    name="12.slowest",
 )
 slowest
 
@@ -260,7 +262,9 @@ exercises.check("12.sectors", sectors)
 # graph of the 200 launches: by how much is the `foreach` faster, until done?
 
 # %%
-batched = exercises.predict("The loop takes how many times the foreach?", ..., unit="times")
+batched = exercises.predict(
+    "The loop takes how many times the foreach?", ..., unit="times", name="12.batched"
+)
 batched
 
 
@@ -293,7 +297,9 @@ exercises.claim("12.batching", here=loop_s / foreach_s)
 # faster, on the GPU alone?
 
 # %%
-fused = exercises.predict("By hand takes how many times the fused one?", ..., unit="times")
+fused = exercises.predict(
+    "By hand takes how many times the fused one?", ..., unit="times", name="12.fused"
+)
 fused
 
 
@@ -316,7 +322,11 @@ exercises.claim("12.fusion", here=by_hand_s / one_kernel_s)
 
 # %%
 layout = exercises.predict(
-    "Contiguous takes how many times channels_last?", ..., unit="times", counts="direction", base=1
+    "Contiguous takes how many times channels_last?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="12.layout",
 )
 layout
 

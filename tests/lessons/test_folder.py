@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from docs.extensions import executed
 from gpulab.errors import LessonFolderError, NoJupyterLabError, NotebookError, PortInUseError
 from gpulab.lessons import _build as build
 from gpulab.lessons import _folder, _server
 from tests.support.jupyterlab import CHROMIUM
-from tests.support.lessons import ROOT, SOURCES, checked
+from tests.support.lessons import CASES, ROOT, SOURCES, checked
 from tests.support.ports import PORTS
 from tests.support.refusing import refusal
 
@@ -51,6 +52,22 @@ def test_first_copy(shipped: Path, tmp_path: Path) -> None:
         *[".gpulab.json", "00_a.ipynb", "01_b.ipynb", "page.md"],
     ]
     assert shipped.is_dir()
+
+
+def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
+    """The cases keep their folder, with the same care for changed files; hidden copies stay."""
+    for name in ("cases/01_c.ipynb", ".ipynb_checkpoints/00_a-checkpoint.ipynb"):
+        (shipped / name).parent.mkdir()
+        (shipped / name).write_text("v1")
+    mine = tmp_path / "mine"
+    written = _folder.copy_lessons(mine).written
+    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb", "page.md")
+    (mine / "cases" / "01_c.ipynb").write_text("my own work")
+    (shipped / "cases" / "01_c.ipynb").write_text("v2")
+    copies = _folder.copy_lessons(mine)
+    assert copies.kept == ("cases/01_c.ipynb",)
+    assert copies.beside == ("cases/01_c.new.ipynb",)
+    assert (mine / "cases" / "01_c.ipynb").read_text() == "my own work"
 
 
 def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
@@ -190,6 +207,21 @@ def test_build_all_writes_once(source: Path) -> None:
     assert build.build_all(notebooks, check=True) == ("00_sample.ipynb",)
 
 
+def test_build_all_keeps_subfolders(source: Path) -> None:
+    """A case is built into the folder of cases, and an orphan there is refused too."""
+    case = source.parent / "cases" / "01_case.py"
+    case.parent.mkdir()
+    case.write_text("# %% [markdown]\n# # A case\n#\n# It uses a GPU.\n")
+    notebooks = source.parents[1]
+    assert build.build_all(notebooks) == ("00_sample.ipynb", "cases/01_case.ipynb", "glossary.md")
+    built = (notebooks / "cases" / "01_case.ipynb").read_bytes()
+    assert built == build.build(case)
+    assert b"[GPU](../glossary.md#gpu)" in built
+    case.unlink()
+    with pytest.raises(NotebookError, match=r"^cases/01_case.ipynb: no source in "):
+        build.build_all(notebooks)
+
+
 def test_build_all_without_sources(tmp_path: Path) -> None:
     """Outside a clone there is nothing to build, and the message says where there is."""
     with pytest.raises(NotebookError) as error:
@@ -317,10 +349,11 @@ def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 # The lessons themselves
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", [*SOURCES, *CASES], ids=lambda path: path.stem)
 def test_notebook_is_as_built(source: Path) -> None:
     """The notebook that is checked in is what its source gives, byte for byte."""
-    assert (ROOT / "notebooks" / f"{source.stem}.ipynb").read_bytes() == build.build(source)
+    name = source.relative_to(ROOT / "notebooks" / "source").with_suffix(".ipynb")
+    assert (ROOT / "notebooks" / name).read_bytes() == build.build(source)
 
 
 @pytest.mark.slow
@@ -337,8 +370,20 @@ def test_lesson_runs_unanswered(source: Path, tmp_path: Path, warm_kernel: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_lesson_runs_solved(source: Path, tmp_path: Path, warm_kernel: Path) -> None:
-    """With its solutions a lesson runs too, and every exercise is found right."""
-    _execute(checked(build.solved(source), "right"), tmp_path, warm_kernel)
+    """With its solutions a lesson runs too, and every exercise is found right; the book has it."""
+    notebook = checked(build.solved(source), "right")
+    _execute(notebook, tmp_path, warm_kernel)
+    notebook.cells = notebook.cells[1:-1]
+    executed.keep(source, notebook)
+
+
+@pytest.mark.slow
+def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
+    """One after another, as shipped and then solved: no error, and every exercise is right."""
+    notebooks = [build.clear_solutions(build.read_source(source)) for source in CASES]
+    solved = [build.solved(source) for source in CASES]
+    notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
+    _execute(checked(notebooks[0], "right"), tmp_path, warm_kernel)
 
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:

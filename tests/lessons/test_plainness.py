@@ -9,7 +9,7 @@ import pytest
 from gpulab.errors import NotebookError
 from gpulab.lessons._form import EXTRAS, check_form
 from tests.support.lesson_text import LessonText, literal_outcomes, words_to_mend
-from tests.support.lessons import SOURCES
+from tests.support.lessons import CASES, SOURCES
 
 MOST_CELLS, MOST_MINUTES, LEAST_SHARE = 60, 45, 0.5
 
@@ -84,7 +84,7 @@ def computed_alternatives(lesson: LessonText) -> list[str]:
 
 def keys_out_of_sight(lesson: LessonText) -> list[str]:
     """Expect that the door of a lesson offers no exercise with its key."""
-    room = importlib.import_module(f"gpulab.exercises.lesson_{lesson.number}")
+    room = importlib.import_module(f"gpulab.exercises.{lesson.room}")
     return ["EXERCISES"] if "EXERCISES" in dir(room) else []
 
 
@@ -99,6 +99,37 @@ RULES: tuple[Rule, ...] = (
     computed_alternatives,
     keys_out_of_sight,
 )
+
+
+def a_case_of_fifteen_minutes(lesson: LessonText) -> list[str]:
+    """Expect few cells, the minutes in the first one, a post by somebody, and two exercises."""
+    text = lesson.cells[0].source
+    wrong = [what for what in ("15 minutes", "> **", "(") if what not in text]
+    n_cells = len(lesson.cells)
+    n_checks = sum("exercises.check(" in cell.source for cell in lesson.cells)
+    return [*wrong, *([f"{n_cells} cells"] if not 10 <= n_cells <= 18 else [])] + (
+        [f"{n_checks} checks"] if n_checks != 2 else []
+    )
+
+
+CASE_RULES: tuple[Rule, ...] = (
+    form,
+    a_case_of_fifteen_minutes,
+    torch_in_the_cells,
+    numbers_with_a_source,
+    plain_words,
+    outcomes_that_came_out,
+    computed_alternatives,
+    keys_out_of_sight,
+)
+
+
+@pytest.mark.parametrize("source", CASES, ids=lambda source: source.stem[:2])
+@pytest.mark.parametrize("rule", CASE_RULES, ids=lambda rule: rule.__name__)
+def test_cases_are_plain(rule: Rule, source: Path) -> None:
+    """Every case keeps the rules of lessons, and is short."""
+    wrong = rule(LessonText(source))
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem[:3].rstrip("_"))

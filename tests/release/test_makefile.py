@@ -139,4 +139,4 @@ def test_checks_install_what_they_need_on_top(tmp_path: Path) -> None:
     """A learner's `make lab` does without the tools of the tests."""
     clone = Clone(tmp_path, gpu=True)
     clone.make("style")
-    assert clone.calls() == [THE_REST, "pip install -c constraints.txt -e .[test]"]
+    assert clone.calls() == [THE_REST, "pip install -c constraints.txt -e .[docs,test]"]

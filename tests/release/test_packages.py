@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpulab.lessons import _folder
 from tests.support.packages import ROOT, build, copy_checkout, needs_the_backend, tracked_files
 
 MAX_WHEEL_BYTES = 5_000_000
@@ -66,8 +67,8 @@ def test_the_wheel_has_the_package_and_the_lessons(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {name for name in tracked_files() if name.startswith("gpulab/")}
-    lessons = {path.name for path in (ROOT / "notebooks").iterdir() if path.is_file()}
-    assert packed == expected | {f"gpulab/notebooks/{name}" for name in lessons}
+    lessons = _folder.shipped(ROOT / "notebooks")
+    assert packed == expected | {f"gpulab/notebooks/{name.as_posix()}" for name in lessons}
 
 
 def test_the_wheel_of_the_sdist_is_the_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
@@ -120,8 +121,8 @@ def test_the_lessons_come_from_the_installed_wheel(installed: Path, tmp_path: Pa
         "print(_server._lab_environment('x')['JUPYTER_CONFIG_PATH'])"
     )
     written, settings = run_installed(installed, tmp_path, "-c", copy).splitlines()
-    expected = {path.name for path in (ROOT / "notebooks").iterdir() if path.is_file()}
-    copied = (tmp_path / "mine").glob("[!.]*")  # the list of copies begins with a dot
-    assert set(written.split()) == {path.name for path in copied}
+    expected = {path.as_posix() for path in _folder.shipped(ROOT / "notebooks")}
+    copied = _folder.shipped(tmp_path / "mine")
+    assert set(written.split()) == {path.as_posix() for path in copied}
     assert set(written.split()) == expected
     assert Path(settings.split(os.pathsep)[0]).is_relative_to(installed)

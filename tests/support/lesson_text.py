@@ -62,6 +62,11 @@ class LessonText:
         return self.source.stem[:2]
 
     @property
+    def room(self) -> str:
+        """The package with its exercises, such as ``"lesson_03"``; the cases share one."""
+        return "cases" if self.source.parent.name == "cases" else f"lesson_{self.number}"
+
+    @property
     def core(self) -> list[Any]:
         """The cells before the extras."""
         places = [
@@ -104,6 +109,8 @@ class LessonText:
         """Paragraphs with a number and its unit that name no source."""
         found, before = [], ""
         for paragraph in self.prose:
+            if paragraph.startswith(">"):  # what somebody claims, who is named
+                continue
             # A table has its source in the sentence above it.
             said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
             if _QUANTITY.search(
@@ -120,7 +127,7 @@ class LessonText:
         for cell in self.cells:
             if cell.cell_type == "code":
                 yield from _strings(cell.source)
-        for path in sorted((ROOT / f"gpulab/exercises/lesson_{self.number}").glob("*.py")):
+        for path in sorted((ROOT / "gpulab" / "exercises" / self.room).glob("*.py")):
             yield from _strings(path.read_text("utf-8"))
 
     def code_lines(self) -> tuple[int, int]:

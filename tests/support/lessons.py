@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+CASES = sorted((ROOT / "notebooks" / "source" / "cases").glob("*.py"))
 NO_NETWORK = """
 import socket
 def refuse(*_args, **_kwargs):

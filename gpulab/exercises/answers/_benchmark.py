@@ -1,14 +1,13 @@
 """The form of answers that are a benchmark: it times works whose truth is known, rung by rung."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 
-from gpulab import device
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import Diagnosis, no_function, raised, unanswered
+from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.units import counted, format_time
 
@@ -93,7 +92,7 @@ class BenchmarkJudge:
         """Run the benchmark, and name the first rung that is missing."""
         if not callable(answer):
             return no_function(answer, self.how)
-        with _h200():
+        with fresh_h200():
             first = _try(answer, _spin(0.02))
         if first.error is None and first.n_calls == 0 and is_open(first.value):
             return unanswered(self.how)
@@ -114,7 +113,7 @@ class BenchmarkJudge:
 
 def _missing(rung: str, answer: Work) -> Diagnosis | None:
     """Try one rung on a GPU that no other one has warmed."""
-    with _h200():
+    with fresh_h200():
         return _PROBES[rung](answer)
 
 
@@ -354,15 +353,6 @@ def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | 
         return answer(fn), None
     except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
         return None, error
-
-
-@contextmanager
-def _h200() -> Iterator[None]:
-    """Lend a virtual H200 that has paid its first uses, whatever GPU is in use."""
-    from gpulab import virtual
-
-    with device.outside(), virtual.virtual_gpu("H200", first_use=False):
-        yield
 
 
 # The works; lengths of spinning kernels are in milliseconds.

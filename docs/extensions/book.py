@@ -1,0 +1,120 @@
+"""What the book adds to Sphinx: the lessons as pages, and what each page says of itself."""
+
+import platform
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+
+from docs.extensions import executed
+from gpulab.lessons import _build
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "notebooks" / "source"
+# Cells that ask for an answer, judge it or count it: what they showed would give it away.
+JUDGED = ("exercises.check(", "exercises.progress(")
+
+
+def setup(app: "Sphinx") -> dict[str, Any]:
+    """Tell Sphinx what to call, and when."""
+    app.connect("builder-inited", write_lessons)
+    app.connect("html-page-context", describe_page)
+    app.connect("doctree-resolved", explain_terms)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_lessons(app: "Sphinx") -> None:
+    """Write each lesson with what its cells showed; leave alone what is up to date."""
+    folder = Path(app.srcdir) / "lessons"
+    folder.mkdir(exist_ok=True)
+    sources = sorted(SOURCES.rglob("*.py"))
+    for source, ran in zip(sources, executed.executed(sources), strict=True):
+        notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
+        for cell, done in zip(notebook.cells, ran.cells, strict=True):
+            if cell.cell_type == "code" and not answers(cell, done):
+                cell.outputs = [readable(output) for output in done.outputs]
+        _write(folder / f"{source.stem}.ipynb", nbformat.writes(notebook))
+
+
+def answers(cell: Any, solved: Any) -> bool:  # noqa: ANN401 # nbformat's cells are untyped
+    """Return whether what a cell showed would tell the answer to an exercise."""
+    return cell.source != solved.source or any(call in cell.source for call in JUDGED)
+
+
+def readable(output: Any) -> Any:  # noqa: ANN401 # nbformat's outputs are untyped
+    """Return an output whose tables have no empty headings, as pandas writes at the corner."""
+    shown = output.get("data", {})
+    if "text/html" in shown:
+        shown["text/html"] = shown["text/html"].replace("<th></th>", "<td></td>")
+    return output
+
+
+def describe_page(
+    app: "Sphinx", name: str, _template: str, context: dict[str, Any], _doctree: "nodes.document"
+) -> None:
+    """Say with what a page was made, and where its notebook can be opened."""
+    context["made_with"] = made_with(app.config.release)
+    lesson = name.removeprefix("lessons/")
+    if lesson != name:
+        context["lesson"] = lesson
+        context["open_in"] = links_to_open(f"notebooks/{lesson}.ipynb", repository())
+
+
+def made_with(release: str) -> str:
+    """Return the versions and the machine that the book was built with."""
+    import torch
+
+    return (
+        f"gpulab {release}, Python {platform.python_version()}, torch {torch.__version__}, "
+        f"{platform.system()} {platform.machine()}"
+    )
+
+
+def repository() -> str:
+    """Return the address of the project's repository, or nothing if pyproject.toml names none."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"].get("urls", {}).get("Repository", ""))
+
+
+def links_to_open(notebook: str, repository: str) -> dict[str, str]:
+    """Return the services that open a notebook of a repository on GitHub, with the addresses."""
+    at_github = repository.rstrip("/").removeprefix("https://github.com/")
+    if not repository or at_github == repository.rstrip("/"):
+        return {}
+    return {
+        "Colab": f"https://colab.research.google.com/github/{at_github}/blob/main/{notebook}",
+        "Binder": f"https://mybinder.org/v2/gh/{at_github}/main?urlpath=lab/tree/{notebook}",
+    }
+
+
+def explain_terms(_app: "Sphinx", doctree: "nodes.document", _name: str) -> None:
+    """Show the meaning of a term while the mouse is over a link to the glossary."""
+    from docutils import nodes
+
+    meanings = _meanings()
+    for link in doctree.findall(nodes.reference):
+        page, _, anchor = link.get("refuri", "").partition("#")
+        if page.rpartition("/")[2] == "glossary.html" and anchor in meanings:
+            link["reftitle"] = meanings[anchor]
+            link["classes"].append("term")
+
+
+def _meanings() -> dict[str, str]:
+    """Return anchor to meaning of each entry of the glossary."""
+    from importlib.util import find_spec
+
+    if find_spec("gpulab.terms") is None:
+        return {}
+    from gpulab import terms
+
+    return {entry.anchor: entry.meaning.replace("`", "") for entry in terms.entries()}
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")

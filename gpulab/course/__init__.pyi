@@ -1,0 +1,12 @@
+from ._config import configure as configure
+from ._confine import AnswerLimits as AnswerLimits
+from ._export import export as export
+from ._folder import solutions as solutions
+from ._keys import FunctionKey as FunctionKey
+from ._keys import LettersKey as LettersKey
+from ._keys import NumbersKey as NumbersKey
+from ._keys import Part as Part
+from ._keys import SetsKey as SetsKey
+from ._learner import lab as lab
+from ._question import Variant as Variant
+from ._report import report as report

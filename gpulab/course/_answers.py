@@ -1,0 +1,201 @@
+"""Read the answers of a notebook without running it, and say what is wrong with its cells."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpulab.course._question import normal_id
+from gpulab.errors import shown
+
+# nbformat's notebooks are dictionaries with attributes, and untyped
+Notebook = Any
+
+KERNEL = "python3"
+LEARNER = "learner"
+_IMPORTS = {
+    *("collections", "contextlib", "functools", "itertools", "math", "statistics", "time"),
+    "torch",
+}
+_NAMES = {
+    *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr"),
+    *("globals", "input", "locals", "memoryview", "open", "quit", "setattr", "vars"),
+}
+# Modules that torch and others hand on, and the way from an error to its callers.
+_ATTRIBUTES = {
+    *("builtins", "ctypes", "exc_info", "f_back", "f_globals", "f_locals", "gc", "importlib"),
+    *("inspect", "modules", "os", "pickle", "subprocess", "sys", "tb_frame", "threading"),
+}
+_PRIVATE_ALLOWED = {"_sleep"}  # the lessons use torch.cuda._sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Why an answer cannot be judged.
+
+    Attributes
+    ----------
+    flag
+        Short name.
+    text
+        For a reader.
+    """
+
+    flag: str
+    text: str
+
+
+UNANSWERED = Unread("unanswered", "There is no answer.")
+
+
+def answer_cell(lab: str, question: str) -> str:
+    """Return the id of the cell for an answer."""
+    return f"{lab}-{question}"
+
+
+def marks_cell(lab: str, question: str) -> str:
+    """Return the id of the cell that gets the marks."""
+    return f"{lab}-{question}-marks"
+
+
+def grade_id(cell: Notebook) -> str:
+    """Return nbgrader's id of a cell, or an empty text."""
+    described = cell.metadata.get("nbgrader")
+    return str(described.get("grade_id", "")) if isinstance(described, dict) else ""
+
+
+def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
+    """Leave nbgrader's ids to the last cell that has one, and to those that the lab has.
+
+    nbgrader stops at a cell that it has to take an id from.
+    """
+    free = set(expected)
+    for cell in reversed(notebook.cells):
+        if grade_id(cell) in free:
+            free.remove(grade_id(cell))
+        else:
+            cell.metadata.pop("nbgrader", None)
+
+
+def source_of(notebook: Notebook, cell_id: str) -> str | None:
+    """Return the text of a cell by nbgrader's id; of several with one id, that of the last."""
+    found = [cell.source for cell in notebook.cells if grade_id(cell) == cell_id]
+    return found[-1] if found else None
+
+
+def value_in(source: str | None, name: str) -> object:
+    """Return the value that a cell writes down for a name, without running it, or an `Unread`."""
+    tree = _parsed(source)
+    if isinstance(tree, Unread):
+        return tree
+    values = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    if not values:
+        return UNANSWERED
+    try:
+        value = ast.literal_eval(values[-1])
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return Unread(
+            "no-value", f"{name} is computed in the cell; write the value itself, for example 1.5."
+        )
+    return UNANSWERED if value is ... or value is None else value
+
+
+def function_in(source: str | None, name: str) -> str | Unread:
+    """Return the cell of a function if it keeps the rules for answers."""
+    tree = _parsed(source)
+    if isinstance(tree, Unread):
+        return tree
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if all(node.name != name or _is_stub(node) for node in defined):
+        return UNANSWERED
+    broken = next(_broken_rules(tree), None)
+    return broken or str(source)
+
+
+def _is_stub(node: ast.FunctionDef) -> bool:
+    return all(
+        isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body
+    )
+
+
+def _parsed(source: str | None) -> ast.Module | Unread:
+    if source is None:
+        return Unread("cell-missing", "The cell of the answer is missing from the notebook.")
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        return Unread(
+            "syntax", f"Python cannot read the cell ({type(error).__name__}, line {line})."
+        )
+
+
+def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
+    """Yield what an answer may not use: a gate against short cuts, and no wall."""
+    for node in ast.walk(tree):
+        for name in _refused(node):
+            text = f"Line {node.lineno} uses {shown(name)}, which an answer may not."  # type: ignore[attr-defined]  # those that use names have lines
+            yield Unread("misuse", text)
+
+
+def _refused(node: ast.AST) -> list[str]:
+    """Return the names that a piece of an answer uses and may not."""
+    match node:
+        case ast.Import():
+            return [each.name for each in node.names if _root(each.name) not in _IMPORTS]
+        case ast.ImportFrom():
+            names = [each.name for each in node.names if _is_inner(each.name)]
+            return names if _root(node.module or "") in _IMPORTS else [node.module or "."]
+        case ast.Name(id=name) if name in _NAMES or name.startswith("__"):
+            return [name]
+        case ast.Attribute(attr=name) if _is_inner(name):
+            return [name]
+    return []
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _is_inner(name: str) -> bool:
+    is_private = name.startswith("_") and name not in _PRIVATE_ALLOWED
+    return is_private or name in _ATTRIBUTES | _NAMES - {"compile"}
+
+
+def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> list[str]:
+    """Say what is wrong with the cells of a submission, each by its name.
+
+    Parameters
+    ----------
+    notebook
+        As it was submitted.
+    expected
+        nbgrader's ids of all cells that the lab has.
+    student
+        Who submitted it.
+    """
+    seen = Counter(filter(None, map(grade_id, notebook.cells)))
+    kernel = notebook.metadata.get("kernelspec", {}).get("name", "none")
+    written = _learner_named_in(notebook)
+    problems = [f"cell {name} is missing" for name in expected if not seen[name]]
+    problems += [f"cell {name} exists {n} times" for name, n in seen.items() if n > 1]
+    if kernel != KERNEL:
+        problems.append(f"the kernel is {shown(kernel)} and not {KERNEL!r}")
+    if normal_id(written) != normal_id(student):
+        problems.append(
+            f"the notebook is for learner {shown(written)}; it was submitted by {shown(student)}"
+        )
+    return problems
+
+
+def _learner_named_in(notebook: Notebook) -> str:
+    """Return the id that the notebook's own cells give; empty if they give none."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not grade_id(cell)]
+    values = [value_in(cell.source, LEARNER) for cell in cells]
+    return next((value for value in values if isinstance(value, str)), "")

@@ -1,0 +1,40 @@
+"""Numbers that belong to one learner: the same text gives the same draw, on every Python."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import count
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class SeededDraw:
+    """Draws from a text; Python's own generator may draw differently in another version.
+
+    Parameters
+    ----------
+    parts
+        What the draw depends on, such as a course's token, a learner and a question.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        self._seed = "\0".join(parts).encode()
+        self._counter = count()
+
+    def below(self, n: int) -> int:
+        """Return a whole number from 0 to ``n - 1``."""
+        block = self._seed + next(self._counter).to_bytes(4, "big")
+        return int.from_bytes(hashlib.sha256(block).digest(), "big") % n
+
+    def pick(self, items: Sequence[T]) -> T:
+        """Return one of the items."""
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return the items in another order."""
+        left = list(items)
+        return [left.pop(self.below(len(left))) for _ in items]
+
+    def number(self, low: int, high: int, step: int = 1) -> int:
+        """Return a whole number from ``low`` to ``high``, in steps."""
+        return low + step * self.below((high - low) // step + 1)

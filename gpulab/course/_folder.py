@@ -1,0 +1,193 @@
+"""The folder of an exported course: its token, its keys, and the grader's secret."""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from gpulab.course._keys import Key, solution_of
+from gpulab.course._labs import lab_named
+from gpulab.course._question import Lab
+from gpulab.course._sandbox import SECRET_VARIABLE
+from gpulab.errors import CourseFolderError, DamagedDataError, GradingError
+from gpulab.serialization import parse_json
+
+DESCRIPTION = "course.json"
+GRADER, SECRET, MARKS = "grader", "secret", "marks"
+SCHEMA = "gpulab.course/1"
+_OLDEST_NBGRADER = (0, 9, 6)
+_TOKEN_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CourseFolder:
+    """An exported course, opened by somebody who has its secret.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    token
+        What the learners' numbers are drawn from; it is in every notebook.
+    secret
+        What the trials' numbers are drawn from; the grader alone has it.
+    """
+
+    path: Path
+    token: str
+    secret: str
+
+    @classmethod
+    def opened(cls, path: Path) -> "CourseFolder":
+        """Open a course.
+
+        Raises
+        ------
+        CourseFolderError
+            If the folder contains no course.
+        GradingError
+            If the secret is missing, or is that of another course.
+        """
+        token = _token_in(path / DESCRIPTION)
+        secret = _secret_of(path)
+        if token_of(secret) != token:
+            raise GradingError(
+                f"the grader's secret is not that of the course in {path}; put the one of the "
+                f"export into {path / GRADER / SECRET} or into {SECRET_VARIABLE}"
+            )
+        return cls(path, token, secret)
+
+    def keys(self, lab: Lab) -> Mapping[str, Key]:
+        """Return the keys of a lab by question.
+
+        Raises
+        ------
+        CourseFolderError
+            If the file of the keys is missing.
+        """
+        return read_keys(self.path / GRADER / f"{lab.name}.py")
+
+    def trial_draw(self, lab: str, question: str) -> str:
+        """Return what a trial's numbers are drawn from; the secret does not follow from it."""
+        return signed(self.secret, f"trial {lab} {question}")
+
+
+def solutions(folder: Path, lab_name: str, learner: str) -> dict[str, str]:
+    """Return the cells that answer a learner's questions, by question.
+
+    Parameters
+    ----------
+    folder
+        The course.
+    lab_name
+        Name of the lab.
+    learner
+        Whose numbers to use.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no lab of this name.
+    CourseFolderError
+        If the folder contains no course.
+    GradingError
+        If the secret is missing or wrong.
+    """
+    course, lab = CourseFolder.opened(folder), lab_named(lab_name)
+    keys = course.keys(lab)
+    return {
+        question.name: solution_of(
+            question, keys[question.name], question.variant(course.token, learner)
+        )
+        for question in lab.questions
+    }
+
+
+def signed(secret: str, text: str) -> str:
+    """Return what only somebody with the secret can compute from a text."""
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def token_of(secret: str) -> str:
+    """Return the public token that belongs to a secret."""
+    return signed(secret, "token")[:_TOKEN_LENGTH]
+
+
+def read_keys(path: Path) -> Mapping[str, Key]:
+    """Return the keys in a file; nobody else can import it by a name.
+
+    Raises
+    ------
+    CourseFolderError
+        If there is no such file.
+    """
+    spec = spec_from_file_location(f"keys_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise CourseFolderError(f"{path} is missing; export the course again")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    keys: Mapping[str, Key] = module.KEYS
+    return keys
+
+
+def _token_in(path: Path) -> str:
+    try:
+        described: Any = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        raise CourseFolderError(
+            f"{path.parent} is no course; make one: gpulab course export --nbgrader FOLDER"
+        ) from None
+    except DamagedDataError as error:
+        raise CourseFolderError(f"{path} is damaged: {error}; export the course again") from None
+    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
+        raise CourseFolderError(f"{path} is of another version; export the course again")
+    return str(described.get("token"))
+
+
+def describe(token: str, labs: tuple[str, ...]) -> bytes:
+    """Return the content of the file that describes a course."""
+    return json.dumps({"schema": SCHEMA, "token": token, "labs": labs}, indent=2).encode() + b"\n"
+
+
+def _secret_of(path: Path) -> str:
+    given = os.environ.get(SECRET_VARIABLE, "").strip()
+    if given:
+        return given
+    file = path / GRADER / SECRET
+    try:
+        return file.read_text("utf-8").strip()
+    except OSError as error:
+        raise GradingError(
+            f"the grader's secret cannot be read from {file} ({error.strerror}); put it back, or "
+            f"set {SECRET_VARIABLE}"
+        ) from None
+
+
+def require_nbgrader() -> None:
+    """Refuse to go on without an nbgrader that knows the form of these courses.
+
+    Raises
+    ------
+    GradingError
+        If nbgrader is not installed, or is too old.
+    """
+    oldest = ".".join(map(str, _OLDEST_NBGRADER))
+    try:
+        installed = version("nbgrader")
+    except PackageNotFoundError:
+        raise GradingError(
+            "nbgrader is not installed; install it: pip install 'gpulab[course]'"
+        ) from None
+    numbers = tuple(map(int, re.findall(r"\d+", installed)[: len(_OLDEST_NBGRADER)]))
+    if numbers < _OLDEST_NBGRADER:
+        raise GradingError(
+            f"nbgrader {installed} is older than {oldest}; install a newer one: "
+            "pip install -U 'gpulab[course]'"
+        )

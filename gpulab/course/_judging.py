@@ -1,0 +1,127 @@
+"""Judge a submission: values in this process, functions by what their trials note elsewhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpulab.course._answers import (
+    Notebook,
+    Unread,
+    answer_cell,
+    function_in,
+    source_of,
+    value_in,
+)
+from gpulab.course._folder import CourseFolder
+from gpulab.course._keys import FunctionKey, Key, Share
+from gpulab.course._question import Lab, LabQuestion
+from gpulab.course._sandbox import Outcome, Sandbox
+from gpulab.errors import GradingError
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What one answer is worth.
+
+    Attributes
+    ----------
+    question
+        Name of the question.
+    points, max_points
+        Marks given, and marks possible.
+    flag
+        Short name of what kept the answer from being judged; empty if it was judged.
+    lines
+        What to tell the learner; no key is in them.
+    """
+
+    question: str
+    points: float
+    max_points: int
+    flag: str
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.points:g} of {self.max_points} points for {self.question}"
+        return "\n".join([head, *(f"  {line}" for line in self.lines)])
+
+
+@dataclass(slots=True)
+class Grader:
+    """Gives marks for the labs of one course.
+
+    Attributes
+    ----------
+    course
+        The course, opened.
+    sandbox
+        Where functions run.
+    """
+
+    course: CourseFolder
+    sandbox: Sandbox
+    _references: dict[str, Outcome] = field(default_factory=dict)
+
+    def marks(self, lab: Lab, notebook: Notebook, student: str) -> tuple[Mark, ...]:
+        """Return the marks of a submission, question by question.
+
+        Parameters
+        ----------
+        lab
+            What was asked.
+        notebook
+            What was submitted.
+        student
+            Who submitted it, by nbgrader's word and not by the notebook's.
+        """
+        keys = self.course.keys(lab)
+        return tuple(
+            self._mark(lab, question, keys[question.name], notebook, student)
+            for question in lab.questions
+        )
+
+    def _mark(
+        self, lab: Lab, question: LabQuestion, key: Key, notebook: Notebook, student: str
+    ) -> Mark:
+        source = source_of(notebook, answer_cell(lab.name, question.name))
+        if isinstance(key, FunctionKey):
+            found = self._of_function(lab, question, key, source)
+        else:
+            value = value_in(source, question.name)
+            variant = question.variant(self.course.token, student)
+            found = value if isinstance(value, Unread) else key.judge(value, variant)
+        if isinstance(found, Unread):
+            return Mark(question.name, 0.0, question.points, found.flag, (found.text,))
+        points = question.points * sum(part.share for part in found) / len(found)
+        lines = tuple(part.text for part in found)
+        return Mark(question.name, round(points, 2), question.points, "", lines)
+
+    def _of_function(
+        self, lab: Lab, question: LabQuestion, key: FunctionKey, source: str | None
+    ) -> list[Share] | Unread:
+        readable = function_in(source, question.name)
+        if isinstance(readable, Unread):
+            return readable
+        right = self._reference(lab, question, key)
+        outcome = self._run(lab, question, readable)
+        if outcome.flag:
+            return Unread(outcome.flag, outcome.text)
+        return key.judge(outcome.facts, right)
+
+    def _reference(
+        self, lab: Lab, question: LabQuestion, key: FunctionKey
+    ) -> Mapping[str, object]:
+        """Return what the trial notes of the reference; it runs once for all submissions."""
+        name = f"{lab.name}.{question.name}"
+        if name not in self._references:
+            self._references[name] = self._run(lab, question, key.reference)
+        outcome = self._references[name]
+        if outcome.flag:
+            raise GradingError(
+                f"the reference for {name} could not be run ({outcome.text}); nothing can be "
+                "graded against it: raise the limits in nbgrader_config.py"
+            )
+        return outcome.facts
+
+    def _run(self, lab: Lab, question: LabQuestion, source: str) -> Outcome:
+        draw = self.course.trial_draw(lab.name, question.name)
+        return self.sandbox.run(question.trial, question.name, source, [draw])

@@ -1,0 +1,94 @@
+"""What a learner's notebook calls: questions with the learner's numbers, and a look at form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpulab.course._labs import lab_named
+from gpulab.course._question import Lab
+from gpulab.errors import InvalidOptionError, shown
+from gpulab.exercises import Question
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerLab:
+    """A lab with one learner's numbers.
+
+    Attributes
+    ----------
+    lab
+        What is asked.
+    token
+        The course's token.
+    learner
+        The learner's id.
+    """
+
+    lab: Lab
+    token: str
+    learner: str
+
+    def __repr__(self) -> str:
+        n = len(self.lab.questions)
+        return f"{self.lab.title}, {n} questions, {self.lab.points} points, for {self.learner}"
+
+    def ask(self, name: str) -> Question:
+        """Return a question with this learner's numbers.
+
+        Raises
+        ------
+        UnknownNameError
+            If the lab has no such question.
+        """
+        question = self.lab.question(name)
+        variant = question.variant(self.token, self.learner)
+        full_name = f"{self.lab.name}.{name}"
+        return Question(full_name, variant.text, question.how, variant.choices, None)
+
+    def form(self, name: str, variables: Mapping[str, object]) -> str:
+        """Say whether there is an answer in the form that is asked for; no marks are given here.
+
+        Parameters
+        ----------
+        name
+            The question.
+        variables
+            The notebook's variables: ``locals()``.
+
+        Raises
+        ------
+        UnknownNameError
+            If the lab has no such question.
+        """
+        question = self.lab.question(name)
+        answer = variables.get(name)
+        if answer is None or answer is ...:
+            return f"{name}: not answered yet. {question.how}"
+        if question.trial and not callable(answer):
+            return f"{name} is {shown(answer)}, and no function. {question.how}"
+        return f"{name}: there is an answer. It is judged after you have submitted it."
+
+
+def lab(name: str, *, token: str, learner: str) -> LearnerLab:
+    """Return a lab with the numbers of one learner.
+
+    Parameters
+    ----------
+    name
+        Such as ``"timing"``.
+    token
+        Stands in the notebook; it belongs to the course.
+    learner
+        The id under which you submit.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no lab of this name.
+    InvalidOptionError
+        If there is no learner.
+    """
+    if not isinstance(learner, str) or not learner.strip():
+        raise InvalidOptionError(
+            f"learner={shown(learner)}; write the id under which you submit, as a text"
+        )
+    return LearnerLab(lab_named(name), token, learner)

@@ -1,0 +1,103 @@
+"""What a lab asks: its questions, and the variant of a question that one learner gets."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gpulab.course._draw import SeededDraw
+from gpulab.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A question with one learner's numbers in it; it contains no key.
+
+    Attributes
+    ----------
+    text
+        The question; lines indented by four are a listing.
+    choices
+        Lettered choices, where there are any.
+    numbers
+        The numbers in the text, by name.
+    """
+
+    text: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LabQuestion:
+    """One graded question.
+
+    Attributes
+    ----------
+    name
+        What the answer is called in the notebook: a variable or a function.
+    title
+        Its heading.
+    points
+        Marks for a right answer.
+    how
+        How to write the answer.
+    draw
+        Makes the variant of one learner.
+    trial
+        Name of the trial that runs the answer; empty where the answer is a value.
+    """
+
+    name: str
+    title: str
+    points: int
+    how: str
+    draw: Callable[[SeededDraw], Variant]
+    trial: str = ""
+
+    def variant(self, token: str, learner: str) -> Variant:
+        """Return the variant of one learner in one course."""
+        return self.draw(SeededDraw(token, normal_id(learner), self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab: a notebook with graded questions.
+
+    Attributes
+    ----------
+    name
+        Name of the assignment and of its notebook.
+    title
+        Heading of the notebook.
+    text
+        What the lab is about, and which lessons come before it.
+    questions
+        In the order of the notebook.
+    """
+
+    name: str
+    title: str
+    text: str
+    questions: tuple[LabQuestion, ...]
+
+    @property
+    def points(self) -> int:
+        """Marks of all questions together."""
+        return sum(question.points for question in self.questions)
+
+    def question(self, name: str) -> LabQuestion:
+        """Return a question by its name.
+
+        Raises
+        ------
+        UnknownNameError
+            If the lab has no such question.
+        """
+        for question in self.questions:
+            if question.name == name:
+                return question
+        raise UnknownNameError("question", name, [each.name for each in self.questions])
+
+
+def normal_id(learner: str) -> str:
+    """Return a learner's id without what people type differently: capitals and spaces around."""
+    return learner.strip().casefold()

@@ -1,0 +1,72 @@
+"""What an instructor reads after the grading: marks, flags and damaged notebooks, by name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpulab.course._confine import walls
+from gpulab.course._folder import MARKS, CourseFolder
+from gpulab.course._notebook import read_notebook
+from gpulab.errors import DamagedDataError
+from gpulab.serialization import parse_json
+
+
+def report(folder: Path) -> str:
+    """Return a table of all submissions of a course, with what was found in them.
+
+    Parameters
+    ----------
+    folder
+        The course.
+
+    Raises
+    ------
+    CourseFolderError
+        If the folder contains no course.
+    GradingError
+        If the secret is missing or wrong.
+    """
+    course = CourseFolder.opened(folder)
+    lines = [line for path in _submitted(course.path) for line in _lines_of(course.path, path)]
+    if not lines:
+        return f"{folder / 'submitted'} has no submissions yet"
+    return "\n".join([*lines, f"Round the answers on this machine: {walls()}."])
+
+
+def _submitted(folder: Path) -> Iterator[Path]:
+    """Yield the folder of each submission: ``submitted/STUDENT/LAB``."""
+    yield from sorted(path for path in (folder / "submitted").glob("*/*") if path.is_dir())
+
+
+def _lines_of(folder: Path, submission: Path) -> Iterator[str]:
+    lab, student = submission.name, submission.parent.name
+    record = _record(folder / MARKS / lab / f"{student}.json")
+    if record is None:
+        yield f"{lab:<10}{student:<20}NOT GRADED: {_why_not(submission, lab)}"
+        return
+    marks = record["marks"]
+    points, possible = (sum(mark[name] for mark in marks) for name in ("points", "of"))
+    each = "  ".join(f"{mark['question']} {mark['points']:g}/{mark['of']}" for mark in marks)
+    yield f"{lab:<10}{student:<20}{points:g} of {possible}: {each}"
+    for mark in marks:
+        if mark["flag"]:
+            yield f"{'':30}{mark['question']}: {mark['flag']}: {mark['lines'][0]}"
+    yield from (f"{'':30}note: {problem}" for problem in record["problems"])
+
+
+def _record(path: Path) -> Any:  # noqa: ANN401  # JSON
+    try:
+        return parse_json(path.read_bytes())
+    except (FileNotFoundError, DamagedDataError):
+        return None
+
+
+def _why_not(submission: Path, lab: str) -> str:
+    path = submission / f"{lab}.ipynb"
+    if not path.is_file():
+        return f"{path.name} is missing"
+    try:
+        read_notebook(path)
+    except Exception as error:  # noqa: BLE001  # a file may be damaged in any way
+        return f"{path.name} cannot be read ({type(error).__name__})"
+    return "nbgrader has not graded it yet"

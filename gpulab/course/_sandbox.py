@@ -1,0 +1,179 @@
+"""The grader's side of the process that runs answers: start it, ask it, and read with distrust."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from gpulab.course._confine import AnswerLimits
+from gpulab.errors import GradingError
+from gpulab.foreign_text import visible
+
+SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
+_CPU_CODES = (-24, -9)  # SIGXCPU, and what follows a second later
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of running one answer.
+
+    Attributes
+    ----------
+    facts
+        What the trial noted; empty if it did not get to its end.
+    flag
+        Short name of what went wrong; empty if nothing did.
+    text
+        What went wrong, for a reader.
+    """
+
+    facts: dict[str, object]
+    flag: str = ""
+    text: str = ""
+
+
+class Sandbox:
+    """Runs learners' functions in processes that have no key; use it as a context.
+
+    Parameters
+    ----------
+    limits
+        What one answer may use.
+    """
+
+    def __init__(self, limits: AnswerLimits | None = None) -> None:
+        self.limits = limits or AnswerLimits()
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def run(self, trial: str, function: str, source: str, draw: Sequence[str]) -> Outcome:
+        """Run an answer.
+
+        Parameters
+        ----------
+        trial, function
+            Names of the trial and of the function that it calls.
+        source
+            The answer's cell.
+        draw
+            What the trial's numbers are drawn from.
+        """
+        request = {
+            "trial": trial,
+            "function": function,
+            "source": source,
+            "draw": list(draw),
+            "limits": asdict(self.limits),
+            "mark": (mark := secrets.token_hex()),
+        }
+        reply = self._ask(json.dumps(request))
+        if reply is None:
+            self.close()
+            return Outcome({}, "ended", "It ended the process that runs the answers.")
+        return _read(json.loads(reply), mark)
+
+    def _ask(self, line: str) -> str | None:
+        """Send a line and return the answer, or None if the process has ended."""
+        process = self._process or self._start()
+        if process.stdin is None or process.stdout is None:
+            raise GradingError("the process for answers has no pipes; start the grading again")
+        try:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            return process.stdout.readline() or None
+        except BrokenPipeError:
+            return None
+
+    def _start(self) -> "subprocess.Popen[str]":
+        if sys.platform == "win32":
+            raise GradingError(
+                "Windows cannot limit what an answer uses; grade on Linux or macOS, or in WSL"
+            )
+        kept = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT")
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join([_import_root(), *filter(None, sys.path)]),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",  # an answer that imports must not be taken for misuse
+            "HOME": tempfile.gettempdir(),
+        }
+        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            [sys.executable, "-P", "-m", f"{__package__}._inside"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=tempfile.gettempdir(),
+        )
+        return self._process
+
+
+def _import_root() -> str:
+    return str(Path(__file__).parents[2])
+
+
+def _read(reply: dict[str, object], mark: str) -> Outcome:
+    """Read what the process said of an answer; the answer may have written some of it."""
+    said: dict[str, list[object]] = {}
+    for text in reply["lines"]:  # type: ignore[attr-defined]  # our own list
+        line = _line(text)
+        if line.pop("mark", None) != mark:
+            line = {"forged": text}
+        for name, value in line.items():
+            said.setdefault(name, []).append(value)
+    facts = said.get("facts", [])
+    for flag, found, text in (
+        ("output", reply["stopped"] == "output", "It printed more than is allowed."),
+        ("forged", "forged" in said, "It wrote into the checker's report."),
+        ("time", _ran_long(reply), "It took longer than is allowed."),
+        ("misuse", "misuse" in said, f"It tried what no answer may: {_first(said, 'misuse')}."),
+        ("patched", "patched" in said, f"It replaced {_first(said, 'patched')}."),
+        ("memory", _used_up(said), "It needed more memory than is allowed."),
+        ("missing", "missing" in said, f"There is no function {_first(said, 'missing')}."),
+        ("error", "error" in said, f"It raised {_first(said, 'error')}."),
+        ("ended", len(facts) != 1, "It ended its process."),
+    ):
+        if found:
+            return Outcome({}, flag, text)
+    return Outcome(dict(facts[0])) if isinstance(facts[0], dict) else Outcome({}, "ended")
+
+
+def _ran_long(reply: dict[str, object]) -> bool:
+    return reply["stopped"] == "time" or reply["code"] in _CPU_CODES
+
+
+def _used_up(said: dict[str, list[object]]) -> bool:
+    texts = [*said.get("error", ()), *map(str, said.get("facts", ()))]
+    return "memory" in said or any("can't allocate memory" in str(text) for text in texts)
+
+
+def _first(said: dict[str, list[object]], name: str) -> str:
+    text = visible(str(said.get(name, [""])[0]))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+
+def _line(text: str) -> dict[str, object]:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}

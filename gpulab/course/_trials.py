@@ -1,0 +1,289 @@
+"""Run a learner's function on a virtual GPU and note what it returned; no key is needed here."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from math import isfinite
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from gpulab.course._draw import SeededDraw
+
+if TYPE_CHECKING:
+    import torch
+
+Work = Callable[[], object]
+Facts = dict[str, object]
+# Called around each call of the learner's function; it may note what the function changed.
+Watch = Callable[[], AbstractContextManager[None]]
+
+_HEAD_START_US = 5_000.0  # the host launches all of a trial in less
+_CYCLES_PER_US = 1_980  # the virtual H200 spins at its boost clock
+
+
+@contextmanager
+def _gpu(name: str = "H200") -> Iterator[None]:
+    from gpulab import virtual
+
+    with virtual.virtual_gpu(name, first_use=False):
+        yield
+
+
+def _spin(duration_us: float) -> Work:
+    from gpulab.torch_private import spin
+
+    n_cycles = round(duration_us * _CYCLES_PER_US)
+    return lambda: spin(n_cycles)
+
+
+def _in_turn(durations_us: list[float], usual_us: float) -> Work:
+    """Return work whose first calls take the times given, and each later one the usual time."""
+    works = iter([*map(_spin, durations_us)])
+    usual = _spin(usual_us)
+
+    def work() -> None:
+        next(works, usual)()
+
+    return work
+
+
+def _stream() -> "torch.cuda.Stream":
+    import torch
+
+    make: Callable[[], torch.cuda.Stream] = torch.cuda.Stream
+    return make()
+
+
+def numbers(value: object) -> list[float] | None:
+    """Return what an answer returned as numbers, or None where it is something else."""
+    parts = list(value) if isinstance(value, tuple | list) else [value]
+    found = [float(part) for part in parts if isinstance(part, Real)]
+    return found if found and len(found) == len(parts) and all(map(isfinite, found)) else None
+
+
+def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+    """Run ``tail(work, n_calls)`` in five situations."""
+    usual = float(draw.number(300, 700, 20))
+    every = draw.number(6, 8)
+    rare = [3 * usual if i % every == every - 1 else usual for i in range(200)]
+    situations = {
+        "steady": _in_turn([], usual),
+        "backlog": _in_turn([], usual),
+        "first calls": _in_turn([20 * usual] * 6, usual),
+        "largest": _in_turn(rare, usual),
+        "short": _in_turn([], 20.0),
+    }
+    facts: Facts = {}
+    for name, work in situations.items():
+        with _gpu():
+            if name == "backlog":
+                _spin(50_000.0)()
+            facts[name] = _returned(watch, function, work, 4 * every)
+    return facts
+
+
+def _returned(watch: Watch, function: Callable[..., object], *arguments: object) -> object:
+    """Call a learner's function; return its numbers, or what it raised as a text."""
+    try:
+        with watch():
+            found = function(*arguments)
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return _raised(error)
+    read = numbers(found)
+    return f"returned {type(found).__name__}" if read is None else read
+
+
+def _raised(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        raise error
+    return f"{type(error).__name__}: {error}"
+
+
+def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+    """Time a layer after the flush that ``make_flush(l2_bytes)`` returns, on two GPUs."""
+    import torch
+
+    facts: Facts = {}
+    for name in ("H200", "B200"):
+        with _gpu(name):
+            l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+            try:
+                with watch():
+                    made = function(l2_bytes)
+            except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+                return dict.fromkeys(("H200", "another", "host"), _raised(error))
+            fact = "H200" if name == "H200" else "another"
+            facts[fact] = _after_flush(watch, made, l2_bytes, draw.number(20, 30))
+            facts["host"] = _host_time(watch, made)
+    return facts
+
+
+def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> object:
+    """Return the seconds of a layer after a flush, its weights a share of the L2."""
+    import torch
+
+    work = _layer(percent * l2_bytes // 100)
+    make: Callable[..., torch.cuda.Event] = torch.cuda.Event
+    start, end = (make(enable_timing=True) for _ in range(2))
+    work()  # now its weights are in the cache
+    torch.cuda.synchronize()
+    _spin(_HEAD_START_US)()
+    try:
+        with watch():
+            flush()  # type: ignore[operator]  # what cannot be called raises here
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return _raised(error)
+    start.record()
+    work()
+    end.record()
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) / 1000]
+
+
+def _layer(n_bytes: int) -> Work:
+    import torch
+
+    weight = torch.randn(n_bytes // 8192 // 64 * 64, 4096, device="cuda", dtype=torch.half)
+    row = torch.randn(1, 4096, device="cuda", dtype=torch.half)
+    return lambda: torch.nn.functional.linear(row, weight)
+
+
+def _host_time(watch: Watch, flush: object) -> object:
+    """Return the host's seconds for one flush while the GPU is busy for a long time."""
+    import time
+
+    import torch
+
+    torch.cuda.synchronize()
+    _spin(100_000.0)()
+    start_s = time.perf_counter()
+    try:
+        with watch():
+            flush()  # type: ignore[operator]  # what cannot be called raises here
+    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+        return _raised(error)
+    host_s = time.perf_counter() - start_s
+    torch.cuda.synchronize()
+    return [host_s]
+
+
+def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+    """Run ``cold_seconds(work, flush, n_samples)`` on work with and without inputs."""
+    import torch
+
+    facts: Facts = {}
+    n_bytes, usual_us = draw.number(10, 16) * 2**20, float(draw.number(200, 400))
+    for name in ("cold", "only the work", "short"):
+        with _gpu():
+            buffer = torch.zeros(2 * 60 * 2**18, device="cuda")
+            work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
+            if name == "short":
+                work = _spin(20.0)
+            facts[name] = _returned(watch, function, work, buffer.sum, 11)
+    return facts
+
+
+def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+    """Run ``seconds_in(stream, work)`` beside other work in the same stream and in others."""
+    import time
+
+    import torch
+
+    facts: Facts = {}
+    work = _spin(float(draw.number(300, 600)))
+    for name, own_us, other_us in (("idle", 0, 0), ("queue", 5_000, 0), ("others", 0, 200_000)):
+        with _gpu():
+            stream, other = _stream(), _stream()
+            for busy, length_us in ((stream, own_us), (other, other_us)):
+                with torch.cuda.stream(busy):
+                    _spin(float(length_us))()
+            start_s = time.perf_counter()
+            facts[name] = _returned(watch, function, stream, work)
+            facts[f"host, {name}"] = [time.perf_counter() - start_s]
+            torch.cuda.synchronize()
+    return facts
+
+
+_N_STEPS = 8
+_N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
+
+
+def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+    """Run ``pipeline(side, copies, computes)``: values, the order of accesses, and time."""
+    import torch
+
+    from gpulab.sanitizer import hazards
+
+    facts: Facts = {}
+    cycles = draw.number(400, 600) * 1000
+    with _gpu():
+        bench = _PipelineBench(cycles)
+        with hazards() as found:
+            problem = bench.run(watch, function)
+            torch.cuda.synchronize()
+        facts["order"] = problem or [float(len(found.found))]
+        facts["values"] = problem or [bench.n_right()]
+    with _gpu():
+        bench = _PipelineBench(cycles)
+        facts["time"] = bench.run(watch, function) or [bench.duration_s]
+    return facts
+
+
+class _PipelineBench:
+    """Batches in pinned memory, a buffer on the GPU for each, and a result for each."""
+
+    def __init__(self, cycles: int) -> None:
+        import torch
+
+        self.duration_s = 0.0
+        self._cycles = cycles
+        self._batches = [
+            torch.full((_N_ELEMENTS,), float(i + 1)).pin_memory() for i in range(_N_STEPS)
+        ]
+        self._buffers = [torch.zeros(_N_ELEMENTS, device="cuda") for _ in self._batches]
+        self._results = [torch.zeros(_N_HEAD, device="cuda") for _ in self._batches]
+
+    def run(self, watch: Watch, function: Callable[..., object]) -> str:
+        """Call the learner's function; return what it raised, or an empty text."""
+        import time
+
+        import torch
+
+        steps = range(_N_STEPS)
+        copies = [lambda i=i: self._copy(i) for i in steps]
+        computes = [lambda i=i: self._compute(i) for i in steps]
+        side = _stream()
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        found = _returned(watch, function, side, copies, computes)
+        torch.cuda.synchronize()
+        self.duration_s = time.perf_counter() - start_s
+        return found if isinstance(found, str) and not found.startswith("returned") else ""
+
+    def _copy(self, i: int) -> None:
+        self._buffers[i].copy_(self._batches[i], non_blocking=True)
+
+    def _compute(self, i: int) -> None:
+        from gpulab.torch_private import spin
+
+        self._results[i].copy_(self._buffers[i][:_N_HEAD])
+        spin(self._cycles)
+
+    def n_right(self) -> float:
+        """Count the results that are those of their own batch."""
+        return float(sum(bool((y == i + 1).all()) for i, y in enumerate(self._results)))
+
+
+TRIALS: dict[str, Callable[[Callable[..., object], SeededDraw, Watch], Facts]] = {
+    each.__name__: each for each in (tail, make_flush, cold_seconds, seconds_in, pipeline)
+}
+
+
+def warm_up() -> None:
+    """Use a virtual GPU once, so that what is loaded at the first use is loaded."""
+    import torch
+
+    from gpulab.sanitizer import hazards
+
+    with _gpu(), hazards():
+        _spin(1.0)()
+        torch.ones(4, device="cuda").sum().item()

@@ -1,0 +1,12 @@
+from ._case_02 import weights as weights
+from ._case_03 import heavy_matmul as heavy_matmul
+from ._case_04 import pinned_batches as pinned_batches
+from ._case_04 import training_step as training_step
+from ._case_05 import library_kernel as library_kernel
+from ._case_06 import decoder as decoder
+from ._case_07 import rival_matmuls as rival_matmuls
+from ._case_08 import host_data as host_data
+from ._case_08 import smooth as smooth
+from ._case_09 import requests as requests
+from ._case_09 import small_model as small_model
+from ._case_10 import kernel as kernel

@@ -1,0 +1,166 @@
+"""Case 03: an average over a GPU that lowers its clock while it is measured."""
+
+import time
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.work import Work
+
+_N_POSTED = 50
+
+
+def heavy_matmul(n: int = 8192) -> Work:
+    """Return a matmul in half precision, which needs nearly all the power of the GPU."""
+    import torch
+
+    a = torch.randn(n, n, device="cuda", dtype=torch.float16)
+    return lambda: a @ a
+
+
+def _mean_s(work: Work, n_calls: int) -> float:
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda.synchronize()
+    start.record()
+    for _ in range(n_calls):
+        work()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3 / n_calls
+
+
+def _right(work: Work) -> float:
+    _mean_s(work, 200)
+    return _mean_s(work, 20)
+
+
+def as_posted(work: Work) -> float:
+    """Average over the fast start and the slower rest."""
+    work()
+    return _mean_s(work, _N_POSTED)
+
+
+def burst(work: Work) -> float:
+    """Time the first few calls."""
+    work()
+    return _mean_s(work, 5)
+
+
+def with_pauses(work: Work) -> float:
+    """Let the GPU cool down between the calls."""
+    samples = []
+    for _ in range(5):
+        time.sleep(0.5)
+        samples.append(_mean_s(work, 1))
+    return sorted(samples)[2]
+
+
+def in_milliseconds(work: Work) -> float:
+    """Forget to divide what ``elapsed_time`` returns."""
+    return _right(work) * 1e3
+
+
+def not_divided(work: Work) -> float:
+    """Return the time of all calls."""
+    return _right(work) * 20
+
+
+EXERCISES = (
+    Exercise(
+        "case-03.flaw",
+        "The post says that a run of hours takes its number of calls times the posted time. "
+        "What is wrong?",
+        Choice(
+            right="d",
+            why="The first calls run at the full clock. Then the power limit lowers it, and it "
+            "stays low for hours. A mean of 50 calls mixes both and is the time of neither.",
+            wrong={
+                "a": Diagnosis(
+                    "not-warm-up",
+                    "One slow first call would make the mean too large. Here the late calls are "
+                    "the slow ones.",
+                ),
+                "b": Diagnosis(
+                    "not-noise",
+                    "Look at the order of the samples: it is a step, and no noise. More calls "
+                    "give another mean, not a more precise one.",
+                ),
+                "c": Diagnosis(
+                    "not-the-launches",
+                    "A call takes more than a millisecond and a launch some microseconds. The "
+                    "host is far ahead.",
+                ),
+            },
+        ),
+        hints=(
+            "Look at the times of the single calls, in their order.",
+            "What else changes along with the times? gpulab.clocks.read() shows it.",
+        ),
+        choices={
+            "a": "the first call should not count",
+            "b": "50 calls are too few against the noise",
+            "c": "the launches are timed as well",
+            "d": "the mean mixes two clocks, and the run has only one of them",
+        },
+    ),
+    Exercise(
+        "case-03.mend",
+        "Mend the program: write mended(work), the time of one call in a run that lasts for "
+        "hours. It is tried on matmuls of other sizes, each on a cool GPU.",
+        Mended(
+            signature="mended(work)",
+            returns="seconds of one call at the clock of a long run",
+            why="You let the clock settle before you measure, so your number is the one that a "
+            "long run has.",
+            works=tuple(
+                HiddenWork(f"a matmul of {n:,} x {n:,}", lambda n=n: (heavy_matmul(n),))  # type: ignore[misc]  # n is bound here
+                for n in (8192, 9216)
+            ),
+            right=_right,
+            mistakes=(
+                (
+                    like(burst),
+                    Diagnosis(
+                        "burst",
+                        "That is the time of a cool GPU at its full clock. It is an honest number "
+                        "for a short burst, or for a program with pauses, but the question is "
+                        "about hours. Run the work until the clock has settled, then measure.",
+                    ),
+                ),
+                (
+                    lambda trial: all(
+                        isinstance(value, float) and 0.85 * wanted < value < wanted  # type: ignore[operator]  # seconds
+                        for value, wanted in zip(trial.values, trial.expected, strict=True)
+                    ),
+                    Diagnosis(
+                        "mixed",
+                        "Your number still contains calls at the full clock. Leave out all calls "
+                        "from before the clock has settled.",
+                    ),
+                ),
+                (
+                    like(not_divided),
+                    Diagnosis("not-divided", "Divide the time by the number of calls."),
+                ),
+            ),
+            show=lambda value: f"{1e3 * value:.4g} ms",
+            tolerance=0.02,
+        ),
+        hints=(
+            "How many calls does it take until the times stay the same? See the figure.",
+            "Call the work 200 times without timing, then time 50 calls.",
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-03.too-short",
+        "A call of a long run takes longer than the posted mean",
+        unit="times",
+        holds=lambda ratio: ratio > 1.01,  # noqa: PLR2004  # more than noise
+        because="this GPU may have power to spare and keep its clock",
+    ),
+)

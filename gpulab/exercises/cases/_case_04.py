@@ -1,0 +1,218 @@
+"""Case 04: a double buffer that is fast and wrong, because nothing orders copies and steps."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Diagnosis, HiddenWork, Letters, Mended, MendedTrial
+from gpulab.torch_private import spin
+from gpulab.units import format_time
+
+_N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 10  # 8 MiB a batch; the step reads its head
+_READ_BEFORE, _OVERWRITTEN = "read before the write is done", "write while it is read"
+
+BatchStep = Callable[[Any], Any]
+Batches = Sequence[Any]
+
+
+def pinned_batches(n_batches: int) -> list[Any]:
+    """Return batches in pinned memory; the numbers of batch k are all k + 1."""
+    import torch
+
+    made = [torch.zeros(_N_ELEMENTS, dtype=torch.float64).pin_memory() for _ in range(n_batches)]
+    for number, batch in enumerate(made):
+        batch[:_N_HEAD] = number + 1
+    return made
+
+
+def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401  # tensors
+    """Stand for a training step: it takes a while, and its result says which batch it read."""
+    spin(round(length_ms * 1_980_000))
+    return buffer[:_N_HEAD].mean()
+
+
+def _run(
+    batches: Batches, step: BatchStep, *, arrive: bool, free: bool, wait: bool
+) -> tuple[Any, Any]:
+    """Run the double buffer with or without each of its two waits, or with a wait for all."""
+    import torch
+
+    buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+    done = [torch.cuda.Event() for _ in range(2)]  # type: ignore[no-untyped-call]  # torch's gap
+    copying, results = torch.cuda.Stream(), []  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, batch in enumerate(batches):
+        slot = number % 2
+        if free:
+            copying.wait_event(done[slot])
+        with torch.cuda.stream(copying):
+            buffers[slot].copy_(batch, non_blocking=True)
+        if arrive:
+            torch.cuda.current_stream().wait_stream(copying)
+        if wait:
+            torch.cuda.synchronize()
+        results.append(step(buffers[slot]))
+        done[slot].record()
+        if wait:
+            torch.cuda.synchronize()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start, torch.stack(results)
+
+
+_right = partial(_run, arrive=True, free=True, wait=False)
+
+
+def as_posted(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
+    """Order nothing."""
+    return _run(batches, step, arrive=False, free=False, wait=False)
+
+
+def arrival_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
+    """Wait for the copy, and overwrite what a step still reads."""
+    return _run(batches, step, arrive=True, free=False, wait=False)
+
+
+def free_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
+    """Wait for the step, and read what has not arrived."""
+    return _run(batches, step, arrive=False, free=True, wait=False)
+
+
+def wait_for_all(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
+    """Wait for everything, so that nothing overlaps."""
+    return _run(batches, step, arrive=True, free=True, wait=True)
+
+
+def _both(trial: MendedTrial) -> bool:
+    return {_READ_BEFORE, _OVERWRITTEN} <= trial.hazards
+
+
+def _is_slow(trial: MendedTrial) -> bool:
+    return trial.part_is_right(1) and not trial.part_is_right(0)
+
+
+EXERCISES = (
+    Exercise(
+        "case-04.flaw",
+        "Which waits are missing?",
+        Letters(
+            right=frozenset("ad"),
+            why="The step must wait until its batch has arrived, and the copy must wait until "
+            "the step that reads the buffer is done. Both are waits of one stream for another.",
+            wrongly_in={
+                "b": Diagnosis(
+                    "host-does-not-write",
+                    "The host never writes to these pinned batches again, so it may run ahead.",
+                ),
+                "c": Diagnosis(
+                    "copies-are-in-order",
+                    "All copies are in one stream, so they are in order already.",
+                ),
+            },
+            missing={
+                "a": Diagnosis(
+                    "arrival",
+                    "The copies are in a stream of their own. What makes the step wait for its "
+                    "batch?",
+                ),
+                "d": Diagnosis(
+                    "overwritten",
+                    "Batch k + 2 goes into the buffer of batch k. What if step k still reads it?",
+                ),
+            },
+            all_chosen=Diagnosis(
+                "all", "With all four it would be right and slow. Which two does it need?"
+            ),
+            none_chosen=Diagnosis("none", "The results are wrong, so an order is missing."),
+        ),
+        hints=(
+            "Follow one buffer: who writes to it, who reads it, and what orders the two?",
+            "There are two orders: write before read, and read before the next write.",
+        ),
+        choices={
+            "a": "a step waits for the copy of its batch",
+            "b": "the host waits for each copy",
+            "c": "a copy waits for the copy before it",
+            "d": "a copy waits for the last step that read its buffer",
+        },
+    ),
+    Exercise(
+        "case-04.mend",
+        "Mend the program: write mended(batches, step). Every step must read its own batch, and "
+        "the copies must still overlap with the steps. It is tried with other batches and steps.",
+        Mended(
+            signature="mended(batches, step)",
+            returns="a pair: the seconds for all batches, and the results as one tensor",
+            why="Every step read its own batch, and the copies still overlap with the steps. "
+            "This is the number to publish.",
+            works=tuple(
+                HiddenWork(name, make)
+                for name, make in (
+                    ("8 batches and a longer step", lambda: (pinned_batches(8), training_step)),
+                    (
+                        "6 batches and a shorter step",
+                        lambda: (pinned_batches(6), partial(training_step, length_ms=0.12)),
+                    ),
+                )
+            ),
+            right=_right,
+            mistakes=(
+                (
+                    _is_slow,
+                    Diagnosis(
+                        "no-overlap",
+                        "All results are right, but nothing overlaps: it takes as long as one "
+                        "after the other. Let a stream wait for an event, not the host for the "
+                        "whole GPU.",
+                    ),
+                ),
+                (
+                    _both,
+                    Diagnosis(
+                        "both-races",
+                        "Both orders are missing: steps read buffers before their batch has "
+                        "arrived, and copies overwrite buffers that a step still reads.",
+                    ),
+                ),
+                (
+                    lambda trial: _READ_BEFORE in trial.hazards,
+                    Diagnosis(
+                        "not-arrived",
+                        "A step reads its buffer before the copy is done. Let the current stream "
+                        "wait for the stream of the copies.",
+                    ),
+                ),
+                (
+                    lambda trial: _OVERWRITTEN in trial.hazards,
+                    Diagnosis(
+                        "overwritten",
+                        "A copy overwrites a buffer that a step still reads. Record an event "
+                        "after each step, and let the copy into the same buffer wait for it.",
+                    ),
+                ),
+            ),
+            show=lambda value: f"{format_time(value[0])} and the results {value[1].tolist()}",
+            tolerance=0.15,
+        ),
+        hints=(
+            "torch.cuda.current_stream().wait_stream(copying) orders the step after the copy.",
+            (
+                "done[slot].record() after the step, copying.wait_event(done[slot]) before the "
+                "copy. Waiting for an event that was never recorded returns at once."
+            ),
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-04.wrong-results",
+        "The posted program computes on wrong data",
+        unit="wrong steps",
+        holds=lambda n_wrong: n_wrong > 0,
+        because="the race may go well by chance, which proves nothing",
+    ),
+)

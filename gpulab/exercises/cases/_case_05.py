@@ -1,0 +1,167 @@
+"""Case 05: a benchmark whose events are in one stream, and the kernel in another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.torch_private import spin
+from gpulab.units import format_time
+
+_FLOOR_S = 15e-6  # the launch between two events on an idle stream
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStreamKernel:
+    """A kernel of a library that launches into a stream of its own.
+
+    Attributes
+    ----------
+    stream
+        The stream of the library.
+    n_cycles
+        Length of the kernel in clock cycles.
+    """
+
+    stream: Any
+    n_cycles: int
+
+    def launch(self) -> None:
+        """Put the kernel into the library's stream, whatever stream is current."""
+        import torch
+
+        with torch.cuda.stream(self.stream):
+            spin(self.n_cycles)
+
+
+def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
+    """Return a kernel that takes about as long, in a stream of its own."""
+    import torch
+
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+    return OwnStreamKernel(stream, round(length_ms * 1_980_000))
+
+
+def _busy_kernel() -> OwnStreamKernel:
+    """Return a kernel whose stream has other work in it."""
+    kernel = library_kernel(0.1)
+    kernel.launch()
+    kernel.launch()
+    return kernel
+
+
+def _between(op: OwnStreamKernel, start_in: Any, end_in: Any) -> float:  # noqa: ANN401  # streams
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
+    start.record(start_in)
+    op.launch()
+    end.record(end_in)
+    torch.cuda.synchronize()
+    return float(start.elapsed_time(end)) / 1e3
+
+
+def _right(op: OwnStreamKernel) -> float:
+    return op.n_cycles / 1.98e9
+
+
+def as_posted(op: OwnStreamKernel) -> float:
+    """Record both events in the current stream."""
+    return _between(op, None, None)
+
+
+def end_only(op: OwnStreamKernel) -> float:
+    """Record only the end in the library's stream."""
+    return _between(op, None, op.stream)
+
+
+EXERCISES = (
+    Exercise(
+        "case-05.flaw",
+        "Why does the program read almost nothing?",
+        Choice(
+            right="a",
+            why="An event is a mark in one stream. Both marks are in the current stream, which "
+            "is empty, and the kernel runs in the library's stream at its own time.",
+            wrong={
+                "b": Diagnosis(
+                    "it-does-wait",
+                    "end.synchronize() does wait: for the event, which is in an empty stream. So "
+                    "it returns at once, and rightly so.",
+                ),
+                "c": Diagnosis(
+                    "it-does-run",
+                    "The kernel runs, as the timeline shows. Where are the two events?",
+                ),
+                "d": Diagnosis(
+                    "resolution",
+                    "Events resolve about half a microsecond. The kernel takes hundreds.",
+                ),
+            },
+        ),
+        hints=(
+            "Draw the two streams as two lines, and mark where each event is.",
+            "start.record() without an argument records in the current stream.",
+        ),
+        choices={
+            "a": "the events are in another stream than the kernel",
+            "b": "the host does not wait for the end event",
+            "c": "the library does not run the kernel at all",
+            "d": "the kernel is shorter than events can resolve",
+        },
+    ),
+    Exercise(
+        "case-05.mend",
+        "Mend the program: write mended(op). op.launch() puts the kernel into op.stream. It is "
+        "tried with a short kernel, a long one, and one whose stream still has other work in it.",
+        Mended(
+            signature="mended(op)",
+            returns="seconds of the kernel that op.launch() launches",
+            why="Your events are in the stream of the kernel, so they see it, and only it.",
+            works=(
+                HiddenWork("a short kernel", lambda: (library_kernel(0.06),)),
+                HiddenWork("a long kernel", lambda: (library_kernel(1.0),)),
+                HiddenWork("a kernel after other work in its stream", lambda: (_busy_kernel(),)),
+            ),
+            right=_right,
+            mistakes=(
+                (
+                    lambda trial: all(
+                        isinstance(value, float) and value < 0.3 * wanted  # type: ignore[operator]  # seconds
+                        for value, wanted in zip(trial.values[1:], trial.expected[1:], strict=True)
+                    ),
+                    Diagnosis(
+                        "other-stream",
+                        "Your clock still stops before the kernel has run. Record both events in "
+                        "the stream of the kernel: start.record(op.stream).",
+                    ),
+                ),
+                (
+                    like(end_only),
+                    Diagnosis(
+                        "start-in-other-stream",
+                        "The end is in the right stream, the start is not: it does not wait for "
+                        "other work that is still in the library's stream. Record both there.",
+                    ),
+                ),
+            ),
+            show=format_time,
+            floor=_FLOOR_S,
+        ),
+        hints=(
+            "Event.record takes a stream.",
+            "start.record(op.stream), op.launch(), end.record(op.stream), end.synchronize().",
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-05.too-little",
+        "The posted program reads less than a tenth of the kernel's time",
+        unit="times",
+        holds=lambda ratio: ratio < 0.1,  # noqa: PLR2004  # as the sentence says
+        because="the launch takes long here, compared with the kernel",
+    ),
+)

@@ -1,0 +1,182 @@
+"""Case 07: a comparison in which A always goes first, on a cool GPU."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.work import Work
+
+_N_CALLS = 40
+
+
+def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
+    """Return two matmuls in half precision; the second has other numbers and ``n_rows`` rows."""
+    import torch
+
+    a, b = torch.randn(2, 8192, 8192, device="cuda", dtype=torch.float16)
+    c = torch.randn(n_rows, 8192, device="cuda", dtype=torch.float16)
+    return (lambda: a @ b), (lambda: c @ b)
+
+
+def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float]:
+    """Run works in an order, and return the time of each of the two."""
+    import torch
+
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(order) + 1)]  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda.synchronize()
+    marks[0].record()
+    for work, mark in zip(order, marks[1:], strict=True):
+        work()
+        mark.record()
+    torch.cuda.synchronize()
+    times_ms = [one.elapsed_time(other) for one, other in pairwise(marks)]
+    a_ms, b_ms = (
+        sum(ms for ms, work in zip(times_ms, order, strict=True) if work is each) for each in works
+    )
+    return a_ms, b_ms
+
+
+def _ratio(a: Work, b: Work, how: str) -> float:
+    orders = {
+        "a first": [a] * _N_CALLS + [b] * _N_CALLS,
+        "b first": [b] * _N_CALLS + [a] * _N_CALLS,
+        "in turns": [a, b] * _N_CALLS,
+    }
+    for work in () if how == "cold" else (a, b):
+        work()
+    a_ms, b_ms = _total_ms(orders.get(how, [a, b] * 5), (a, b))
+    return b_ms / a_ms
+
+
+def _right(a: Work, b: Work) -> float:
+    return _ratio(a, b, "in turns")
+
+
+def as_posted(a: Work, b: Work) -> float:
+    """Time all of A, then all of B."""
+    return _ratio(a, b, "a first")
+
+
+def b_first(a: Work, b: Work) -> float:
+    """Time all of B, then all of A."""
+    return _ratio(a, b, "b first")
+
+
+def upside_down(a: Work, b: Work) -> float:
+    """Divide A by B."""
+    return 1 / _right(a, b)
+
+
+def no_warm_up(a: Work, b: Work) -> float:
+    """Take turns, but let A pay for the library."""
+    return _ratio(a, b, "cold")
+
+
+_PAIRS: tuple[tuple[str, Callable[[], tuple[Any, ...]]], ...] = (
+    ("two works that are the same", rival_matmuls),
+    ("a B with an eighth less to do", partial(rival_matmuls, 7168)),
+)
+
+EXERCISES = (
+    Exercise(
+        "case-07.flaw",
+        "Both works are the same. Why does B take longer?",
+        Choice(
+            right="b",
+            why="A runs on a cool GPU at its full clock. By the time B begins, the power limit "
+            "has lowered the clock. The order decides, not the code.",
+            wrong={
+                "a": Diagnosis(
+                    "both-warm",
+                    "Both were called once before the clock starts, and the slow first call lasts "
+                    "for one call. Here B is slower for all of its calls.",
+                ),
+                "c": Diagnosis(
+                    "cache",
+                    "Three matrices of 128 MiB do not fit into the L2 cache, in neither order.",
+                ),
+                "d": Diagnosis(
+                    "not-noise",
+                    "Run it again: the same one loses, by the same amount. Noise would change "
+                    "sides.",
+                ),
+            },
+        ),
+        hints=(
+            "Swap the two. Which one loses now?",
+            "Look at the clock before and after: gpulab.clocks.read().sm_mhz.",
+        ),
+        choices={
+            "a": "the first calls of B load a library",
+            "b": "the GPU lowers its clock while A runs",
+            "c": "A leaves the cache full of its own data",
+            "d": "this is noise",
+        },
+    ),
+    Exercise(
+        "case-07.mend",
+        "Mend the program: write mended(a, b). It is tried on a pair that is equal and on one "
+        "that is not, on a GPU that is cool and new.",
+        Mended(
+            signature="mended(a, b)",
+            returns="how many times as long b takes as a",
+            why="Both met the same clock, so your ratio is that of the works: 1 for the pair that "
+            "is equal.",
+            works=tuple(HiddenWork(name, make) for name, make in _PAIRS),
+            right=_right,
+            mistakes=(
+                (
+                    like(as_posted),
+                    Diagnosis(
+                        "a-first",
+                        "All calls of A still come before those of B. Let them take turns: A, B, "
+                        "A, B.",
+                    ),
+                ),
+                (
+                    like(b_first),
+                    Diagnosis(
+                        "b-first",
+                        "Now all calls of B come first, and B wins. Let them take turns instead.",
+                    ),
+                ),
+                (
+                    lambda trial: trial.n_right == 1 and trial.is_like(upside_down),
+                    Diagnosis("upside-down", "Divide the time of b by that of a."),
+                ),
+                (
+                    lambda trial: all(
+                        isinstance(value, float) and value < 0.5  # noqa: PLR2004  # far too small
+                        for value in trial.values
+                    ),
+                    Diagnosis(
+                        "no-warm-up",
+                        "The first call of A loads the library, and you time that. Call both once "
+                        "before you start.",
+                    ),
+                ),
+            ),
+            show=lambda value: f"{value:.3f} times",
+            tolerance=0.025,
+            first_use=True,
+        ),
+        hints=(
+            "Put one call of each into the same loop, with an event between them.",
+            "marks = [Event, ...]: record one after each call, and add up every second interval.",
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-07.the-second-loses",
+        "The posted program finds a work slower than the same work",
+        unit="times",
+        holds=lambda ratio: ratio > 1.02,  # noqa: PLR2004  # more than noise
+        because="this GPU may have power to spare and keep its clock",
+    ),
+)

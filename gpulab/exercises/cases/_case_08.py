@@ -1,0 +1,203 @@
+"""Case 08: a CPU that wins because only the GPU copies its data, in every step."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.units import format_time
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+StateStep = Callable[["Tensor"], "Tensor"]
+
+
+def host_data(n: int = 1 << 20) -> "Tensor":
+    """Return ``n`` numbers in ordinary host memory."""
+    import torch
+
+    return torch.ones(n)
+
+
+def smooth(x: "Tensor") -> "Tensor":
+    """Return one step of a simulation: the mean of each number and its neighbour."""
+    return (x + x.roll(1)) * 0.5
+
+
+def _run(step: StateStep, data: "Tensor", n_steps: int, clock: Callable[[str], None]) -> None:
+    """Copy once in and once out; ``clock`` hears of each stage."""
+    import torch
+
+    clock("begin")
+    x = data.to("cuda")
+    clock("copied in")
+    for _ in range(n_steps):
+        x = step(x)
+    clock("launched")
+    torch.cuda.synchronize()
+    clock("computed")
+    x.cpu()
+    clock("copied out")
+
+
+def _stages_s(step: StateStep, data: "Tensor", n_steps: int) -> dict[str, float]:
+    import torch
+
+    step(data.to("cuda"))  # first uses
+    torch.cuda.synchronize()
+    at_s: dict[str, float] = {}
+    _run(step, data, n_steps, lambda stage: at_s.update({stage: time.perf_counter()}))
+    return {stage: stage_s - at_s["begin"] for stage, stage_s in at_s.items()}
+
+
+def _right(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    return _stages_s(step, data, n_steps)["copied out"] / n_steps
+
+
+def as_posted(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    """Copy in and out in every step."""
+    start = time.perf_counter()
+    for _ in range(n_steps):
+        data = step(data.to("cuda")).cpu()
+    return (time.perf_counter() - start) / n_steps
+
+
+def one_way(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    """Keep the data on the GPU, but copy a result out in every step."""
+    start = time.perf_counter()
+    x = data.to("cuda")
+    for _ in range(n_steps):
+        x = step(x)
+        x.cpu()
+    return (time.perf_counter() - start) / n_steps
+
+
+def no_copies(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    """Leave out both copies."""
+    at_s = _stages_s(step, data, n_steps)
+    return (at_s["computed"] - at_s["copied in"]) / n_steps
+
+
+def no_copy_out(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    """Leave out the copy of the result."""
+    return _stages_s(step, data, n_steps)["computed"] / n_steps
+
+
+def not_divided(step: StateStep, data: "Tensor", n_steps: int) -> float:
+    """Return the time of all steps."""
+    return _right(step, data, n_steps) * n_steps
+
+
+EXERCISES = (
+    Exercise(
+        "case-08.flaw",
+        "What does the GPU do in the posted program that the CPU does not?",
+        Choice(
+            right="b",
+            why="The CPU's data stay where they are. The GPU's data travel in and out in each "
+            "step, and the copies take far longer than the step.",
+            wrong={
+                "a": Diagnosis(
+                    "same-step",
+                    "Both call the same function on as many numbers. What stands around it?",
+                ),
+                "c": Diagnosis(
+                    "it-waits-anyway",
+                    ".cpu() waits for the GPU, and it has to: the result must be there. But it "
+                    "also moves the data.",
+                ),
+                "d": Diagnosis(
+                    "launches-are-short",
+                    "Three launches take some tens of microseconds. The step in the post takes "
+                    "far longer. Look at the timeline.",
+                ),
+            },
+        ),
+        hints=(
+            "Look at the timeline: what fills it?",
+            "How many bytes does a step move over the bus, on the CPU's side and on the GPU's?",
+        ),
+        choices={
+            "a": "it computes more",
+            "b": "it copies the data in and out in every step",
+            "c": "it waits for the GPU in every step, and nothing else",
+            "d": "it launches kernels",
+        },
+    ),
+    Exercise(
+        "case-08.mend",
+        "Mend the program: write mended(step, data, n_steps). The data are on the host at the "
+        "beginning, and the result must be on the host at the end. It is tried with other steps.",
+        Mended(
+            signature="mended(step, data, n_steps)",
+            returns="seconds for each step, with all copies that the whole run needs",
+            why="One copy in, all steps on the GPU, one copy out, and the clock around all of it. "
+            "This is what a user of the simulation waits for.",
+            works=(
+                HiddenWork("20 steps on 4 MiB", lambda: (smooth, host_data(), 20)),
+                HiddenWork(
+                    "10 longer steps on 2 MiB",
+                    lambda: (lambda x: smooth(smooth(x)), host_data(1 << 19), 10),
+                ),
+            ),
+            right=_right,
+            mistakes=(
+                (
+                    like(as_posted),
+                    Diagnosis(
+                        "copies-in-each-step",
+                        "The data still travel in and out in every step. Copy in before the loop "
+                        "and out after it.",
+                    ),
+                ),
+                (
+                    like(one_way),
+                    Diagnosis(
+                        "copies-out-in-each-step",
+                        "The data stay on the GPU now, but each step still copies its result "
+                        "out. Only the last one is needed.",
+                    ),
+                ),
+                (
+                    like(no_copies),
+                    Diagnosis(
+                        "copies-left-out",
+                        "Now both copies are outside the clock. That is the other trick: without "
+                        "them nobody has a result. Time one copy in and one copy out.",
+                    ),
+                ),
+                (
+                    like(no_copy_out),
+                    Diagnosis(
+                        "no-copy-out",
+                        "The copy of the result is outside the clock. The result must be on the "
+                        "host at the end.",
+                    ),
+                ),
+                (
+                    like(not_divided),
+                    Diagnosis("not-divided", "That is the time of all steps. Divide by n_steps."),
+                ),
+            ),
+            show=lambda value: f"{format_time(value)} for each step",
+            tolerance=0.12,
+        ),
+        hints=(
+            "x = data.to('cuda') before the loop, x.cpu() after it.",
+            "Start the clock before the copy in, and stop it after the copy out.",
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-08.mostly-copies",
+        "The mended program takes less than a third of the posted one's time",
+        unit="times",
+        holds=lambda ratio: ratio < 1 / 3,
+        because="the launches of the step may take longer here than the copies",
+    ),
+)

@@ -1,0 +1,172 @@
+"""Case 10: a loop that times the launch queue, first empty and then full."""
+
+import time
+from functools import partial
+from statistics import fmean, median
+
+from gpulab.exercises._claims import Claim
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.cases._device_time import device_s
+from gpulab.torch_private import spin
+from gpulab.units import format_time
+from gpulab.work import Work
+
+_N_POSTED = 1500
+
+
+def kernel(length_us: float = 60.0) -> Work:
+    """Return a kernel that takes about as long on the GPU in use."""
+    return partial(spin, round(length_us * 1_980))
+
+
+def _posted_samples_s(work: Work, n_calls: int = _N_POSTED) -> list[float]:
+    samples = []
+    for _ in range(n_calls):
+        start = time.perf_counter()
+        work()
+        samples.append(time.perf_counter() - start)
+    return samples
+
+
+def as_posted(work: Work) -> float:
+    """Return the median of the launches."""
+    return median(_posted_samples_s(work))
+
+
+def mean_of_launches(work: Work) -> float:
+    """Return the mean of fast and blocked launches."""
+    return fmean(_posted_samples_s(work))
+
+
+def wait_each_call(work: Work) -> float:
+    """Wait after each call: the launch and the wake-up are in every sample."""
+    import torch
+
+    samples = []
+    for _ in range(20):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        samples.append(time.perf_counter() - start)
+    return median(samples)
+
+
+def not_divided(work: Work) -> float:
+    """Return the time of a hundred calls."""
+    return 100 * device_s(work)
+
+
+EXERCISES = (
+    Exercise(
+        "case-10.flaw",
+        "What happens at about the thousandth call?",
+        Choice(
+            right="c",
+            why="The queue takes about a thousand launches. Until then a call returns at once; "
+            "after that it must wait until the GPU has finished one. The kernel is the same "
+            "length all the time.",
+            wrong={
+                "a": Diagnosis(
+                    "no-leak",
+                    "The kernel allocates nothing, and memory does not grow. What else can fill "
+                    "up?",
+                ),
+                "b": Diagnosis(
+                    "no-heat",
+                    "A clock falls by some percent. Here the time grows tenfold in one step. And "
+                    "before the step: can a kernel be that short?",
+                ),
+                "d": Diagnosis(
+                    "not-python",
+                    "Python's collector runs now and then, and a later call is fast again. Here "
+                    "all later calls are slow.",
+                ),
+            },
+        ),
+        hints=(
+            "Wait for the GPU after every 500 calls. Is the step still there?",
+            "A launch is an entry in a queue. Queues have a length.",
+        ),
+        choices={
+            "a": "memory leaks, and the allocator becomes slow",
+            "b": "the GPU becomes hot and lowers its clock",
+            "c": "the launch queue is full, and each launch has to wait for a place",
+            "d": "Python's garbage collector starts",
+        },
+    ),
+    Exercise(
+        "case-10.mend",
+        "Mend the program: write mended(work), the time of one call on the GPU. It is tried with "
+        "a shorter and a longer kernel.",
+        Mended(
+            signature="mended(work)",
+            returns="seconds that one call takes on the GPU",
+            why="Your number is the kernel's, for the short one too, and it does not depend on "
+            "how many calls are waiting.",
+            works=(
+                HiddenWork("a kernel of 25 µs", lambda: (kernel(25.0),)),
+                HiddenWork("a kernel of 90 µs", lambda: (kernel(90.0),)),
+            ),
+            right=device_s,
+            mistakes=(
+                (
+                    like(as_posted),
+                    Diagnosis(
+                        "launch",
+                        "That is the time of a launch into an empty queue. Wait for the GPU "
+                        "before you stop the clock, or use events.",
+                    ),
+                ),
+                (
+                    lambda trial: all(
+                        isinstance(value, float) and value < 0.9 * wanted  # type: ignore[operator]  # seconds
+                        for value, wanted in zip(trial.values, trial.expected, strict=True)
+                    ),
+                    Diagnosis(
+                        "mean-of-both",
+                        "That is less than the kernel takes. You mix launches into an empty "
+                        "queue with others. Your number changes with the number of calls, so it "
+                        "is no property of the kernel.",
+                    ),
+                ),
+                (
+                    like(wait_each_call),
+                    Diagnosis(
+                        "wait-each-call",
+                        "You wait after each call. Then launch and wake-up are in each sample: "
+                        "too much for a short kernel. Wait once after many calls, or use events.",
+                    ),
+                ),
+                (
+                    lambda trial: (
+                        all(
+                            isinstance(value, float) and value > 10 * wanted  # type: ignore[operator]  # seconds
+                            for value, wanted in zip(trial.values, trial.expected, strict=True)
+                        )
+                        and not trial.is_in_unit(1e3)
+                    ),
+                    Diagnosis("not-divided", "Divide the time of the loop by its calls."),
+                ),
+            ),
+            show=format_time,
+            tolerance=0.1,
+            floor=3e-6,
+        ),
+        hints=(
+            "A stopwatch around 200 calls, with a wait before and after, divided by 200.",
+            "Or an event before and after, elapsed_time, and one wait.",
+        ),
+    ),
+)
+
+CLAIMS = (
+    Claim(
+        "case-10.step",
+        "The calls after the thousandth take at least five times as long as the first ones",
+        unit="times",
+        holds=lambda ratio: ratio >= 5,  # noqa: PLR2004  # as the sentence says
+        because="the queue may be longer here, or a launch slower",
+    ),
+)

@@ -1,0 +1,124 @@
+# %% [markdown]
+# # Case 02: The second one wins
+#
+# Is the new layer faster, or was its data already there? *15 minutes. It helps to know lesson 06.*
+#
+# > **"Packed weights: 1.4 times as fast, and no other change"** (a pull request by Ines)
+# >
+# > I store the weights of the layer in another order. Old and new are timed in turns, and the L2
+# > cache is emptied in every round with a tensor of 256 MiB, so this is a cold-cache number.
+# > 1.4 times as fast, please merge.
+
+# %%
+from statistics import median
+
+import pandas as pd
+import torch
+
+import gpulab
+from gpulab import exercises, plots
+from gpulab.exercises import cases
+
+gpulab.use("auto")
+
+
+# %% [markdown]
+# Her benchmark:
+
+
+# %% tags=["exercise"]
+def speedup(old, new, n_rounds=20):
+    scratch = torch.empty(2**28, dtype=torch.int8, device="cuda")
+    rounds = [[torch.cuda.Event(enable_timing=True) for _ in range(3)] for _ in range(n_rounds)]
+    for before, between, after in rounds:
+        scratch.zero_()  # empty the L2 cache
+        before.record()
+        old()
+        between.record()
+        new()
+        after.record()
+    torch.cuda.synchronize()
+    return median(a.elapsed_time(b) / b.elapsed_time(c) for a, b, c in rounds)
+
+
+# %% [markdown]
+# A good test of a comparison is to compare a work with itself. `weights` are 24 MiB, and both
+# works read them once. Which speed-up does her program find?
+
+# %%
+itself = exercises.predict(
+    "The speed-up of a work over itself is",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-02.itself",
+)
+itself
+
+# %%
+weights = cases.weights(24)
+speedup(weights.sum, weights.sum)  # first uses
+posted = speedup(weights.sum, weights.sum)
+itself.compare(posted)
+
+# %%
+exercises.claim("case-02.not-faster", here=posted)
+
+# %% [markdown]
+# Look at the time of one call in both states of the cache:
+
+# %%
+states = {state: gpulab.measure(weights.sum, cache=state) for state in ("cold", "hot")}
+plots.bars(pd.Series({state: result.median_s for state, result in states.items()}, name="time_s"))
+
+# %%
+exercises.ask("case-02.flaw")
+
+# %% tags=["exercise"]
+answer = ...
+### BEGIN SOLUTION
+answer = "c"
+### END SOLUTION
+exercises.check("case-02.flaw", answer)
+
+# %%
+exercises.ask("case-02.mend")
+
+# %% tags=["exercise"]
+mended = ...
+
+
+### BEGIN SOLUTION
+def mended(old, new, n_rounds=20):
+    scratch = torch.empty(2**28, dtype=torch.int8, device="cuda")
+    rounds = [[torch.cuda.Event(enable_timing=True) for _ in range(4)] for _ in range(n_rounds)]
+    for a, b, c, d in rounds:
+        scratch.zero_()
+        a.record()
+        old()
+        b.record()
+        scratch.zero_()
+        c.record()
+        new()
+        d.record()
+    torch.cuda.synchronize()
+    return median(a.elapsed_time(b) / c.elapsed_time(d) for a, b, c, d in rounds)
+
+
+### END SOLUTION
+exercises.check("case-02.mend", mended)
+
+# %%
+mended(weights.sum, weights.sum) if callable(mended) else "mend the program first"
+
+# %% [markdown]
+# **What happened.** The flush was there, once in each round. The old version paid for bringing the
+# weights into the L2 cache, and the new one found them there. In a model the other layers run in
+# between, so both would be cold.
+#
+# **The habit.** Before you compare A with B, compare A with A. If the answer is not 1, the
+# benchmark measures something else. `gpulab.compare` empties the cache before each sample, and so
+# does `gpulab.measure`.
+#
+# *The same in real life:* a maintainer of a kernel library [found 1.6 times too much
+# bandwidth](https://github.com/NVIDIA/TileGym/pull/118) where the data fitted into the L2 cache.

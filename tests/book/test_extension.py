@@ -1,0 +1,65 @@
+"""What the book adds to Sphinx, without building it."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbformat")
+
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from docs.extensions import book, executed
+
+
+@pytest.mark.parametrize(
+    ("shown", "solved", "answers"),
+    [
+        ("a @ b", "a @ b", False),
+        ("answer = ...\n# your answer", "answer = 3", True),
+        ("exercises.check('x', answer)", "exercises.check('x', answer)", True),
+    ],
+)
+def test_what_a_solved_exercise_showed_is_left_out(
+    shown: str, solved: str, *, answers: bool
+) -> None:
+    """A cell with a solution, and a cell that judges one."""
+    assert book.answers(new_code_cell(shown), new_code_cell(solved)) is answers
+
+
+def test_an_empty_heading_of_a_table_is_none() -> None:
+    """A screen reader announces no heading without words."""
+    output = new_output("display_data", {"text/html": "<th></th><th>a</th>"})
+    assert book.readable(output)["data"]["text/html"] == "<td></td><th>a</th>"
+
+
+def test_links_to_services_need_a_repository() -> None:
+    """Colab and Binder take notebooks from GitHub; without an address there is no link."""
+    assert book.links_to_open("notebooks/a.ipynb", "") == {}
+    assert book.links_to_open("notebooks/a.ipynb", "https://example.org/x") == {}
+    assert book.links_to_open("notebooks/a.ipynb", "https://github.com/us/gpulab/") == {
+        "Colab": "https://colab.research.google.com/github/us/gpulab/blob/main/notebooks/a.ipynb",
+        "Binder": "https://mybinder.org/v2/gh/us/gpulab/main?urlpath=lab/tree/notebooks/a.ipynb",
+    }
+
+
+def test_a_lesson_that_was_run_is_taken_until_anything_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another text of the lesson or another gpulab asks for another run, and drops the old one."""
+    monkeypatch.setattr(executed, "FOLDER", tmp_path / "kept")
+    run: list[Path] = []
+    monkeypatch.setattr(
+        executed, "_run", lambda source: (run.append(source), executed.keep(source, notebook))
+    )
+    notebook = new_notebook(cells=[new_code_cell("1 + 1", outputs=[])])
+    source = tmp_path / "00_sample.py"
+    source.write_text("# %%\n1 + 1\n")
+    for n_runs in (1, 1):
+        assert executed.executed([source])[0].cells[0].source == "1 + 1"
+        assert len(run) == n_runs
+    source.write_text("# %%\n1 + 2\n")
+    executed.executed([source])
+    monkeypatch.setattr(executed, "package_digest", lambda: b"another")
+    executed.executed([source])
+    assert len(run) == 3
+    assert len(list((tmp_path / "kept").iterdir())) == 1

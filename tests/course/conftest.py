@@ -1,0 +1,34 @@
+"""One exported course and one process for answers, for all tests of the room."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpulab import course
+from gpulab.course._confine import AnswerLimits
+from gpulab.course._folder import SECRET_VARIABLE, CourseFolder
+from gpulab.course._judging import Grader
+from gpulab.course._sandbox import Sandbox
+
+# A right answer takes a tenth of this; a loop without an end takes all of it.
+LIMITS = AnswerLimits(cpu_s=2)
+SECRET = "a secret for tests alone"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export a course whose numbers are the same in every run."""
+    pytest.importorskip("nbgrader")
+    path = tmp_path_factory.mktemp("course") / "exported"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SECRET_VARIABLE, SECRET)
+        course.export(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def grader(folder: Path) -> Iterator[Grader]:
+    """Give a grader with small limits, and its process."""
+    with Sandbox(LIMITS) as sandbox:
+        yield Grader(CourseFolder.opened(folder), sandbox)

@@ -1,0 +1,87 @@
+"""Answers are judged: right ones, each typical mistake, and every kind of misuse."""
+
+from pathlib import Path
+
+import pytest
+
+from gpulab.course import solutions
+from gpulab.course._judging import Grader, Mark
+from gpulab.course._labs import LABS
+from tests.support.submissions import CHEATS, MISTAKES, filled_in, solved
+
+pytestmark = pytest.mark.slow
+
+
+def marks_of(grader: Grader, folder: Path, lab: str, **changed: str) -> dict[str, Mark]:
+    """Return the marks of a submission that is right but for some answers."""
+    notebook = solved(folder, lab, "ada", **changed)
+    return {mark.question: mark for mark in grader.marks(LABS[lab], notebook, "ada")}
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_right_answers_get_full_marks_and_no_answers_none(
+    grader: Grader, folder: Path, lab: str
+) -> None:
+    """The keys are right by their own judges, twice the same, and nothing is given for nothing."""
+    first, second = (marks_of(grader, folder, lab) for _ in range(2))
+    assert {name: mark.points for name, mark in first.items()} == {
+        question.name: question.points for question in LABS[lab].questions
+    }
+    assert first == second
+    untouched = filled_in(folder / "source" / lab / f"{lab}.ipynb", lab, "ada", {})
+    for cell in untouched.cells:  # as nbgrader releases it
+        if "### BEGIN SOLUTION" in cell.source:
+            cell.source = "...  # your answer"
+    marks = grader.marks(LABS[lab], untouched, "ada")
+    assert {(mark.points, mark.flag) for mark in marks} == {(0.0, "unanswered")}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_cost_their_part(grader: Grader, folder: Path, mistake: str) -> None:
+    """Each typical mistake gets the marks for what it still gets right."""
+    lab, question = mistake.partition(":")[0].split(".")
+    source, points = MISTAKES[mistake]
+    mark = marks_of(grader, folder, lab, **{question: source})[question]
+    assert (mark.points, mark.flag) == (points, "")
+
+
+@pytest.mark.parametrize(
+    ("flag", "source"),
+    [(flag, source) for source, flag in CHEATS.items()],
+)
+def test_misuse_is_marked_and_the_next_answer_is_unharmed(
+    grader: Grader, folder: Path, flag: str, source: str
+) -> None:
+    """It gets nothing and a flag, and a right answer after it gets everything."""
+    cheated = marks_of(grader, folder, "timing", tail=source)["tail"]
+    assert (cheated.points, cheated.flag) == (0.0, flag)
+    assert marks_of(grader, folder, "timing")["tail"].points == cheated.max_points
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "points"),
+    [
+        ("waits", "waits = 'acefg'", 0),  # the key of exercise 01.hidden-sync
+        ("waits", "waits = 'kmnprstu'", 0),
+        ("waits", "waits = ['k']", 0),
+        ("readings", "readings = {'slept': 1}", 0),
+        ("readings", "readings = {name: 1.0 for name in ('slept', 'events')}", 0),
+        ("readings", "readings = open('grader/timing.py').read()", 0),
+        ("readings", f"readings = {{'slept': 1{'0' * 400}, 'waited': 1e999, 'events': True}}", 0),
+        ("readings", f"readings = {'-' * 100_000}1", 0),
+    ],
+)
+def test_values_that_are_wrong_get_nothing(
+    grader: Grader, folder: Path, question: str, source: str, points: float
+) -> None:
+    """Practice keys, guesses of everything and computed values are worth nothing."""
+    assert marks_of(grader, folder, "timing", **{question: source})[question].points == points
+
+
+def test_a_neighbours_answers_are_wrong(grader: Grader, folder: Path) -> None:
+    """Another learner's values get at most a part of the marks: the numbers differ."""
+    copied = solved(folder, "timing", "ada")
+    marks = {mark.question: mark for mark in grader.marks(LABS["timing"], copied, "bob")}
+    own = solutions(folder, "timing", "bob")
+    assert own["readings"] != solutions(folder, "timing", "ada")["readings"]
+    assert marks["readings"].points < marks["readings"].max_points

@@ -1,0 +1,108 @@
+"""An export that cannot work says why in one line, and a course is never written over another."""
+
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gpulab import course
+from gpulab.cli import main
+from gpulab.course import _export, _folder
+from gpulab.errors import CourseFolderError, GradingError, NotebookError, UnknownNameError
+
+
+@pytest.fixture
+def nbgrader_version(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let nbgrader have the version that is in the list; an empty list is no nbgrader."""
+    versions = ["0.9.6"]
+
+    def version(name: str) -> str:
+        if not versions:
+            raise PackageNotFoundError(name)
+        return versions[0]
+
+    monkeypatch.setattr(_folder, "version", version)
+    return versions
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+def test_a_course_has_all_that_the_grader_needs(tmp_path: Path) -> None:
+    """The command names the folder, and the secret is the grader's alone."""
+    made = CliRunner().invoke(main, ["course", "export", "--nbgrader", str(tmp_path / "c")])
+    assert made.exit_code == 0, made.output
+    assert "Next, in this folder: nbgrader generate_assignment timing" in made.output
+    secret = tmp_path / "c" / "grader" / "secret"
+    assert secret.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "c" / "source" / "timing" / "timing.ipynb").is_file()
+    key = CliRunner().invoke(main, ["course", "key", str(tmp_path / "c"), "timing", "ada"])
+    assert key.output.startswith("# waits\nwaits = '")
+    report = CliRunner().invoke(main, ["course", "report", str(tmp_path / "c")])
+    assert report.output.endswith("has no submissions yet\n")
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
+    """A file, and a folder with anything in it, are left as they are."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(CourseFolderError) as error:
+        course.export(file)
+    assert str(error.value) == f"{file} is a file; name a folder for the course"
+    with pytest.raises(CourseFolderError) as error:
+        course.export(tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path} is not empty; name a new folder: a course is never written over another"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(CourseFolderError, match="is no course; make one: gpulab course export"):
+        course.report(tmp_path)
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+def test_an_unknown_lab_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    """A typo names the lab that was meant, and nothing is written."""
+    with pytest.raises(UnknownNameError, match=r"unknown lab 'timming'; did you mean 'timing'\?"):
+        course.export(tmp_path / "c", ["timming"])
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("installed", "message"),
+    [
+        ([], "nbgrader is not installed; install it: pip install"),
+        (["0.8.5"], "nbgrader 0.8.5 is older than 0.9.6; install a newer one: pip install -U"),
+    ],
+)
+def test_nbgrader_must_be_there_and_new_enough(
+    tmp_path: Path, nbgrader_version: list[str], installed: list[str], message: str
+) -> None:
+    """The message has the command that installs it."""
+    nbgrader_version[:] = installed
+    with pytest.raises(GradingError) as error:
+        course.export(tmp_path / "c")
+    assert str(error.value) == f"{message} 'gpulab[course]'"
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+def test_an_installed_package_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the clone around the package there is nothing to export."""
+    monkeypatch.setattr(_export, "files", lambda _name: tmp_path / "gpulab")
+    with pytest.raises(NotebookError, match="the keys of the labs are not in the installed"):
+        course.export(tmp_path / "c")
+
+
+@pytest.mark.usefixtures("nbgrader_version")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is damaged: "),
+        ('{"schema": "gpulab.course/0"}', "is of another version; export the course again"),
+    ],
+)
+def test_a_damaged_description_is_named(tmp_path: Path, content: str, message: str) -> None:
+    """The file is named, and what to do."""
+    course.export(tmp_path / "c")
+    (tmp_path / "c" / "course.json").write_text(content)
+    with pytest.raises(CourseFolderError, match=message):
+        course.report(tmp_path / "c")

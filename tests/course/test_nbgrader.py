@@ -1,0 +1,169 @@
+"""nbgrader takes the course as it is: from the export to marks in its gradebook."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from gpulab import course
+from gpulab.course._labs import LABS
+from gpulab.course._notebook import read_notebook, to_bytes
+from tests.support.submissions import filled_in, solved, submit
+
+pytestmark = pytest.mark.slow
+
+_LOOP = "def tail(work, n_calls):\n    while True: pass"
+_SCORES = """
+SELECT student.id, COALESCE(SUM(grade.auto_score), 0) FROM grade
+JOIN submitted_notebook ON grade.notebook_id = submitted_notebook.id
+JOIN submitted_assignment ON submitted_notebook.assignment_id = submitted_assignment.id
+JOIN student ON submitted_assignment.student_id = student.id GROUP BY student.id
+"""
+
+
+def nbgrader(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run nbgrader's own command in a course's folder."""
+    # it starts alembic by its name
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def scores_in(folder: Path) -> dict[str, float]:
+    """Return the marks of each learner from nbgrader's gradebook."""
+    database = sqlite3.connect(folder / "gradebook.db")
+    try:
+        return dict(database.execute(_SCORES).fetchall())
+    finally:
+        database.close()
+
+
+def without(notebook: NotebookNode, cell_id: str) -> NotebookNode:
+    """Return a notebook from which a learner has deleted a cell."""
+    notebook.cells = [cell for cell in notebook.cells if cell.id != cell_id]
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def graded(folder: Path) -> Path:
+    """Release a lab and grade submissions of every kind by nbgrader's own commands."""
+    assert nbgrader(folder, "generate_assignment", "timing").returncode == 0
+    release = folder / "release" / "timing" / "timing.ipynb"
+    notebooks = {
+        "ada": solved(folder, "timing", "ada"),
+        "bob": filled_in(release, "timing", "bob", {}),
+        "cheat": solved(folder, "timing", "cheat", tail=_LOOP),
+        "deleted": without(solved(folder, "timing", "deleted"), "timing-readings"),
+        "kernel": solved(folder, "timing", "kernel"),
+        "twice": solved(folder, "timing", "twice"),
+        "unmarked": without(solved(folder, "timing", "unmarked"), "timing-tail-marks"),
+        "zoe": solved(folder, "timing", "ADA "),
+    }
+    notebooks["kernel"].cells[0].metadata["nbgrader"] = {"grade_id": "mine", "solution": True}
+    notebooks["kernel"].metadata.kernelspec = {"name": "ir", "display_name": "R"}
+    notebooks["twice"].cells.insert(4, notebooks["twice"].cells[6])
+    for student, notebook in notebooks.items():
+        submit(folder, "timing", student, notebook)
+    submit(folder, "timing", "torn", to_bytes(notebooks["ada"])[:900])
+    configuration = folder / "nbgrader_config.py"
+    text = configuration.read_text("utf-8")
+    assert text.count(".parent)") == 1
+    configuration.write_text(text.replace(".parent)", ".parent, course.AnswerLimits(cpu_s=2))"))
+    done = nbgrader(folder, "autograde", "timing")
+    assert "torn" in done.stderr
+    return folder
+
+
+def test_marks_reach_the_gradebook(graded: Path) -> None:
+    """Solved gives all, untouched none, a cheat what the other answers give."""
+    scores = scores_in(graded)
+    assert (scores["ada"], scores["bob"], scores["cheat"]) == (11.0, 0.0, 6.0)
+    # what nbgrader mends costs nothing; an answer that is not there gives nothing
+    assert (scores["kernel"], scores["twice"], scores["unmarked"]) == (11.0, 11.0, 11.0)
+    assert scores["deleted"] == 7.0
+
+
+def test_damage_and_misuse_are_reported_by_name(graded: Path) -> None:
+    """The report has a line for each notebook that is not as it should be."""
+    text = course.report(graded)
+    found = {line.split()[1]: line for line in text.splitlines() if line.startswith("timing")}
+    assert found["ada"].split(None, 2)[2] == "11 of 11: waits 2/2  readings 4/4  tail 5/5"
+    assert found["torn"].endswith("NOT GRADED: timing.ipynb cannot be read (NotJSONError)")
+    for line in (
+        "tail: time: It took longer than is allowed.",
+        "note: cell timing-readings is missing",
+        "note: cell timing-tail-marks is missing",
+        "note: the kernel is 'ir' and not 'python3'",
+        "note: cell timing-waits exists 2 times",
+        "note: the notebook is for learner 'ADA '; it was submitted by 'zoe'",
+    ):
+        assert line in text
+
+
+def test_a_second_grading_gives_the_same(graded: Path) -> None:
+    """The marks do not depend on when or how often they are given."""
+    marks = graded / "marks" / "timing" / "ada.json"
+    before, first = scores_in(graded), marks.read_bytes()
+    marks.unlink()
+    assert nbgrader(graded, "autograde", "timing", "--force", "--student=ada").returncode == 0
+    assert (scores_in(graded), marks.read_bytes()) == (before, first)
+
+
+def test_nothing_that_is_released_contains_a_key(graded: Path) -> None:
+    """The learner's notebook has neither solutions nor hidden tests, and no secret."""
+    text = (graded / "release" / "timing" / "timing.ipynb").read_text("utf-8")
+    secret = (graded / "grader" / "secret").read_text("utf-8").strip()
+    for word in ("SOLUTION", "HIDDEN", "elapsed_time", "RuntimeError", secret):
+        assert word not in text
+
+
+def test_without_the_configuration_nobody_gets_marks(graded: Path) -> None:
+    """Nbgrader's usual way executes the cells: then each of them fails."""
+    notebook = read_notebook(graded / "source" / "timing" / "timing.ipynb")
+    marked = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    assert len(marked) == len(LABS["timing"].questions)
+    for cell in marked:
+        hidden = cell.source.split("### BEGIN HIDDEN TESTS")[1]
+        with pytest.raises(RuntimeError, match="judged outside the notebook"):
+            exec(hidden, {})
+
+
+def test_grading_without_the_secret_stops(graded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what is missing, and no mark is changed."""
+    file, before = graded / "grader" / "secret", scores_in(graded)
+    monkeypatch.setenv("GPULAB_GRADER_SECRET", "another")
+    done = nbgrader(graded, "autograde", "timing", "--force")
+    assert done.returncode == 1
+    assert f"Error: the grader's secret is not that of the course in {graded}; put" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert scores_in(graded) == before
+    monkeypatch.delenv("GPULAB_GRADER_SECRET")
+    file.rename(graded / "away")
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            course.configure(Config(), graded)
+    finally:
+        (graded / "away").rename(file)
+    assert str(stopped.value) == (
+        f"Error: the grader's secret cannot be read from {file} (No such file or directory); "
+        "put it back, or set GPULAB_GRADER_SECRET"
+    )
+
+
+def test_marks_are_kept_with_their_reasons(graded: Path) -> None:
+    """A file for each submission has points, flags and lines, for other tools."""
+    record = json.loads((graded / "marks" / "timing" / "cheat.json").read_text("utf-8"))
+    tail = record["marks"][2]
+    assert (tail["question"], tail["points"], tail["of"], tail["flag"]) == ("tail", 0.0, 5, "time")

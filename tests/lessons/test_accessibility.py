@@ -1,0 +1,140 @@
+"""A lesson read by somebody who does not see it, or sees it without colours, or as a web page.
+
+The rules are those of ``@jupyterlab-a11y-checker/cli`` that a notebook's text can break; the order
+of headings is checked when a notebook is built.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from gpulab.lessons import _build as build
+from tests.support.lessons import SOURCES
+
+Rule = Callable[[str], Iterator[str]]
+VAGUE = {"", "here", "click here", "link", "this", "this link", "more", "read more", "page"}
+
+
+def images_without_words(markdown: str) -> Iterator[str]:
+    """Yield each image that says nothing to those who cannot see it."""
+    for found in re.finditer(r"!\[\s*\]\([^)]*\)|<img\b[^>]*>", markdown):
+        if not re.search(r"""\balt=(["']).+?\1""", found[0]):
+            yield found[0]
+
+
+def tables_without_headings(markdown: str) -> Iterator[str]:
+    """Yield each table with a column that has no heading."""
+    for found in re.finditer(r"^\|(.*)\|\s*\n\|[ :|-]+\|\s*$", markdown, re.MULTILINE):
+        if not all(heading.strip() for heading in re.split(r"(?<!\\)\|", found[1])):
+            yield found[0].partition("\n")[0]
+    if "<table" in markdown and "<th" not in markdown:
+        yield "<table>"
+
+
+def vague_links(markdown: str) -> Iterator[str]:
+    """Yield each link whose words do not say where it leads."""
+    for found in re.finditer(r"(?<!!)\[([^\]]*)\]\(([^)]*)\)", markdown):
+        words = found[1].strip(" `*.").lower()
+        if words in VAGUE or "://" in words:
+            yield found[0]
+
+
+def own_colours(markdown: str) -> Iterator[str]:
+    """Yield each colour that a text sets: in the other theme nobody could read it."""
+    yield from re.findall(r"<[^>]*(?:color|background)\s*[=:][^>]*>", markdown)
+
+
+RULES: tuple[Rule, ...] = (
+    images_without_words,
+    tables_without_headings,
+    vague_links,
+    own_colours,
+)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem[:3].rstrip("_"))
+def test_lessons_are_accessible(source: Path) -> None:
+    """Every text cell keeps every rule."""
+    wrong = [
+        f"{rule.__name__}: {found}"
+        for cell in build.clear_solutions(build.read_source(source)).cells
+        if cell.cell_type == "markdown"
+        for rule in RULES
+        for found in rule(re.sub(r"```.*?```|`[^`\n]*`", "`CODE`", cell.source, flags=re.DOTALL))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad", "good"),
+    [
+        (images_without_words, "![](a.png)", "![Two curves](a.png)"),
+        (images_without_words, '<img src="a" alt="">', '<img src="a" alt="Two curves">'),
+        (tables_without_headings, "| | n |\n|---|---|\n", "| name | n |\n|---|---|\n"),
+        (vague_links, "[here](a.md)", "[the floor](a.md)"),
+        (vague_links, "[https://a.org](https://a.org)", "![](a.png)"),
+        (own_colours, '<b style="color: red">x</b>', "<b>x</b>"),
+    ],
+)
+def test_each_rule_finds_what_it_is_there_for(rule: Rule, bad: str, good: str) -> None:
+    """And leaves alone what is right."""
+    assert list(rule(bad))
+    assert list(rule(good)) == []
+
+
+class Elements(HTMLParser):
+    """Images with their words, figures with their names, headings, and cells of tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.images: list[str] = []
+        self.figures: list[str] = []
+        self.levels: list[int] = []
+        self.n_headings = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what a screen reader would say of the element."""
+        given = dict(attrs)
+        if tag == "img":
+            self.images.append(given.get("alt") or "")
+        elif tag == "figure":
+            self.figures.append(given.get("aria-label") or "")
+        elif re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        elif tag == "th":
+            self.n_headings += 1
+
+
+def with_outputs() -> NotebookNode:
+    """Return a notebook with what a lesson shows: a figure and a table, as a kernel sends them."""
+    import pandas as pd
+
+    from gpulab import plots
+
+    frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0], "source": "virtual"})
+    shown = plots.line(frame, x="n", y="time_us", title="Two points", source="virtual")
+    data = shown._repr_mimebundle_()
+    output = new_output("execute_result", data, execution_count=1)
+    cells = [
+        new_markdown_cell("# A lesson\n\n## 1 A part"),
+        new_code_cell("shown", outputs=[output], execution_count=1),
+    ]
+    return new_notebook(cells=cells)
+
+
+@pytest.mark.slow
+def test_alternatives_survive_nbconvert() -> None:
+    """A web page of a lesson says the same of its pictures, in headings of the same order."""
+    from nbconvert import HTMLExporter
+
+    page = Elements(HTMLExporter().from_notebook_node(with_outputs())[0])
+    words = "Line chart: Two points"
+    assert [text[: len(words)] for text in [*page.images, *page.figures]] == [words, words]
+    assert page.levels == [1, 2]
+    assert page.n_headings == 3
