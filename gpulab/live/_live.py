@@ -96,7 +96,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005, progress=False)
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
     >>> len(trace.readings) > 1
     True
     """
@@ -140,7 +140,7 @@ def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005, progress=False)
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
     >>> gpulab.live.draw(trace).title
     'The GPU under load (virtual NVIDIA H200)'
     """
