@@ -34,7 +34,7 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import animations, exercises, plots
 from gpulab.units import format_time
 
 # %load_ext gpulab
@@ -136,8 +136,13 @@ behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"
 # kernel that it started. Below them, *queue depth* counts the launches that the GPU has not
 # finished yet. The other rows show how many kernels run at once, and the memory in use.
 #
-# A naive stopwatch reads the time from one launch to the next. The work is in the other lane.
-#
+# A naive stopwatch reads the time from one launch to the next. The work is in the other lane. The
+# same as a film, with five matmuls; *Pause* stops it, and *In words* says what it shows.
+
+# %%
+animations.show("queue")
+
+# %% [markdown]
 # ## 2 Flat and steep
 #
 # How wrong is the naive reading? That depends on the size. From n = 64 to n = 8192 the side of the

@@ -24,7 +24,7 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises
+from gpulab import animations, exercises
 from gpulab.exercises import lesson_08 as lab
 from gpulab.exercises import machines
 from gpulab.exercises.lesson_08 import pipelines
@@ -360,6 +360,12 @@ answer = {
 }
 ### END SOLUTION
 exercises.check("08.find-the-races", answer)
+
+# %% [markdown]
+# The film shows the race on the device, with five batches that the host filled before.
+
+# %%
+animations.show("double_buffer")
 
 # %% [markdown]
 # Most people think of the race on the device only. Suppose you fix that one alone: the copy waits
