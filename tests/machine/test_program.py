@@ -104,7 +104,7 @@ def test_changes_leave_the_first_program_alone() -> None:
     assert (changed.n_streams, changed.operations[1]) == (2, longer)
     assert program == start("stopwatch")
     assert [each.kind for each in program.moved(1, 9).operations] == ["clock", "clock", "kernel"]
-    assert [each.kind for each in program.moved(1, -3).operations] == ["kernel", "clock", "clock"]
+    assert [each.kind for each in program.moved(1, -1).operations] == ["kernel", "clock", "clock"]
     assert [each.kind for each in program.removed(0).operations] == ["kernel", "clock"]
     assert program.inserted(0, KERNEL).operations[0] == KERNEL
     assert program.free_event() == "a"
