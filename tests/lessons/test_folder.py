@@ -61,7 +61,7 @@ def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
         (shipped / name).write_text("v1")
     mine = tmp_path / "mine"
     written = _folder.copy_lessons(mine).written
-    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb")
+    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb", "page.md")
     (mine / "cases" / "01_c.ipynb").write_text("my own work")
     (shipped / "cases" / "01_c.ipynb").write_text("v2")
     copies = _folder.copy_lessons(mine)
@@ -213,7 +213,9 @@ def test_build_all_keeps_subfolders(source: Path) -> None:
     case.parent.mkdir()
     case.write_text("# %% [markdown]\n# # A case\n")
     notebooks = source.parents[1]
-    assert build.build_all(notebooks) == ("00_sample.ipynb", "cases/01_case.ipynb")
+    assert build.build_all(notebooks) == (
+        *("00_sample.ipynb", "cases/01_case.ipynb", "glossary.md"),
+    )
     assert (notebooks / "cases" / "01_case.ipynb").read_bytes() == build.build(case)
     case.unlink()
     with pytest.raises(NotebookError, match=r"^cases/01_case.ipynb: no source in "):
