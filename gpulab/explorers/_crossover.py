@@ -88,6 +88,7 @@ class CrossoverModel:
     """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "crossover"
+    right = 0.82  # the names of the lines stand there
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)

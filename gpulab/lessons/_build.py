@@ -12,7 +12,6 @@ from gpulab.lessons._folder import shipped
 from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses
 
-SOURCES = "source"  # the folder of the sources; that of the cases is inside it
 CODE_STUB = "# your answer goes above this line"
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
@@ -44,9 +43,13 @@ def build(source: Path) -> bytes:
     """
     notebook = read_source(source)
     check_form(source.stem, notebook)
-    is_in_subfolder = source.parent.name != SOURCES
-    link_first_uses(notebook, "../" if is_in_subfolder else "")
+    link_first_uses(notebook, "../" * _levels_below_the_lessons(source) + GLOSSARY)
     return to_bytes(clear_solutions(notebook))
+
+
+def _levels_below_the_lessons(source: Path) -> int:
+    folders = source.parent.parts[::-1]
+    return folders.index("source") if "source" in folders else 0
 
 
 def solved(source: Path) -> Notebook:
@@ -135,7 +138,7 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
     NotebookError
         If there are no sources here, or a lesson breaks a rule of form.
     """
-    folder = notebooks / SOURCES
+    folder = notebooks / "source"
     sources = {
         path.relative_to(folder).with_suffix(".ipynb"): path
         for path in sorted(folder.rglob("*.py"))

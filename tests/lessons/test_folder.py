@@ -211,12 +211,12 @@ def test_build_all_keeps_subfolders(source: Path) -> None:
     """A case is built into the folder of cases, and an orphan there is refused too."""
     case = source.parent / "cases" / "01_case.py"
     case.parent.mkdir()
-    case.write_text("# %% [markdown]\n# # A case\n")
+    case.write_text("# %% [markdown]\n# # A case\n#\n# It uses a GPU.\n")
     notebooks = source.parents[1]
-    assert build.build_all(notebooks) == (
-        *("00_sample.ipynb", "cases/01_case.ipynb", "glossary.md"),
-    )
-    assert (notebooks / "cases" / "01_case.ipynb").read_bytes() == build.build(case)
+    assert build.build_all(notebooks) == ("00_sample.ipynb", "cases/01_case.ipynb", "glossary.md")
+    built = (notebooks / "cases" / "01_case.ipynb").read_bytes()
+    assert built == build.build(case)
+    assert b"[GPU](../glossary.md#gpu)" in built
     case.unlink()
     with pytest.raises(NotebookError, match=r"^cases/01_case.ipynb: no source in "):
         build.build_all(notebooks)

@@ -41,7 +41,9 @@ tflops(4096)
 # clock read?
 
 # %%
-growth = exercises.predict("From n = 4,096 to 8,192, his clock reads", ..., unit="times")
+growth = exercises.predict(
+    "From n = 4,096 to 8,192, his clock reads", ..., unit="times", name="case-01.growth"
+)
 growth
 
 # %%

@@ -47,7 +47,11 @@ def speedup(old, new, n_rounds=20):
 
 # %%
 itself = exercises.predict(
-    "The speed-up of a work over itself is", ..., unit="times", counts="direction", base=1
+    "The speed-up of a work over itself is",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-02.itself",
 )
 itself
 

@@ -49,7 +49,11 @@ posted_s
 
 # %%
 longer = exercises.predict(
-    "500 calls give how many times the mean of 50?", ..., unit="times", counts="direction", base=1
+    "500 calls give how many times the mean of 50?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-03.longer",
 )
 longer
 

@@ -46,7 +46,9 @@ def run(batches, step):
 # the mean of what it read. How many of ten steps read the wrong batch?
 
 # %%
-wrong = exercises.predict("Wrong steps of 10?", ..., unit="times", counts="count")
+wrong = exercises.predict(
+    "Wrong steps of 10?", ..., unit="times", counts="count", name="case-04.wrong"
+)
 wrong
 
 # %%

@@ -49,7 +49,11 @@ def ratio(a, b, n_calls=40):
 
 # %%
 swapped = exercises.predict(
-    "In the other order, A over B is", ..., unit="times", counts="direction", base=1
+    "In the other order, A over B is",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-07.swapped",
 )
 swapped
 
