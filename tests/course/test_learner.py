@@ -39,8 +39,8 @@ def test_wrong_names_are_answered() -> None:
     """An empty id, a lab and a question that do not exist."""
     with pytest.raises(InvalidOptionError, match="learner=''; write the id under which you"):
         course.lab("timing", token="t", learner="")
-    with pytest.raises(UnknownNameError, match="unknown lab 'steams'; did you mean 'streams'"):
-        course.lab("steams", token="t", learner="ada")
+    with pytest.raises(UnknownNameError, match="unknown lab 'stream'; did you mean 'streams'"):
+        course.lab("stream", token="t", learner="ada")
     with pytest.raises(UnknownNameError, match="unknown question 'wait'; did you mean 'waits'"):
         course.lab("timing", token="t", learner="ada").ask("wait")
 
