@@ -1,11 +1,13 @@
-"""Run the solved lessons and keep the value that each gives to its claims.
+"""Run the solved lessons and cases, and keep the value that each gives to its claims.
 
     CUDA_VISIBLE_DEVICES= python -m benchmarks.lesson_claims     the virtual H200's values
     python -m benchmarks.lesson_claims                           a CUDA GPU's, as recorded values
     python -m benchmarks.lesson_claims --lessons 03 05           of these lessons alone
+    python -m benchmarks.lesson_claims --lessons case            of all cases, case-01 of the first
 
-Without a CUDA GPU it takes the virtual values, with one the recorded ones; the other world's are
-kept. A claim that no lesson states any more is dropped. About a minute for each lesson.
+The table at the end has both worlds side by side. Without a CUDA GPU it takes the virtual values,
+with one the recorded ones; the other world's are kept. A claim that no lesson states any more is
+dropped. About a minute for each lesson.
 """
 
 import argparse
@@ -21,18 +23,23 @@ from typing import Any
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from gpulab.exercises._claims import DATA, SCHEMA
+from gpulab.exercises._claims import DATA, SCHEMA, Claim
+from gpulab.exercises._rooms import room_of, unit_of
 from gpulab.lessons._build import solved
 
-SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 _OUT = ROOT / "gpulab" / "data" / DATA
 _MARK = "claims given: "
 _LAST_CELL = f"""
 import json
 from gpulab import device
 from gpulab.exercises._claims import given
+from gpulab.exercises._progress import entries
 place = device.current()
-print({_MARK!r} + json.dumps({{"source": place.source, "name": place.name, "values": given()}}))
+print({_MARK!r} + json.dumps({{
+    "source": place.source, "name": place.name, "values": given(),
+    "not_right": [name for name, entry in entries().items() if not entry.ok],
+}}))
 """
 
 
@@ -42,11 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
     claims = {name: kept for name, kept in content.get("claims", {}).items() if name in stated()}
     for source in SOURCES:
-        if not options.lessons or source.stem[:2] in options.lessons:
+        if not options.lessons or unit_of(source).startswith(tuple(options.lessons)):
             found = values_of(source)
             merge(claims, found)
             print("\n".join(rows(found)), flush=True)
             write(options.out, claims)
+    print("\n".join(both_worlds(claims, tuple(options.lessons))))
 
 
 def write(out: Path, claims: Mapping[str, Any]) -> None:
@@ -58,16 +66,19 @@ def write(out: Path, claims: Mapping[str, Any]) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument("--lessons", nargs="*", default=(), help="numbers, such as 03 05; all")
+    made.add_argument("--lessons", nargs="*", default=(), help="such as 03 05 case-01; all")
     made.add_argument("--out", type=Path, default=_OUT, help="file of the values")
     return made
 
 
-def stated() -> set[str]:
-    """Return the ids of the claims that the lessons declare."""
-    rooms = [f"gpulab.exercises.lesson_{source.stem[:2]}._claims" for source in SOURCES]
+def stated() -> dict[str, Claim]:
+    """Return the claims that the notebooks declare, by their ids."""
+    rooms = {f"{room_of(unit_of(source))}._claims" for source in SOURCES}
     return {
-        each.claim_id for room in rooms if find_spec(room) for each in import_module(room).CLAIMS
+        each.claim_id: each
+        for room in rooms
+        if find_spec(room)
+        for each in import_module(room).CLAIMS
     }
 
 
@@ -98,7 +109,27 @@ def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
 def rows(found: Mapping[str, Any]) -> list[str]:
     """Return a line for each value."""
     place = f"{found['name']}, {found['source']}"
-    return [f"{name:<32}{value!s:<24}{place}" for name, value in found["values"].items()]
+    made = [f"{name:<32}{value!s:<24}{place}" for name, value in found["values"].items()]
+    return [*made, *(f"{name:<32}NOT RIGHT" for name in found.get("not_right", ()))]
+
+
+def both_worlds(claims: Mapping[str, Any], lessons: tuple[str, ...]) -> list[str]:
+    """Return a line for each claim: its value and whether it holds, virtual and recorded."""
+    known, worlds = stated(), ("virtual", "recorded")
+    lines = [f"{'claim':<32}{'virtual':<32}{'recorded':<32}"]
+    for name, values in sorted(claims.items()):
+        if not lessons or name.startswith(lessons):
+            shown = [_shown(known[name], values.get(world)) for world in worlds]
+            lines.append(f"{name:<32}{shown[0]:<32}{shown[1]:<32}".rstrip())
+    return lines
+
+
+def _shown(claim: Claim, found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "-"
+    value = found["value"]
+    number = value if isinstance(value, str) else f"{value:.4g} {claim.unit}".strip()
+    return f"{number}: {'holds' if claim.holds(value) else 'FAILS'}"
 
 
 if __name__ == "__main__":

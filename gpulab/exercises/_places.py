@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpulab.errors import NotebookError, UnknownNameError
+from gpulab.exercises._rooms import unit_of
 from gpulab.lessons import notebooks_folder, shipped
 from gpulab.serialization import parse_json
 
@@ -16,7 +17,7 @@ DATA = "lesson_predictions.json"
 # The lessons of which this kernel has met an exercise or a prediction.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
-_PREDICTION = re.compile(r'\bname="(\d\d\w?\.[\w-]+)"')
+_PREDICTION = re.compile(r'\bname="((?:case-)?\d\d\w?\.[\w-]+)"')
 _EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
 
 
@@ -100,12 +101,7 @@ def lessons() -> Mapping[str, LessonPlaces]:
     except NotebookError:  # an incomplete installation has no links, and all else works
         return {}
     paths = [path for path in shipped(folder) if path.suffix == ".ipynb"]
-    return {_number(path): _places_in(folder, path) for path in sorted(paths, key=_number)}
-
-
-def _number(path: Path) -> str:
-    number = path.stem.partition("_")[0]
-    return f"case-{number}" if path.parent.name == "cases" else number
+    return {unit_of(path): _places_in(folder, path) for path in sorted(paths, key=unit_of)}
 
 
 def _places_in(folder: Path, path: Path) -> LessonPlaces:

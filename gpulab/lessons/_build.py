@@ -43,8 +43,13 @@ def build(source: Path) -> bytes:
     """
     notebook = read_source(source)
     check_form(source.stem, notebook)
-    link_first_uses(notebook)
+    link_first_uses(notebook, "../" * _levels_below_the_lessons(source) + GLOSSARY)
     return to_bytes(clear_solutions(notebook))
+
+
+def _levels_below_the_lessons(source: Path) -> int:
+    folders = source.parent.parts[::-1]
+    return folders.index("source") if "source" in folders else 0
 
 
 def solved(source: Path) -> Notebook:

@@ -18,16 +18,23 @@ In a cell, `gpulab.glossary("floor")` shows one entry, and `gpulab.glossary()` a
 can search."""
 
 
-def link_first_uses(notebook: Notebook) -> None:
+def link_first_uses(notebook: Notebook, page: str = GLOSSARY) -> None:
     """Link each term where the text of a lesson first uses it.
 
     The table of sections at the top is left as it is: it names what comes, and explains nothing.
+
+    Parameters
+    ----------
+    notebook
+        The lesson, which is changed.
+    page
+        The glossary as seen from the lesson's folder.
     """
     seen: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             is_opening = cell is notebook.cells[0]
-            cell.source = _linked(cell.source, seen, skip_tables=is_opening)
+            cell.source = _linked(cell.source, seen, page, skip_tables=is_opening)
 
 
 def glossary_page() -> str:
@@ -44,7 +51,7 @@ def _section(entry: terms.Entry) -> str:
     return f"{address}## {entry.name}\n\n{meaning} ({lesson})"
 
 
-def _linked(text: str, seen: set[str], *, skip_tables: bool = False) -> str:
+def _linked(text: str, seen: set[str], page: str = GLOSSARY, *, skip_tables: bool = False) -> str:
     """Return a Markdown text with a link from each term that is not in ``seen``.
 
     What is linked is added to ``seen``.
@@ -55,6 +62,6 @@ def _linked(text: str, seen: set[str], *, skip_tables: bool = False) -> str:
         if entry.name in seen or (skip_tables and text.startswith("|", row)):
             continue
         seen.add(entry.name)
-        parts += [text[done : found.start()], f"[{found[0]}]({GLOSSARY}#{entry.anchor})"]
+        parts += [text[done : found.start()], f"[{found[0]}]({page}#{entry.anchor})"]
         done = found.end()
     return "".join([*parts, text[done:]])

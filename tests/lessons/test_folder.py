@@ -61,7 +61,7 @@ def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
         (shipped / name).write_text("v1")
     mine = tmp_path / "mine"
     written = _folder.copy_lessons(mine).written
-    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb")
+    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb", "page.md")
     (mine / "cases" / "01_c.ipynb").write_text("my own work")
     (shipped / "cases" / "01_c.ipynb").write_text("v2")
     copies = _folder.copy_lessons(mine)
@@ -211,10 +211,12 @@ def test_build_all_keeps_subfolders(source: Path) -> None:
     """A case is built into the folder of cases, and an orphan there is refused too."""
     case = source.parent / "cases" / "01_case.py"
     case.parent.mkdir()
-    case.write_text("# %% [markdown]\n# # A case\n")
+    case.write_text("# %% [markdown]\n# # A case\n#\n# It uses a GPU.\n")
     notebooks = source.parents[1]
-    assert build.build_all(notebooks) == ("00_sample.ipynb", "cases/01_case.ipynb")
-    assert (notebooks / "cases" / "01_case.ipynb").read_bytes() == build.build(case)
+    assert build.build_all(notebooks) == ("00_sample.ipynb", "cases/01_case.ipynb", "glossary.md")
+    built = (notebooks / "cases" / "01_case.ipynb").read_bytes()
+    assert built == build.build(case)
+    assert b"[GPU](../glossary.md#gpu)" in built
     case.unlink()
     with pytest.raises(NotebookError, match=r"^cases/01_case.ipynb: no source in "):
         build.build_all(notebooks)
@@ -382,6 +384,8 @@ def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
     solved = [build.solved(source) for source in CASES]
     notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
     _execute(checked(notebooks[0], "right"), tmp_path, warm_kernel)
+    for source, notebook in zip(CASES, solved, strict=True):
+        executed.keep(source, notebook)
 
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:
