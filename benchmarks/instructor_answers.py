@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.instructor_answers", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="run lessons and keep what their predictions come to")
-    run.add_argument("lessons", nargs="*", help="such as 03 08b (default: all)")
+    run.add_argument("lessons", nargs="*", help="such as 03 08b case-01 (default: all)")
     run.set_defaults(command=_run)
     write = commands.add_parser("write", help="write the page")
     write.set_defaults(command=lambda _options: PAGE.write_text(page(), "utf-8"))
@@ -61,8 +61,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def sources() -> list[Path]:
-    """Return the sources of the lessons."""
-    return sorted((ROOT / "notebooks" / "source").glob("*.py"))
+    """Return the sources of the lessons, and then those of the cases."""
+    folder = ROOT / "notebooks" / "source"
+    return [*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py"))]
+
+
+def name_of(source: Path) -> str:
+    """Return what the command line calls a lesson: "08b", and of a case "case-01"."""
+    number = source.stem.split("_")[0]
+    return number if source.parent.name == "source" else f"case-{number}"
 
 
 def kept() -> dict[str, list[list[str]]]:
@@ -74,9 +81,10 @@ def kept() -> dict[str, list[list[str]]]:
 def _run(options: argparse.Namespace) -> None:
     outcomes = kept() if OUTCOMES.exists() else {}
     for source in sources():
-        if not options.lessons or source.stem.split("_")[0] in options.lessons:
-            outcomes[source.stem] = outcomes_of(executed(source).cells)
-            print(source.stem, len(outcomes[source.stem]), "predictions", flush=True)
+        name = name_of(source)
+        if not options.lessons or name in options.lessons:
+            outcomes[name] = outcomes_of(executed(source).cells)
+            print(name, len(outcomes[name]), "predictions", flush=True)
             text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
             OUTCOMES.write_text(f"{text}\n", "utf-8")
 
@@ -124,7 +132,7 @@ def page() -> str:
     """Return the page in Markdown."""
     outcomes = kept()
     parts = [
-        part for source in sources() for part in _parts(source, outcomes.get(source.stem, []))
+        part for source in sources() for part in _parts(source, outcomes.get(name_of(source), []))
     ]
     return "\n\n".join([_OPENING, *parts]) + "\n"
 

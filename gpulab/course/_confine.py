@@ -45,7 +45,7 @@ class AnswerLimits:
     """
 
     cpu_s: int = 10
-    wall_s: float = 120.0
+    wall_s: float = 60.0
     memory_bytes: int = 2**30
     output_bytes: int = 2**20
 

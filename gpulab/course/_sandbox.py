@@ -123,6 +123,7 @@ class Sandbox:
             text=True,
             env=environment,
             cwd=tempfile.gettempdir(),
+            start_new_session=True,  # Ctrl-C reaches the grader, whose end is the sign to end
         )
         return self._process
 

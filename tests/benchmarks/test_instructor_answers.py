@@ -7,14 +7,20 @@ import pytest
 
 from benchmarks import instructor_answers as answers
 from tests.support.lesson_text import LessonText
-from tests.support.lessons import ROOT, SOURCES
+from tests.support.lessons import CASES, ROOT, SOURCES
 
 # the sources are read by jupytext, which takes seconds to import
 pytestmark = pytest.mark.slow
 
 GUIDE = ROOT / "docs" / "instructor"
-NAMED = re.compile(r"\b\d\db?\.[a-z][a-z0-9-]+[a-z0-9]")
+NAMED = re.compile(r"\b(?:case-)?\d\db?\.[a-z][a-z0-9-]+[a-z0-9]")
+CHECK = re.compile(r'exercises\.check\(\s*"([^"]+)"')
 SECTION = re.compile(r"^\| (\d+) \| (\d .+?) \|", re.MULTILINE)
+
+
+def everything() -> str:
+    """Return the sources of all lessons and cases."""
+    return "\n".join(source.read_text("utf-8") for source in [*SOURCES, *CASES])
 
 
 def test_the_page_is_what_the_lessons_give() -> None:
@@ -25,12 +31,13 @@ def test_the_page_is_what_the_lessons_give() -> None:
 def test_each_exercise_has_its_answer() -> None:
     """Every check of a lesson has a heading with at least a line of code."""
     page = answers.PAGE.read_text("utf-8")
-    checks = {name for source in SOURCES for name in re.findall(CHECK, source.read_text("utf-8"))}
+    checks = {
+        name
+        for source in [*SOURCES, *CASES]
+        for name in re.findall(CHECK, source.read_text("utf-8"))
+    }
     answered = set(re.findall(r"^### (\S+)\n\n```python\n.", page, re.MULTILINE))
     assert answered == checks
-
-
-CHECK = r'exercises\.check\(\s*"([^"]+)"'
 
 
 def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
@@ -51,7 +58,7 @@ def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
 
 def test_the_guide_names_exercises_and_claims_that_exist() -> None:
     """An identity such as 03.floor stands in a lesson."""
-    lessons = "\n".join(source.read_text("utf-8") for source in SOURCES)
+    lessons = everything()
     pages = "\n".join(path.read_text("utf-8") for path in sorted(GUIDE.glob("*.md")))
     named = set(NAMED.findall(pages))
     assert len(named) > 60
@@ -64,7 +71,9 @@ def test_the_minutes_of_the_guide_are_those_of_the_lessons() -> None:
     lessons = {LessonText(source).cells[0].source.split("\n")[0]: source for source in SOURCES}
     parts = re.split(r"^#(# \d.+)\n", text, flags=re.MULTILINE)[1:]
     assert len(parts) > 20
-    for title, part in zip(parts[::2], parts[1::2], strict=True):
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert set(sections) == set(lessons)
+    for title, part in sections.items():
         rows = LessonText(lessons[title]).cells[0].source
         expected = re.findall(r"^\| (\d .+?) \|.*\| (\d+) \|$", rows, re.MULTILINE)
         assert [(name, minutes) for minutes, name in SECTION.findall(part)] == expected, title

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,18 @@ def test_an_answer_cannot_read_the_graders_files(sandbox: Sandbox, tmp_path: Pat
         source = _ANSWER.format(f"os.open({str(path)!r}, 0)")
         outcome = sandbox.run("tail", "tail", source, ["draw"])
         assert outcome.text == f"It tried what no answer may: read {path.name}."
+
+
+@pytest.mark.slow
+def test_an_answer_that_sleeps_is_ended(sandbox: Sandbox) -> None:
+    """Waiting costs no processor time, so the clock on the wall ends it."""
+    kept = sandbox.limits
+    sandbox.limits = replace(kept, wall_s=0.5)
+    try:
+        outcome = sandbox.run("tail", "tail", "import time\ntime.sleep(10**6)", ["draw"])
+    finally:
+        sandbox.limits = kept
+    assert outcome.flag == "time"
 
 
 @pytest.mark.slow

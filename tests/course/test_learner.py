@@ -1,0 +1,120 @@
+"""What learners get: questions of their own that stay the same, and keys that the GPU confirms."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import gpulab
+from gpulab import course
+from gpulab.course import _timing
+from gpulab.course._folder import read_keys
+from gpulab.course._labs import LABS
+from gpulab.course._notebook import source_notebook
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.torch_private import spin
+
+KEYS = Path(__file__).parents[2] / "course"
+LEARNERS = [f"learner-{number}" for number in range(12)]
+
+
+def test_questions_belong_to_a_learner() -> None:
+    """The same id gets the same question, however it is typed; another id gets another one."""
+    ada, same, bob = (
+        course.lab("timing", token="t", learner=learner) for learner in ("ada", " ADA", "bob")
+    )
+    assert repr(ada) == "Lab: time GPU work, 3 questions, 11 points, for ada"
+    assert str(ada.ask("readings")) == str(same.ask("readings")) != str(bob.ask("readings"))
+    # the draw is part of the form of a course: learner and grader may have other Pythons
+    assert ada.ask("readings").question.startswith(
+        "The kernel takes 28 ms, the backlog 80 ms, and the sleep of the host 40 ms."
+    )
+    assert ada.form("readings", {}).startswith("readings: not answered yet. Answer with four")
+    assert ada.form("tail", {"tail": 5}).startswith("tail is 5, and no function. Answer with the")
+    assert ada.form("tail", {"tail": print}).startswith("tail: there is an answer.")
+
+
+def test_wrong_names_are_answered() -> None:
+    """An empty id, a lab and a question that do not exist."""
+    with pytest.raises(InvalidOptionError, match="learner=''; write the id under which you"):
+        course.lab("timing", token="t", learner="")
+    with pytest.raises(UnknownNameError, match="unknown lab 'stream'; did you mean 'streams'"):
+        course.lab("stream", token="t", learner="ada")
+    with pytest.raises(UnknownNameError, match="unknown question 'wait'; did you mean 'waits'"):
+        course.lab("timing", token="t", learner="ada").ask("wait")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LABS)
+def test_a_notebook_runs_from_top_to_bottom(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As nbgrader's own check of a learner's notebook does, with answers and without a grader."""
+    keys = read_keys(KEYS / f"{name}.py")
+    notebook = source_notebook(LABS[name], "t", keys)
+    names: dict[str, object] = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            source = cell.source.partition("### BEGIN HIDDEN TESTS")[0]
+            exec(source.replace('learner = ""', 'learner = "ada"'), names)
+    assert all(question.name in names for question in LABS[name].questions)
+    assert capsys.readouterr().out == ""
+
+
+def test_every_question_has_a_key_and_a_key_for_every_learner() -> None:
+    """No variant of any learner is refused by its own judge."""
+    for name, lab in LABS.items():
+        keys = read_keys(KEYS / f"{name}.py")
+        assert keys.keys() == {question.name for question in lab.questions}
+        values = [question for question in lab.questions if not question.trial]
+        for question in values:
+            key = keys[question.name]
+            for learner in LEARNERS:
+                variant = question.variant("t", learner)
+                answer = eval(key.solution(variant))
+                assert {part.share for part in key.judge(answer, variant)} == {1.0}, variant
+
+
+@pytest.mark.slow
+def test_the_lines_that_wait_are_those_that_wait_on_the_gpu() -> None:
+    """Each line of the first question is run after a long kernel."""
+    keys = read_keys(KEYS / "timing.py")
+    waiting = set()
+    for line in (line for pair in _timing._PAIRS for line in pair):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            y, z = torch.ones(64, 64, device="cuda"), torch.zeros(64, 64, device="cuda")
+            names = {"y": y, "z": z, "end": torch.cuda.Event(enable_timing=True), "torch": torch}
+            torch.cuda.synchronize()
+            spin(20_000_000)
+            start_s = time.perf_counter()
+            exec(line.strip("`"), names)
+            if time.perf_counter() - start_s > 5e-3:
+                waiting.add(line)
+    for learner in LEARNERS:
+        variant = LABS["timing"].question("waits").variant("t", learner)
+        assert sum(line in waiting for line in variant.choices.values()) == 4
+        right = "".join(letter for letter, line in variant.choices.items() if line in waiting)
+        assert keys["waits"].solution(variant) == repr(right)
+
+
+def test_the_four_readings_are_those_of_the_gpu() -> None:
+    """The program of the question, run with a learner's numbers."""
+    keys = read_keys(KEYS / "timing.py")
+    variant = LABS["timing"].question("readings").variant("t", "ada")
+    numbers = {name: float(str(value)) for name, value in variant.numbers.items()}
+    found = {}
+    for name in ("waited", "moved"):
+        with gpulab.virtual_gpu("H200", first_use=False):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            spin(round(numbers["backlog"] * 1_980_000))
+            if name == "moved":
+                torch.cuda.synchronize()
+            t0 = time.perf_counter()
+            start.record()
+            spin(round(numbers["kernel"] * 1_980_000))
+            end.record()
+            time.sleep(numbers["host"] / 1000)
+            t1 = time.perf_counter()
+            torch.cuda.synchronize()
+            found[name] = 1000 * (time.perf_counter() - t0)
+            found |= {"slept": 1000 * (t1 - t0), "events": start.elapsed_time(end)}
+    assert [part.share for part in keys["readings"].judge(found, variant)] == [1.0] * 4
