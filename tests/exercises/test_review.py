@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _places
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (
+    FILE_NAME,
     Guess,
     KeptPrediction,
     LearnerJournal,
@@ -136,9 +136,12 @@ def fill_class(folder: Path) -> None:
         journal.add(Guess("04.first", AT, strokes=(Stroke("GPU", (1.0,), (1.0,)),)))
         journal.add(Reveal("01.done", AT, "no", "You said it.", is_right=number >= 5))
         journal.add(Guess("01.done", AT, choice="no", is_late=True))
-    shutil.copytree(folder / "student-0", folder / "copy")
+    # handed in before: a copy that ends early counts as the same learner
+    lines = (folder / "student-0" / FILE_NAME).read_text().splitlines(keepends=True)
+    (folder / "z-copy").mkdir()
+    (folder / "z-copy" / FILE_NAME).write_text("".join(lines[:2]))
     (folder / "bad").mkdir()
-    (folder / "bad" / "gpulab-progress.jsonl").write_text("x\n")
+    (folder / "bad" / FILE_NAME).write_text("x\n")
 
 
 def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
