@@ -22,14 +22,14 @@ extensions = [
     "sphinx_design",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates", "extensions", "instructor"]
+exclude_patterns = ["_templates", "extensions", "instructor"]  # answers are no page
 nitpicky = False
 default_role = "code"
 
 # Lessons come with what their cells showed. Guides are run here, and fail the build if they fail.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / f"guides-{executed.package_digest().hex()[:16]}")
-nb_execution_excludepatterns = ["lessons/*"]
+nb_execution_excludepatterns = ["lessons/*", "lessons/cases/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = -1
 nb_output_stderr = "remove"

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure as Canvas
 
 import gpulab
 from gpulab import cli, clocks, plots, recordings, roofline
+from gpulab.cards._card import Card, CardCheck, CardEntry
 from gpulab.device import Device
 from gpulab.device._report import DiagnosisRow, Report
 from gpulab.errors import GpulabError, InvalidOptionError, RecordingError
@@ -284,6 +285,13 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Verdict": lambda text: Verdict(ok=True, message=text),
     "Question": lambda text: exercise(text).asked,
     "ClaimReview": lambda text: ClaimReview(text, ((text, text),), holds=False, because=text),
+    "Card": lambda text: Card(
+        *(text, "virtual", text, "hot", 0),
+        (CardEntry(text, "hidden", 1e-6, 1e-6, (1e-6,), text),),
+        (CardCheck(text, text),),
+        HERE,
+        text,
+    ),
     "Hint": lambda text: Hint(text, 1, 2),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),), (said(text),)),
     "DrawingReview": lambda text: DrawingReview(
@@ -294,6 +302,10 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
         Prediction("q", 1e-6, "s").compare(2e-6), message=text
     ),
 }
+
+
+# They show files that come with the package, and nothing of a user's.
+OUR_OWN_WORDS = ("Animation", "Glossary")
 
 
 def classes_that_show_themselves() -> set[str]:
@@ -311,7 +323,7 @@ def classes_that_show_themselves() -> set[str]:
 
 def test_whatever_shows_itself_is_tried() -> None:
     """Each class with a rendering of its own has a place in the list above."""
-    assert classes_that_show_themselves() - {"Distribution"} <= set(SUBJECTS)
+    assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -2,12 +2,14 @@
 
 import platform
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
 
 from docs.extensions import executed
+from gpulab import terms
 from gpulab.lessons import _build
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "notebooks" / "source"
+NOTEBOOKS = ROOT / "notebooks"
 # Cells that ask for an answer, judge it or count it: what they showed would give it away.
 JUDGED = ("exercises.check(", "exercises.progress(")
 
@@ -29,16 +31,17 @@ def setup(app: "Sphinx") -> dict[str, Any]:
 
 
 def write_lessons(app: "Sphinx") -> None:
-    """Write each lesson with what its cells showed; leave alone what is up to date."""
+    """Write the glossary, and each lesson with what its cells showed; keep what is up to date."""
     folder = Path(app.srcdir) / "lessons"
-    folder.mkdir(exist_ok=True)
-    sources = sorted(SOURCES.rglob("*.py"))
+    _write(folder / "glossary.md", (NOTEBOOKS / "glossary.md").read_text("utf-8"))
+    sources = sorted((NOTEBOOKS / "source").rglob("*.py"))
     for source, ran in zip(sources, executed.executed(sources), strict=True):
         notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
         for cell, done in zip(notebook.cells, ran.cells, strict=True):
             if cell.cell_type == "code" and not answers(cell, done):
                 cell.outputs = [readable(output) for output in done.outputs]
-        _write(folder / f"{source.stem}.ipynb", nbformat.writes(notebook))
+        place = source.relative_to(NOTEBOOKS / "source").with_suffix(".ipynb")
+        _write(folder / place, nbformat.writes(notebook))
 
 
 def answers(cell: Any, solved: Any) -> bool:  # noqa: ANN401 # nbformat's cells are untyped
@@ -60,7 +63,7 @@ def describe_page(
     """Say with what a page was made, and where its notebook can be opened."""
     context["made_with"] = made_with(app.config.release)
     lesson = name.removeprefix("lessons/")
-    if lesson != name:
+    if (NOTEBOOKS / f"{lesson}.ipynb").exists():
         context["lesson"] = lesson
         context["open_in"] = links_to_open(f"notebooks/{lesson}.ipynb", repository())
 
@@ -104,17 +107,13 @@ def explain_terms(_app: "Sphinx", doctree: "nodes.document", _name: str) -> None
             link["classes"].append("term")
 
 
+@cache
 def _meanings() -> dict[str, str]:
     """Return anchor to meaning of each entry of the glossary."""
-    from importlib.util import find_spec
-
-    if find_spec("gpulab.terms") is None:
-        return {}
-    from gpulab import terms
-
     return {entry.anchor: entry.meaning.replace("`", "") for entry in terms.entries()}
 
 
 def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, "utf-8")

@@ -71,6 +71,15 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
         If the driver refuses; the message says how to do it by hand.
     InvalidOptionError
         If the GPU does not support this clock; the message names the nearest.
+
+    Examples
+    --------
+    Where the driver allows it:
+
+    >>> import torch, gpulab
+    >>> a = torch.ones(4096, 4096, device="cuda")  # doctest: +SKIP
+    >>> with gpulab.clocks.lock(1500):  # doctest: +SKIP
+    ...     print(gpulab.measure(lambda: a @ a))
     """
     COUNT.check(sm_mhz=sm_mhz)
     COUNT_OR_ZERO.or_none.check(device=device)

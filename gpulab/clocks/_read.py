@@ -75,6 +75,13 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
         If NVML is missing or forbidden, or knows no such GPU.
     UnknownNameError
         If there is no such part; the message names the nearest.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     gpulab.clocks.read().sm_mhz
+    1980
     """
     COUNT_OR_ZERO.or_none.check(device=device)
     asked = items_of("parts", parts, _PART)
@@ -148,6 +155,15 @@ def watch(
         As :func:`read` does, before the load is called.
     InvalidOptionError
         If one of the times is not above 0.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(256, 256, device="cuda")
+    ...     readings = list(gpulab.clocks.watch(lambda: a @ a, duration_s=0.01, period_s=0.005))
+    >>> readings[0].max_sm_mhz
+    1980
     """
     COUNT_OR_ZERO.or_none.check(device=device)
     asked = items_of("parts", parts, _PART)

@@ -45,6 +45,14 @@ def use(gpu: str = "auto") -> Device:
         If Python or torch is outside the supported range.
     VirtualGpuError
         If a notebook calls it on another thread than the one that runs the cells.
+
+    Examples
+    --------
+    In a notebook:
+
+    >>> import gpulab
+    >>> gpulab.use("H200")  # doctest: +SKIP
+    NVIDIA H200, virtual: you asked for it
     """
     chosen = session.switch(gpu)
     is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller
@@ -102,7 +110,14 @@ def conditions() -> Conditions:
 
 
 def doctor() -> Report:
-    """Report what can be timed on this machine, and what is used instead of what is missing."""
+    """Report what can be timed on this machine, and what is used instead of what is missing.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> str(gpulab.doctor()).splitlines()[0].split()[0]
+    'Python'
+    """
     with outside():
         obstacle = _probe.cuda_obstacle()
         return _diagnostics.examine(

@@ -47,6 +47,12 @@ def ask(exercise_id: str) -> Question:
     ------
     UnknownNameError
         If there is no exercise of this id.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> str(exercises.ask("06.hot-or-cold")).splitlines()[0]
+    '06.hot-or-cold: In which state do you measure?'
     """
     found = exercise(exercise_id)
     MET.update(lessons_with(exercise_id))
@@ -89,6 +95,12 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
     ------
     UnknownNameError
         If there is no exercise of this id.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> print(exercises.check("01.hidden-sync", ...))
+    Not answered yet. Answer with a set of some of a, b, c, d, e, f, g, h, for example {"a", "b"}.
     """
     verdict = replace(_judged(exercise(exercise_id), answer, readings), exercise_id=exercise_id)
     MET.update(lessons_with(exercise_id))
@@ -104,6 +116,12 @@ def hint(exercise_id: str) -> Hint:
     ------
     UnknownNameError
         If there is no exercise of this id.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> str(exercises.hint("01.hidden-sync")).partition(".")[0]
+    'Hint 1 of 2'
     """
     hints = exercise(exercise_id).hints
     MET.update(lessons_with(exercise_id))
@@ -142,6 +160,12 @@ def progress(lesson: str | None = None) -> Progress:
     ------
     UnknownNameError
         If there is no such lesson.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> "exercises right" in str(exercises.progress())
+    True
     """
     if lesson not in {None, COURSE}:
         check_lesson(str(lesson))

@@ -129,6 +129,12 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     ------
     UnknownNameError
         If there is no claim of this id.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> print(exercises.claim("06.cold-slower", here=1.3))  # doctest: +ELLIPSIS
+    The linear layer takes longer with a cold cache than with a hot one. virtual ... Holds here.
     """
     NAME.check(claim_id=claim_id)
     stated = _claims_of(claim_id.partition(".")[0])

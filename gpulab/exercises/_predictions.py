@@ -244,6 +244,13 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     Prediction
         With ``guess`` None, and ``problem`` saying why, where the guess cannot be used:
         nothing is raised.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> guess = exercises.predict("How long does the matmul take?", 300, unit="µs")
+    >>> print(guess)
+    How long does the matmul take? You say 300 µs. Now see what comes out.
     """
     TEXT.check(question=question, unit=unit, name=name)
     POSITIVE.check(base=base)

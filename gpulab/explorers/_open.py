@@ -64,6 +64,13 @@ def crossover_explorer(
         If there is no such choice.
     InvalidOptionError
         If a value is not among those offered.
+
+    Examples
+    --------
+    In a notebook, where its sliders are to be seen:
+
+    >>> import gpulab
+    >>> gpulab.explorers.crossover_explorer("softmax")  # doctest: +SKIP
     """
     explorer = Explorer(
         CrossoverModel(_listed(recordings)),
@@ -110,6 +117,13 @@ def roofline_explorer(
         If there is no such choice.
     InvalidOptionError
         If a value is not among those offered.
+
+    Examples
+    --------
+    In a notebook, where its sliders are to be seen:
+
+    >>> import gpulab
+    >>> gpulab.explorers.roofline_explorer()  # doctest: +SKIP
     """
     explorer = Explorer(
         RooflineModel(_listed(recordings)),

@@ -90,6 +90,15 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
         If one of the times is not above 0.
 
     What the work raises is raised on, with the readings before in its attribute ``partial``.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
+    >>> len(trace.readings) > 1
+    True
     """
     check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
     DURATION.check(duration_s=duration_s, period_s=period_s)
@@ -124,7 +133,17 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
 
 
 def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
-    """Return the picture of a trace, to be shown; it says if the load was stopped."""
+    """Return the picture of a trace, to be shown; it says if the load was stopped.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
+    >>> gpulab.live.draw(trace).title
+    'The GPU under load (virtual NVIDIA H200)'
+    """
     instance_of(Trace, "a trace, such as live.load() returns").check(record=record)
     TEXT.check(title=title)
     stopped = f", {record.stopped}" if record.stopped else ""

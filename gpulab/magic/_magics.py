@@ -153,6 +153,13 @@ def load_ipython_extension(shell: Shell) -> None:
     ------
     UsageError
         If another package owns the name.
+
+    Examples
+    --------
+    In a cell of a notebook::
+
+        %load_ext gpulab
+        %cudatime a @ b
     """
     # One table for lines, one for cells; another package may own either.
     for table in shell.magics_manager.magics.values():

@@ -18,6 +18,15 @@ class Finding:
         What was seen, with its values.
     advice
         What to do about it.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, method="naive", n_samples=5)
+    >>> "waits for nothing" in taken.findings[0].message
+    True
     """
 
     code: str
@@ -66,6 +75,15 @@ class Conditions:
     ------
     InvalidOptionError
         If a clock or a power is negative or not finite.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("A100"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5)
+    >>> "A100" in taken.conditions.device_name
+    True
     """
 
     device_name: str

@@ -91,6 +91,18 @@ class Measurement(Saved):
         If a time is negative or not finite, a count too small, or an index of no sample.
     UnknownNameError
         If the source is not one of the three.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
+    >>> taken.n_samples, taken.method, taken.conditions.cache
+    (5, 'calibrated', 'cold')
+    >>> low_s, high_s = taken.interval_s
+    >>> low_s <= taken.median_s <= high_s
+    True
     """
 
     schema: ClassVar[str] = "gpulab.measurement/1"

@@ -133,6 +133,16 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw every sample in the order taken, with the median and its 95 % interval.
 
     The band is about the median; single samples may well lie outside it.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
+    >>> plots.samples(taken).title
+    'Every sample of matmul (virtual NVIDIA H200)'
     """
     measurements = as_list(record)
     check_axes(ax)
@@ -155,6 +165,16 @@ def distribution(
     """Count the samples by their length, with the median as a line.
 
     Two humps mean two regimes; then the median describes neither.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
+    >>> plots.distribution(taken).title
+    'How often matmul took how long (virtual NVIDIA H200)'
     """
     measurements = as_list(record)
     check_axes(ax)
@@ -181,6 +201,16 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw one row a method: the median of each with its 95 % interval, on a log axis.
 
     A narrow interval says that a method repeats itself, not that it is right.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
+    >>> plots.compare_methods([taken]).title
+    'Median time per call (virtual NVIDIA H200)'
     """
     measurements = as_list(record)
     check_axes(ax)
@@ -219,6 +249,14 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
         Axes to draw on.
     size_label
         What the size is, e.g. ``"n (matrices are n by n)"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"size": [1, 2], "duration_s": [1e-6, 2e-6], "series": "sum"})
+    >>> plots.scaling(frame, title="A sum", source="virtual").title
+    'A sum (virtual)'
     """
     need(record, ("size", "duration_s", "series"))
     check_axes(ax)

@@ -60,6 +60,14 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
         Axes to draw on.
     lines
         Whether to draw the fits.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab import plots
+    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> plots.crossover(found, title="A matmul").title
+    'A matmul (virtual NVIDIA H200)'
     """
     _CROSSOVER.check(record=record)
     check_axes(ax)

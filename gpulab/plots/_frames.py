@@ -86,6 +86,14 @@ def line(
         A name that ends in ``_s`` means seconds, shown in the unit that fits.
     log
         Which axes are logarithmic: ``"x"``, ``"y"`` or ``"xy"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0], "source": "virtual"})
+    >>> plots.line(frame, x="n", y="time_us", title="Two sizes").title
+    'Two sizes (virtual NVIDIA H200)'
     """
     return _draw(record, ax, x, y, log, joined=True)
 
@@ -99,7 +107,16 @@ def scatter(
     y: str | Sequence[str] | None = None,
     log: str | None = None,
 ) -> "Axes":
-    """Draw columns of a frame against another one, a point each; parameters as of `line`."""
+    """Draw columns of a frame against another one, a point each; parameters as of `line`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0], "source": "virtual"})
+    >>> plots.scatter(frame, x="n", y="time_us", title="Two sizes").title
+    'Two sizes (virtual NVIDIA H200)'
+    """
     return _draw(record, ax, x, y, log, joined=False)
 
 
@@ -121,6 +138,14 @@ def bars(
         Axes to draw on.
     x, y
         The column of names, and those of numbers; without them the first one and the others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"n": [1, 2], "time_us": [3.0, 5.0], "source": "virtual"})
+    >>> plots.bars(frame, x="n", y="time_us", title="Two sizes").title
+    'Two sizes (virtual NVIDIA H200)'
     """
     frame, names, columns = _rows(record, x, y)
     check_axes(ax)

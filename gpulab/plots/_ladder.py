@@ -47,6 +47,16 @@ def ladder(record: Ladder, ax: "Axes") -> "Axes":
 
     Lines mark what the driver's records say, hot and cold. A rung beside its line is not wrong:
     it may read something else, such as the launch.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.ladder(lambda: a @ a, progress=False)
+    >>> plots.ladder(taken, title="A matmul").title
+    'A matmul (virtual NVIDIA H200)'
     """
     timed = [(rung, rung.record) for rung in record.rungs if rung.record is not None]
     if not timed:

@@ -98,6 +98,15 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
         and the bar from it leads to what the refined model predicts.
     names
         Whether to write the name of each workload at its largest point.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab import plots
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> chart = gpulab.roofline.chart(recorded, gpulab.roofline.ceilings("H200"))
+    >>> plots.roofline(chart, title="What an H200 reached").title.partition(" (")[0]
+    'What an H200 reached'
     """
     _CHART.check(record=record)
     check_axes(ax)

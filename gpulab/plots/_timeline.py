@@ -47,6 +47,16 @@ def timeline(
     ------
     InvalidOptionError
         If there are no spans.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab import plots
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     record = gpulab.timeline(lambda: a @ a)
+    >>> plots.timeline(record, title="A matmul").title
+    'A matmul (virtual NVIDIA H200)'
     """
     check_words(title=title, alt=alt, ax_size=ax_size)
     if ax is not None:

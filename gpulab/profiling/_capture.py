@@ -62,6 +62,15 @@ def capture(work: Work) -> Records:
         If another session of ``torch.profiler`` is open, or another tool holds CUPTI.
     ProfilerUnavailableError
         If the driver gives no records.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     records = gpulab.profiling.capture(lambda: a @ a)
+    >>> [(record.kind, record.name) for record in records.records]
+    [('kernel', 'mm')]
     """
     with device.active() as in_use:
         with open_source(in_use) as source:

@@ -133,7 +133,14 @@ _COMPARED = Requirement(
 
 
 def list() -> tuple[str, ...]:  # noqa: A001 # read as gpulab.recordings.list()
-    """Return the names of the shipped recordings, sorted."""
+    """Return the names of the shipped recordings, sorted.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpulab.recordings.list()
+    ('h200-sxm-2026-11',)
+    """
     return tuple(sorted(_shipped_files()))
 
 
@@ -157,6 +164,13 @@ def load(name: str | Path, *, unfinished: bool = False) -> Recording:
         If a newer version of gpulab wrote it.
     UnknownNameError
         If there is neither such a recording nor such a file.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> recorded.name, len(recorded.points)
+    ('h200-sxm-2026-11', 2812)
     """
     PATH.check(name=name)
     FLAG.check(unfinished=unfinished)
@@ -231,6 +245,13 @@ def compare(
     NotComparableError
         If they have no task in common, or one is virtual and the other is not; the message
         says how they differ.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> both = gpulab.recordings.compare("h200-sxm-2026-11", "h200-sxm-2026-11")
+    >>> set(both["ratio"].dropna()) == {1.0}
+    True
     """
     _COMPARED.check(a=a, b=b)
     FLAG.check(virtual=virtual)

@@ -117,6 +117,12 @@ def ceilings(gpu: str | GpuSpec | None = None) -> Ceilings:
     ------
     UnknownNameError
         If there is no GPU of that name.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpulab.roofline.ceilings("H200").device_name
+    'NVIDIA H200'
     """
     if gpu is not None:
         instance_of((str, GpuSpec), "the name of a GPU, a GpuSpec, or None").check(gpu=gpu)

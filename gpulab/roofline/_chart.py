@@ -76,6 +76,14 @@ def chart(
     ------
     InvalidOptionError
         If no point is of that type, or one comes from another GPU or another source.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> chart = gpulab.roofline.chart(recorded, gpulab.roofline.ceilings("H200"))
+    >>> chart.device_name
+    'NVIDIA H200'
     """
     CEILINGS.check(ceilings=ceilings)
     NAME.check(dtype=dtype)

@@ -48,6 +48,12 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     -------
     Ceilings
         With ``measured``; a type that the GPU or its library does not offer has no peak.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):  # doctest: +SKIP
+    ...     print(gpulab.roofline.measure_ceilings())
     """
     SECONDS.check(max_time_s=max_time_s)
     FLAG.check(progress=progress)

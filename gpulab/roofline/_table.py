@@ -56,6 +56,13 @@ def table(
         predicted one: 3 means three times as slow as predicted. ``bound`` is the refined model's
         (else the plain one's), and ``compute_s``, ``memory_s`` and ``launch_s`` go with it.
         ``flops_per_s`` is what was reached. The roofs speak of a burst, so heat shows as a ratio.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> recorded = gpulab.recordings.load("h200-sxm-2026-11")
+    >>> "refined_ratio" in gpulab.roofline.table(recorded).columns
+    True
     """
     import pandas as pd
 

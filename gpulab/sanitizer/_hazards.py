@@ -22,6 +22,16 @@ class Hazards:
 
     That nothing was found does not make the program right: only what ran was checked, and only
     what the checker can see.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"), gpulab.hazards() as hazards:
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     with torch.cuda.stream(torch.cuda.Stream()):
+    ...         b = a + 1  # nothing makes it wait for the ones
+    >>> len(hazards.found)
+    1
     """
 
     def __init__(self, checker: Checker) -> None:

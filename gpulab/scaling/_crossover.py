@@ -62,6 +62,13 @@ class Crossover:
         The curves that are compared.
     bare
         The GPU's curve without transfers; the same one where none are asked for.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
+    >>> found.workload, found.crossing is not None
+    ('matmul', True)
     """
 
     workload: str

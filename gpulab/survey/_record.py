@@ -77,6 +77,11 @@ def record(
         If there is no such section.
     RecordingError
         If the file is something else, or was changed since.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpulab.survey.record("my-gpu.jsonl", quick=True)  # doctest: +SKIP
     """
     PATH.check(out=out)
     FLAG.check(progress=progress)

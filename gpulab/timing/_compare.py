@@ -47,6 +47,17 @@ class Comparison(Saved):
     ----------
     first, second
         As many samples each; the ones with the same index were taken next to each other.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     result = gpulab.compare(lambda: a @ a, lambda: a + a, labels=("matmul", "sum"))
+    >>> result.differs, result.ratio < 1
+    (True, True)
+    >>> result.verdict().partition(":")[0]
+    'sum takes less'
     """
 
     schema: ClassVar[str] = "gpulab.comparison/1"

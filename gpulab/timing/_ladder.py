@@ -126,6 +126,15 @@ class Ladder(Saved):
     ------
     UnknownNameError
         If the source is not one of the three.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     ladder = gpulab.ladder(lambda: a @ a, progress=False)
+    >>> ladder.rungs[0].name, len(ladder.rungs)
+    ('naive', 12)
     """
 
     schema: ClassVar[str] = "gpulab.ladder/1"

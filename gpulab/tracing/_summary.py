@@ -91,6 +91,15 @@ class Summary:
         All gaps of devices and streams, longest first.
     n_missing
         Launches whose records were lost, so that too little is shown.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     summary = gpulab.timeline(lambda: a @ a).summary()
+    >>> summary.n_spans
+    (('launch', 1), ('wait', 1), ('kernel', 1))
     """
 
     place: str

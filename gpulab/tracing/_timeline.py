@@ -48,6 +48,15 @@ class Timeline(Saved):
     ------
     UnknownNameError
         If the source is not one of the three.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     timeline = gpulab.timeline(lambda: a @ a)
+    >>> [span.kind for span in timeline.spans]
+    ['launch', 'wait', 'kernel']
     """
 
     schema: ClassVar[str] = "gpulab.timeline/1"

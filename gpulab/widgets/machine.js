@@ -16,7 +16,7 @@ const STYLE = `${LOOK}
 .gpulab-machine { padding: 4px 2px 8px; container-type: inline-size; --gm-on-copy: light-dark(var(--gpulab-ink), var(--gpulab-paper)); --gpulab-sleep: var(--gpulab-muted); }
 .gpulab-machine .row { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: center; margin: 4px 0; }
 .gpulab-machine .row .push { margin-left: auto; }
-.gpulab-machine button, .gpulab-machine select { padding: 0 9px; }
+.gpulab-machine button, .gpulab-machine select { padding: 0 9px; margin: 0; }
 .gpulab-machine input[type=number], .gpulab-machine input[type=text] { font: inherit; min-height: 26px; padding: 0 9px; min-width: 0;
   color: var(--gpulab-ink); background: var(--gpulab-paper); border: 1px solid var(--gpulab-muted); border-radius: 4px; }
 .gpulab-machine button:disabled { opacity: .5; cursor: default; }
@@ -46,6 +46,7 @@ const STYLE = `${LOOK}
 .gpulab-machine .title { font-size: 1em; font-weight: 600; margin: 2px 0 4px; }
 .gpulab-machine .readings { display: grid; grid-template-columns: auto minmax(70px, 1fr) auto auto; gap: 3px 10px; align-items: center; position: relative; margin: 0; padding: 0; list-style: none; }
 .gpulab-machine .readings li { display: contents; }
+.gpulab-machine .readings li > :first-child { white-space: nowrap; }
 .gpulab-machine .readings .own { font-weight: 600; }
 .gpulab-machine .track { position: relative; height: 1.15em; }
 .gpulab-machine .track b { position: absolute; inset: 1px auto 1px 0; border-radius: 2px; min-width: 2px; box-sizing: border-box; background: var(--gpulab-muted); }
@@ -409,9 +410,20 @@ class Side {
       this.machine.ask({ do: "tune", field, value: read(Number(input.value)), gesture: this.machine.gesture(input) });
     });
     input.addEventListener("change", () => this.machine.newGesture());
+    input.addEventListener("keydown", event => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, Home: -Infinity, End: Infinity }[event.key];
+      if (!step) return;
+      event.preventDefault(); // JupyterLab keeps the browser from doing it
+      event.stopPropagation();
+      const wanted = Number(input.value) + step * range.step;
+      input.value = Math.min(range.max, Math.max(range.min, wanted));
+      input.dispatchEvent(new Event("input"));
+      this.machine.newGesture();
+    });
     this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
     this.slides[field] = value => {
-      if (document.activeElement !== input || !this.machine.isBusy) input.value = turn(value);
+      if (this.machine.isBusy || this.machine.next) return; // an older answer must not turn it back
+      input.value = turn(value);
       shown.textContent = write(value);
       input.setAttribute("aria-valuetext", shown.textContent);
     };
@@ -471,12 +483,20 @@ class Side {
   }
 
   inputs(place, operation) {
-    const { machine, view } = this, found = [];
+    const { machine, view, key } = this, found = [];
     const add = (text, input, field, read) => {
       const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
       input.id = id;
       input.dataset.field = field;
-      input.addEventListener("change", () => machine.ask({ do: "set", place, field, value: read(input) }));
+      // A field that is taken away reports a change for a program that is there no more.
+      const send = () => this.key === key && machine.ask({ do: "set", place, field, value: read(input) });
+      input.addEventListener("change", send);
+      input.addEventListener("keydown", event => {
+        if (event.key !== "Enter") return;
+        event.preventDefault(); // JupyterLab takes it, and then no change is reported
+        event.stopPropagation();
+        send();
+      });
       found.push(tag("label", { for: id }, text), input);
     };
     const { kind } = operation;

@@ -306,7 +306,14 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the catalogue, in its order: products first."""
+    """Return the names of the catalogue, in its order: products first.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpulab.workloads.names()[:3]
+    ('matmul', 'matmul_odd', 'bmm')
+    """
     return tuple(WORKLOADS)
 
 

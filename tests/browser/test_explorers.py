@@ -145,6 +145,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     output.get_by_text("3 points measured.").wait_for()
     labels = output.locator(".legend").inner_text()
     assert all(name in labels for name in ("data sheet", "live clocks", "measured"))
+    output.locator(".marks .dot").first.scroll_into_view_if_needed()
     box = output.locator(".stage").bounding_box()
     ring = output.locator(".marks .dot").first.bounding_box()
     assert box is not None

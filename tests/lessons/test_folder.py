@@ -384,6 +384,8 @@ def test_the_cases_run_in_one_kernel(tmp_path: Path, warm_kernel: Path) -> None:
     solved = [build.solved(source) for source in CASES]
     notebooks[0].cells = [cell for each in (*notebooks, *solved) for cell in each.cells]
     _execute(checked(notebooks[0], "right"), tmp_path, warm_kernel)
+    for source, notebook in zip(CASES, solved, strict=True):
+        executed.keep(source, notebook)
 
 
 def _execute(notebook: "NotebookNode", folder: Path, kernels: Path) -> None:

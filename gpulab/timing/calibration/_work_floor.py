@@ -34,6 +34,14 @@ class Floor:
         As the driver reports it.
     n_samples
         Readings that it is the median of.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     floor = gpulab.timing.floor()
+    >>> 0 < floor.low_s <= floor.value_s <= floor.high_s
+    True
     """
 
     value_s: float
