@@ -1,6 +1,7 @@
 """A curve drawn in a real JupyterLab: by mouse, by keys alone, and seen again without a kernel."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,8 @@ sizes = near.axes.x
 near.compare({"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))})""",
     "exercises.progress()",
 ]
+RUN_AXE = """() => axe.run('.gpulab-sketch').then(
+    found => found.violations.map(one => `${one.id}: ${one.nodes.map(node => node.html)}`))"""
 SHUT_DOWN = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     await window.jupyterapp.commands.execute('docmanager:save');
@@ -113,6 +116,14 @@ def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
     # no key has reached the notebook, where Delete or x would change cells
     assert shown.locator(".jp-CodeCell").count() == len(CELLS)
     take_picture(page, "sketch_drawn")
+
+
+def test_the_sketch_has_no_findings_of_axe(shown: "Locator", page: "Page") -> None:
+    """Points have names and values, texts have contrast, and all can be reached by keys."""
+    del shown
+    axe = pytest.importorskip("axe_playwright_python")
+    page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
+    assert page.evaluate(RUN_AXE) == []
 
 
 def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
