@@ -25,7 +25,7 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check docs test test-matrix style platforms
+.PHONY: help lab check test test-matrix style platforms animations docs
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -36,6 +36,7 @@ help:
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
+	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
 	@echo "                            the newest dependencies, in environments of their own"
 
@@ -62,6 +63,10 @@ docs: $(STAMP)
 test-matrix: $(STAMP)
 	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter cpu,$(TORCH)),UV_TORCH_BACKEND=cpu) $(BIN)/tox run $(ARGS)
+
+# The films of the lessons, from the virtual GPU's records.
+animations: $(STAMP)
+	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
 style: $(STAMP)
 	$(BIN)/ruff check .

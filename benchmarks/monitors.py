@@ -94,7 +94,7 @@ class Programs:
                     "pclk_mhz": last.sm_mhz,
                     "mclk_mhz": last.memory_mhz,
                     "fb_mib": round((all_bytes - free_bytes) / _MIB),
-                    "rxpci_mb_s": round(self.copied_bytes / elapsed_s / 1e6),
+                    "rxpci_mbps": round(self.copied_bytes / elapsed_s / 1e6),
                     "reasons": ", ".join(last.reasons or ()),
                 }
             )

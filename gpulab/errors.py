@@ -177,3 +177,7 @@ class GradingError(GpulabError, RuntimeError):
 
 class CourseFolderError(GpulabError, OSError):
     """A course cannot be written into a folder, or a folder contains none."""
+
+
+class CutOffError(GpulabError, RuntimeError):
+    """A program that would never end was cut off."""

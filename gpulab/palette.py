@@ -92,6 +92,11 @@ ON_DARK = {colour.light: colour.dark for colour in _COLOURS}
 _NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT}
 
 
+def named() -> dict[str, Colour]:
+    """Return the colours of paper, ink and roles by the names that widgets have for them."""
+    return {**_NAMED, **{name.lower(): role.colour for name, role in ROLES.items()}}
+
+
 def style_sheet() -> str:
     """Return the style sheet of every widget: put the class ``gpulab`` on its outermost element.
 
@@ -99,10 +104,9 @@ def style_sheet() -> str:
     JupyterLab, or of the page, or the one chosen in the presentation mode. Elements of the class
     ``gpulab-controls`` are not shown there.
     """
-    colours = {**_NAMED, **{name.lower(): role.colour for name, role in ROLES.items()}}
     pairs = "\n".join(
         f"  --gpulab-{name}: light-dark({colour.light}, {colour.dark});"
-        for name, colour in colours.items()
+        for name, colour in named().items()
     )
     return f"""\
 .gpulab {{

@@ -66,7 +66,10 @@ def test_help_has_an_example(command: str) -> None:
     [
         ("docter", "did you mean 'doctor'?"),
         ("build", "did you mean 'build-notebooks'?"),
-        ("xyz", "commands are build-notebooks, course, doctor, lab, progress, record, version"),
+        (
+            "xyz",
+            "the commands are build-notebooks, course, doctor, lab, progress, record, version",
+        ),
     ],
 )
 def test_unknown_command(typo: str, hint: str) -> None:

@@ -20,13 +20,18 @@ from matplotlib.figure import Figure as Canvas
 
 import gpulab
 from gpulab import cli, clocks, plots, recordings, roofline
+from gpulab.cards._card import Card, CardCheck, CardEntry
 from gpulab.device import Device
 from gpulab.device._report import DiagnosisRow, Report
 from gpulab.errors import GpulabError, InvalidOptionError, RecordingError
+from gpulab.exercises import _html
 from gpulab.exercises._claims import ClaimReview
+from gpulab.exercises._drawings import DrawingReview, draw
 from gpulab.exercises._exercise import Exercise, Hint, Verdict
 from gpulab.exercises._predictions import Prediction
 from gpulab.exercises._progress import ExerciseProgress, Progress
+from gpulab.exercises.journal import Guess, KeptPrediction, Reveal
+from gpulab.exercises.lesson_04 import TEN_CALLS
 from gpulab.explorers import Explorer, crossover_explorer
 from gpulab.figures import Figure
 from gpulab.foreign_text import one_line, visible
@@ -210,6 +215,12 @@ def exercise(text: str) -> Exercise:
     return Exercise(text, text, judge, (text,), {"a": text}, lambda: readings)
 
 
+def said(text: str) -> KeptPrediction:
+    """Return a prediction that was kept with this text in all its places."""
+    reveal = Reveal(text, text, text, text, text, text, is_right=False)
+    return KeptPrediction(text, Guess(text, text, choice=text, confidence=text), reveal)
+
+
 def spoiled_crossover(text: str) -> Crossover:
     """Return a crossover of devices that are called so."""
     points = [dataclasses.replace(p, device_name=text) for p in explored.points("add")]
@@ -274,13 +285,27 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Verdict": lambda text: Verdict(ok=True, message=text),
     "Question": lambda text: exercise(text).asked,
     "ClaimReview": lambda text: ClaimReview(text, ((text, text),), holds=False, because=text),
+    "Card": lambda text: Card(
+        *(text, "virtual", text, "hot", 0),
+        (CardEntry(text, "hidden", 1e-6, 1e-6, (1e-6,), text),),
+        (CardCheck(text, text),),
+        HERE,
+        text,
+    ),
     "Hint": lambda text: Hint(text, 1, 2),
-    "Progress": lambda text: Progress(((text, ExerciseProgress()),)),
+    "Progress": lambda text: Progress(((text, ExerciseProgress()),), (said(text),)),
+    "DrawingReview": lambda text: DrawingReview(
+        _html.RIGHT, text, draw(text, [1.0] * 10, name="04.first", axes=TEN_CALLS)._figure()
+    ),
     "Prediction": lambda text: Prediction(text, None, text, (text,), text),
     "GuessReview": lambda text: dataclasses.replace(
         Prediction("q", 1e-6, "s").compare(2e-6), message=text
     ),
 }
+
+
+# They show files that come with the package, and nothing of a user's.
+OUR_OWN_WORDS = ("Animation", "Glossary")
 
 
 def classes_that_show_themselves() -> set[str]:
@@ -298,7 +323,7 @@ def classes_that_show_themselves() -> set[str]:
 
 def test_whatever_shows_itself_is_tried() -> None:
     """Each class with a rendering of its own has a place in the list above."""
-    assert classes_that_show_themselves() - {"Distribution"} <= set(SUBJECTS)
+    assert classes_that_show_themselves() - {"Distribution", *OUR_OWN_WORDS} <= set(SUBJECTS)
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -1,10 +1,12 @@
 """Measure how smooth the pictures are: frame times in a real, headless Chromium.
 
     python -m benchmarks.browser explorers [--sharpness 2]
+    python -m benchmarks.browser machine [--steps 40] [--widgets 10]
     python -m benchmarks.browser timeline [NUMBER_OF_SPANS ...]
 
 explorers  prints how soon an explorer answers: from a key at its slider to the new picture on the
            screen, in a real JupyterLab.
+machine    prints how soon the machine answers: a drag, its sliders, keys, and the view alone.
 timeline   prints how smoothly a timeline zooms and pans.
 
 A headless browser without a GPU draws on the CPU: people see no worse than this.
@@ -33,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
         "--sharpness", type=float, default=1.0, help="device pixels for each CSS pixel"
     )
     explorers.set_defaults(command=_explorers)
+    machine = commands.add_parser("machine", help="time the machine's answers")
+    machine.add_argument("--steps", type=int, default=40, help="steps of each kind")
+    machine.add_argument("--widgets", type=int, default=1, help="machines in the notebook")
+    machine.set_defaults(command=_machine)
     timeline = commands.add_parser("timeline", help="time the timeline's frames")
     timeline.add_argument("n_spans", type=int, nargs="*", default=_N_SPANS, help="number of spans")
     timeline.set_defaults(command=_timeline)
@@ -43,6 +49,12 @@ def _explorers(options: argparse.Namespace) -> None:
     from benchmarks.browser.explorer_frames import run
 
     run(options.sharpness)
+
+
+def _machine(options: argparse.Namespace) -> None:
+    from benchmarks.browser.machine_frames import run
+
+    run(options.steps, options.widgets)
 
 
 def _timeline(options: argparse.Namespace) -> None:

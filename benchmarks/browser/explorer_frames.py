@@ -1,4 +1,4 @@
-"""Measure how soon an explorer answers: from a key at its slider to the new picture on screen.
+"""Measure how soon an explorer answers: from a key at a control to the new picture on screen.
 
 A real JupyterLab in headless Chromium, which draws on the CPU. The clock is the page's: it
 starts with the key's event and stops after the frame in which the new picture was painted.
@@ -9,7 +9,7 @@ inline figures.
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.browser.times import line
 from tests.support.jupyterlab import (
@@ -51,11 +51,40 @@ crossed = crossover_explorer("matmul", gpu="here", cpu="here", points=points)
 found = [point(Task(work.name, n), "NVIDIA H200")
          for work in WORKLOADS.values() for n in work.sizes]
 roofed = roofline_explorer(gpu="here", span=2**20, found=found)"""
+
+
+class Control(NamedTuple):
+    """Where the keys go, and which: there and back."""
+
+    selector: str
+    keys: tuple[str, str]
+
+
+def slider(text: str) -> Control:
+    """Return the slider with this label."""
+    selector = f".widget-hslider:has-text('{text}') .noUi-handle"
+    return Control(selector, ("ArrowRight", "ArrowLeft"))
+
+
+def menu(text: str) -> Control:
+    """Return the menu with this label."""
+    return Control(f".widget-dropdown:has-text('{text}') select", ("ArrowDown", "ArrowUp"))
+
+
+def chip(text: str) -> Control:
+    """Return the button of an operation; one key presses it and frees it."""
+    return Control(f".gpulab-chips button:text-is('{text}')", ("Space", "Space"))
+
+
 CELLS = {
-    "crossover, size": ("crossed", EXPLORER, "Size n"),
-    "crossover, link": ("crossed.choose(transfers='both')\ncrossed", EXPLORER, "Link"),
-    "roofline, bytes": ("roofed.choose(view='roofline')\nroofed", EXPLORER, "Bytes moved"),
-    "prediction, bytes": ("roofed", EXPLORER, "Bytes moved"),
+    "crossover, size": ("crossed", EXPLORER, slider("Size n")),
+    "crossover, link": ("crossed.choose(transfers='both')\ncrossed", EXPLORER, slider("Link")),
+    "crossover, transfers": ("crossed", EXPLORER, menu("Transfers")),
+    "crossover, second GPU": ("crossed", EXPLORER, menu("Second GPU")),
+    "roofline, bytes": ("roofed.choose(view='roofline')\nroofed", EXPLORER, slider("Bytes")),
+    "prediction, bytes": ("roofed", EXPLORER, slider("Bytes moved")),
+    "prediction, model": ("roofed", EXPLORER, menu("Model")),
+    "prediction, operation": ("roofed", EXPLORER, chip("adam")),
     "interact, inline": (
         """\
 import matplotlib.pyplot as plt
@@ -69,7 +98,7 @@ def draw(size=512):
     ax.axvline(size)
     plt.show()""",
         INTERACT,
-        "size",
+        slider("size"),
     ),
 }
 # A frame is painted when the task after it runs, and a message is such a task. An explorer
@@ -107,28 +136,28 @@ def run_cell(page: "Page", url: str, shown: str) -> "Locator":
     return output
 
 
-def press(page: "Page", output: "Locator", shown: str, slider: str) -> list[float]:
-    """Press keys at a slider, one after the other, and return the times to the new picture."""
-    handle = output.locator(".widget-hslider", has_text=slider).locator(".noUi-handle")
+def press(page: "Page", output: "Locator", shown: str, control: Control) -> list[float]:
+    """Press keys at a control, one after the other, and return the times to the new picture."""
+    handle = output.locator(control.selector)
     handle.scroll_into_view_if_needed()
     handle.focus()
     output.evaluate("(root, shown) => (%s)([root, shown])" % WATCH, shown)  # noqa: UP031 # braces
     times_ms = []
     for step in range(N_KEYS):
         page.evaluate("window.pressed.length = window.painted.length = 0")
-        # To and fro, so that short sliders have room.
-        page.keyboard.press("ArrowRight" if step // 4 % 2 == 0 else "ArrowLeft")
+        # To and fro, so that short controls have room.
+        page.keyboard.press(control.keys[step % 2])
         page.wait_for_function("window.painted.length > 0")
         times_ms.append(page.evaluate("window.painted[0] - window.pressed[0]"))
         page.wait_for_timeout(PAUSE_MS)
     return times_ms
 
 
-def drag(page: "Page", shown: str) -> tuple[int, int]:
+def drag(page: "Page", shown: str, control: Control) -> tuple[int, int]:
     """Hold a key down, faster than anything can draw; return keys and painted pictures."""
     page.evaluate("window.pressed.length = window.painted.length = 0")
     for step in range(N_KEYS):
-        page.keyboard.down("ArrowRight" if step < N_KEYS / 2 else "ArrowLeft")
+        page.keyboard.down(control.keys[step >= N_KEYS / 2])
     page.wait_for_timeout(2_000 if shown == EXPLORER else 6_000)
     found = page.evaluate("[window.pressed.length, window.painted.length]")
     return int(found[0]), int(found[1])
@@ -144,13 +173,14 @@ def run(sharpness: float) -> None:
         chromium() as first,
     ):
         browser = first.context.browser
-        for number, (what, (cell, shown, slider)) in enumerate(CELLS.items()):
+        for number, (what, (cell, shown, control)) in enumerate(CELLS.items()):
             url = put_notebook(address, f"explorer_{number}", [SETUP, cell])
             page = browser.new_page(  # type: ignore[union-attr] # it was launched
                 viewport=first.viewport_size, device_scale_factor=sharpness
             )
             output = run_cell(page, url, shown)
-            print(line(what, press(page, output, shown, slider)))
-            n_keys, n_painted = drag(page, shown)
-            print(f"{'':<18} held down: {n_keys} keys, {n_painted} pictures")
+            print(line(what, press(page, output, shown, control)))
+            if ".noUi-handle" in control.selector:
+                n_keys, n_painted = drag(page, shown, control)
+                print(f"{'':<24} held down: {n_keys} keys, {n_painted} pictures")
             page.close()

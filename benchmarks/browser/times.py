@@ -8,6 +8,6 @@ def line(name: str, times_ms: Sequence[float]) -> str:
     """Return median, p90 and greatest of some times."""
     p90 = statistics.quantiles(times_ms, n=10, method="inclusive")[-1]
     return (
-        f"{name:<18} median {statistics.median(times_ms):6.2f} ms, p90 {p90:6.2f} ms, "
+        f"{name:<24} median {statistics.median(times_ms):6.2f} ms, p90 {p90:6.2f} ms, "
         f"greatest {max(times_ms):6.2f} ms, of {len(times_ms)}"
     )

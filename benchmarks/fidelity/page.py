@@ -57,104 +57,106 @@ _RECORDING = """
 - `{path}`: {date}, one {gpu}, driver {driver}, torch {torch}, CUDA {cuda}, Python {python}, {cpu}
 """
 _DRAWN = """
-The {n_unseen} unseen workloads were drawn by a program and chosen by nobody: for each operator of
-the catalogue, type and sizes from the seed {seed}, log-uniformly between fixed bounds, for 1 KB
-to 512 MB of memory; a third as they fall, a third rounded to multiples of 8, a third of 64; none
-that the other groups have. The examination was blind (`benchmarks/fidelity/blind.py`): the machine
-with the H200 took the seed from the system's source of randomness and put the times into a file of
-their own; the model was fitted to the other recordings; its times for the list, and digests of
-these and of the model, were written down; only then was the file of times opened, once. No draw
-was left out or repeated, and the model here is the one that was examined. What a later version
-reaches on the same rows is not blind any more: to judge one, record another seed.
+A program drew the {n_unseen} unseen workloads; nobody chose them. For each operator of the
+catalogue it drew type and sizes from the seed {seed}, log-uniformly between fixed bounds, for 1 KB
+to 512 MB of memory. A third of the sizes stayed as they were drawn, a third were rounded to
+multiples of 8, and a third to multiples of 64. No workload is in another group, too.
 
-The other workloads are no examination: the surfaces go through them. "Earlier draws" are 270 of
-two seeds, on which earlier models had their blind figures (21.3 % and 73.3 %, then 5.8 % and
-27.7 %). What a model of the same kind says of these when it is fitted to none of them is given
-below.
+The examination was blind (`benchmarks/fidelity/blind.py`). The machine with the H200 took the
+seed from the system's source of randomness and put the times into a file of their own. The model
+was fitted to the other recordings. Its times for the list, and digests of these and of the model,
+were written down. Only then was the file of times opened, once. No draw was left out or repeated,
+and the model here is the one that was examined. If a later version is compared with the same
+rows, that is not blind any more; to judge one, record another seed.
+
+The other workloads do not test the model: it was fitted to them. "Earlier draws" are 270 workloads
+of two seeds, on which earlier models had their blind figures (21.3 % and 73.3 %, then 5.8 % and
+27.7 %). Below is what a model of the same kind gives for these when it is fitted to none of them.
 """
 _MISSES = """
-Families whose unseen device times miss the goal, and by how many percentage points. Each has few
+These families miss the goal for unseen device times, by so many percentage points. Each has few
 times, and a p90 of four is hardly more than the largest error.
 
-What is left is where a library chooses among kernels by rules that nobody publishes. cuDNN runs a
-convolution with or without padding, conversion and another layout, on tensor cores or beside
-them, and neighbours in size take kernels that differ by a factor of two. Products whose rows do
-not begin at multiples of 16 bytes are the second.
+The remaining errors come from libraries that choose among kernels by rules that nobody publishes.
+cuDNN runs a convolution with or without padding, conversion and another layout, on tensor cores or
+without them, and two similar sizes may get kernels that differ by a factor of two. Matmuls whose
+rows do not begin at multiples of 16 bytes are the second such case.
 
-The host times of drawn workloads judge little: they are those of a host whose speed changes.
-Between two readings of the same workloads, one minute apart, host times differed by 25 % in the
-median, device times by 0.4 %.
+The host times of drawn workloads say little, because the speed of their host changes. Between two
+readings of the same workloads, one minute apart, host times differed by 25 % in the median, and
+device times by 0.4 %.
 """
 _ORIGIN = """
 ## Recordings
 
-Recorded times are {source}, the others computed by the virtual GPU of this version. There are
-{n_fit} listed workloads to which the constants were fitted, {n_held_out} further listed ones
+Recorded times are {source}; the virtual GPU of this version computed the others. There are
+{n_fit} listed workloads to which the constants were fitted, {n_held_out} more listed ones
 (other sizes, other types, other operators of the same families), {n_earlier} of earlier draws,
-{n_unseen} that are unseen, and {n_programs} programs. An error is the virtual time over the
-recorded one, less one.
+{n_unseen} that are unseen, and {n_programs} programs. An error is the virtual time divided by the
+recorded one, minus one.
 
-This page is made by `python -m benchmarks.fidelity compare --write docs/fidelity.md`; change the
+`python -m benchmarks.fidelity compare --write docs/fidelity.md` makes this page; change the
 model, not the page.
 """
 _METHOD = """
 ## What was read, and where
 
-- *Hot* and *cold* device time: the driver's records (CUPTI, through `torch.profiler`) of what one
-  call made the device do, durations added up, without the pauses in between. Hot is called again
-  and again on the same inputs; cold has a read of 256 MB before each call. Medians of up to 20.
-  The virtual times are those of its simulated kernels and copies.
-- *Event* time: a pair of events round a call, hot, with a spinning kernel in front so that the
-  queue is full; the floor of such a pair is in it. Same code on both.
-- *Host* time: calls enqueued back-to-back on an idle queue, by `time.perf_counter()`, per call;
-  the median of five rounds of up to 200. Same code on both. Where a call waits for the device by
-  itself, that wait is in it.
-- *Programs*: several steps enqueued, then one wait. Busy is the time in which the device does
-  anything at all.
+- *Hot* and *cold* device time: what one call made the device do, by the driver's records (CUPTI,
+  through `torch.profiler`). The durations are added up, without the pauses between them. A hot
+  call is repeated on the same inputs; before each cold call 256 MB are read. The times are
+  medians of up to 20. The virtual times are those of the simulated kernels and copies.
+- *Event* time: a pair of events around a call, hot, after a spinning kernel that keeps the queue
+  full. It contains the floor of such a pair. The same code ran on both.
+- *Host* time: calls launched back to back on an idle queue, by `time.perf_counter()`, per call;
+  the median of five rounds of up to 200. The same code ran on both. If a call waits for the device
+  by itself, its time contains that wait.
+- *Programs*: several steps are launched, then there is one wait. Busy is the time in which the
+  device does anything at all.
 
-## What the model rests on
+## How the model works
 
 A roofline with constants (floors, ceilings, tiles, steps) is multiplied by a correction that
 depends on the sizes. The constants were fitted by hand to the first half of the listed workloads
-and the facts below. The corrections were fitted by a program to all recordings but the unseen one:
-`h200-dense.json`, 11,280 calls drawn with a seed of their own by the same bounds (and, one in
-five, of powers of two), with operators of backward passes and of optimizers besides;
-`h200-focused.json`, 2,335 more where calls that were left out had been met worst (convolutions,
-products, sums) and square products of usual sizes; and the listed and earlier workloads that are
-one call each.
+and the facts below. A program fitted the corrections to all recordings except the unseen one.
+They are `h200-dense.json`, with 11,280 calls drawn with a seed of their own between the same
+bounds (one in five with powers of two), operators of backward passes and of optimizers among
+them; `h200-focused.json`, with 2,335 more calls of the kinds that were predicted worst when they
+were left out (convolutions, matmuls, sums) and square matmuls of usual sizes; and those of the
+listed and earlier workloads that are one call each.
 
 For each kind of call (there are 39) there is a surface over its coordinates: logarithms of its
-sizes, how these are aligned, the type, the operator, and what the kernels are known to hang on,
-such as how PyTorch divides a sum among blocks. The surface goes smoothly through the logarithms of
-measured over roofline time, hot and cold (kriging with a sum of three Matern kernels of order
-3/2). How much a difference in each coordinate counts was chosen so that points left out are met
-best, without the earlier draws. Beyond the measured sizes the last one counts; an operator that
-was not measured takes the median of its kind.
-With a fifth of the calls left out, and the scales chosen with them in, errors have a median of
-5.8 % and a p90 of 27 %; weighted as the blind draw is, 4.7 % and 20 %. Fitted to neither of the
-earlier draws, the model met their 540 device times with a median of 4.6 % and a p90 of 21.5 %.
-The surfaces pass closer by the listed workloads and the squares than by the others.
+sizes, how these are aligned, the type, the operator, and what the kernels are known to depend on,
+such as how PyTorch divides a sum among blocks. The surface is a smooth function through the
+logarithms of the measured time divided by the roofline's, hot and cold (kriging with a sum of
+three Matern kernels of order 3/2). How much a difference in each coordinate counts (its scale)
+was chosen so that points that are left out are predicted best, without the earlier draws. Beyond
+the measured sizes the surface keeps its last value. An operator that was not measured takes the
+median of its kind.
 
-The correction belongs to a whole call, so all of its kernels take the same one. Their number is
-the recipe's and is not corrected: where the H200 runs more kernels than the recipe says, the
-pauses between them (1 us each) are missing from event and wall times, and in a few calls (sorts,
-transforms, convolutions) that is several.
+With a fifth of the calls left out, and the scales chosen with all of them, errors have a median of
+5.8 % and a p90 of 27 %; weighted as the blind draw is, 4.7 % and 20 %. A model that was fitted to
+neither of the earlier draws predicted their 540 device times with a median of 4.6 % and a p90 of
+21.5 %. The surfaces fit the listed workloads and the squares more closely than the others.
 
-Attention, dropout and multi-tensor optimizers are taken as on CUDA; a root-mean-square norm that
-is trained is not, and takes the eight operators that PyTorch has for other devices.
+The correction belongs to a whole call, so all of its kernels take the same one. The model decides
+how many kernels a call has, and does not correct that. If the H200 runs more kernels, the pauses
+between them (1 us each) are missing from event and wall times; in a few calls (sorts, transforms,
+convolutions) there are several.
+
+Attention, dropout and multi-tensor optimizers are modelled as on CUDA. A root-mean-square norm
+that is trained is not: it takes the eight operators that PyTorch has for other devices.
 
 Known to be far off: convolutions, their gradients and the depthwise ones (medians of 19, 17 and
-13 to 25 % for calls left out, p90 of 53 to 97 %). Host times of whole programs are examined in
-[virtual-gpu.md](virtual-gpu.md), with the costs of modules, autograd and optimizers; the programs
-above were compared before there were such costs.
+13 to 25 % for calls left out, p90 of 53 to 97 %). [virtual-gpu.md](virtual-gpu.md) examines host
+times of whole programs, with the costs of modules, autograd and optimizers. The programs above
+were compared before there were such costs.
 
 ## What is extrapolated
 
-The recordings are of one model of GPU, one version of PyTorch and of its libraries, on one day.
-Host times hold for the host of the first. For every other GPU the virtual one takes the same
-efficiencies and the same corrections on top of that GPU's data sheet, and nobody has compared
-those figures with hardware.
-Sizes far outside the recorded ones are extrapolated too; so are operators that are not listed,
-which are computed like the nearest family. First-use costs are not part of this comparison: they
-need a fresh process each.
+The recordings come from one model of GPU and one version of PyTorch and of its libraries, on one
+day. Host times are those of the first recording's host. For every other GPU the virtual one
+applies the same efficiencies and the same corrections to that GPU's data sheet, and nobody has
+compared those figures with hardware. Sizes far outside the recorded ones are extrapolated, too.
+Operators that are not listed are computed like the nearest family. This comparison leaves out
+first-use costs, because each of them needs a fresh process.
 """

@@ -19,7 +19,7 @@ from gpulab.lessons import _build as lessons
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
-SOURCES = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 _MARK = "verdict of "
 _ERROR = '[data-mime-type="application/vnd.jupyter.error"]'
 _RIGHT = "✓ Right."

@@ -222,7 +222,7 @@ class Card(Saved):
         )
         handled = [each.situation for each in self.checks if not each.problem]
         found += [f"Handles {', '.join(handled)}."] if handled else []
-        return (*found, self._conditions)
+        return tuple(map(visible, (*found, self._conditions)))
 
     @property
     def _title(self) -> str:

@@ -40,10 +40,10 @@ def works(seed: int) -> tuple[CardWork, ...]:
     n, n_wide = drawn.randrange(700, 1900), drawn.randrange(2500, 4500)
     n_rows, n_columns = drawn.randrange(500, 8000), drawn.randrange(500, 3000)
     n_kernels, n_us = drawn.randrange(5, 50), drawn.randrange(4, 60)
-    n_elements, n_ms = drawn.randrange(1 << 18, 1 << 25), drawn.randrange(2, 6)
+    n_elements, n_ms = drawn.randrange(1 << 18, 1 << 24), drawn.randrange(2, 6)
     return (
         CardWork("matmul of 2,048", LESSONS, lambda: matmul(2048)),
-        CardWork("sum of 256 MiB", LESSONS, lambda: torch.zeros(1 << 26, device="cuda").sum),
+        CardWork("sum of 128 MiB", LESSONS, lambda: torch.zeros(1 << 25, device="cuda").sum),
         CardWork("10 small kernels", LESSONS, lambda: small_kernels(10)),
         CardWork(f"matmul of {n:,}", HIDDEN, lambda: matmul(n)),
         CardWork(f"half matmul of {n_wide:,}", HIDDEN, lambda: matmul(n_wide, torch.half)),

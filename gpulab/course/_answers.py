@@ -15,13 +15,19 @@ Notebook = Any
 KERNEL = "python3"
 LEARNER = "learner"
 _IMPORTS = {
-    *("collections", "contextlib", "functools", "itertools", "math", "operator", "statistics"),
-    *("time", "torch"),
+    *("collections", "contextlib", "functools", "itertools", "math", "statistics", "time"),
+    "torch",
 }
 _NAMES = {
     *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr"),
     *("globals", "input", "locals", "memoryview", "open", "quit", "setattr", "vars"),
 }
+# Modules that torch and others hand on, and the way from an error to its callers.
+_ATTRIBUTES = {
+    *("builtins", "ctypes", "exc_info", "f_back", "f_globals", "f_locals", "gc", "importlib"),
+    *("inspect", "modules", "os", "pickle", "subprocess", "sys", "tb_frame", "threading"),
+}
+_PRIVATE_ALLOWED = {"_sleep"}  # the lessons use torch.cuda._sleep
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,28 +139,33 @@ def _parsed(source: str | None) -> ast.Module | Unread:
 def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
     """Yield what an answer may not use: a gate against short cuts, and no wall."""
     for node in ast.walk(tree):
-        for name in _used(node):
-            root = name.partition(".")[0]
-            is_import = isinstance(node, ast.Import | ast.ImportFrom)
-            if (is_import and root not in _IMPORTS) or (not is_import and _is_inner(name)):
-                text = f"Line {node.lineno} uses {shown(name)}, which an answer may not."  # type: ignore[attr-defined]  # those that use names have lines
-                yield Unread("misuse", text)
+        for name in _refused(node):
+            text = f"Line {node.lineno} uses {shown(name)}, which an answer may not."  # type: ignore[attr-defined]  # those that use names have lines
+            yield Unread("misuse", text)
 
 
-def _used(node: ast.AST) -> Iterator[str]:
+def _refused(node: ast.AST) -> list[str]:
+    """Return the names that a piece of an answer uses and may not."""
     match node:
         case ast.Import():
-            yield from (alias.name for alias in node.names)
+            return [each.name for each in node.names if _root(each.name) not in _IMPORTS]
         case ast.ImportFrom():
-            yield node.module or "."
-        case ast.Name():
-            yield node.id
-        case ast.Attribute():
-            yield node.attr
+            names = [each.name for each in node.names if _is_inner(each.name)]
+            return names if _root(node.module or "") in _IMPORTS else [node.module or "."]
+        case ast.Name(id=name) if name in _NAMES or name.startswith("__"):
+            return [name]
+        case ast.Attribute(attr=name) if _is_inner(name):
+            return [name]
+    return []
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _is_inner(name: str) -> bool:
-    return name in _NAMES or (name.startswith("__") and name.endswith("__") and len(name) > 4)  # noqa: PLR2004  # two and two
+    is_private = name.startswith("_") and name not in _PRIVATE_ALLOWED
+    return is_private or name in _ATTRIBUTES | _NAMES - {"compile"}
 
 
 def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> list[str]:

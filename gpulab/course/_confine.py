@@ -87,6 +87,17 @@ def cut_off(readable: Iterable[Path]) -> None:
     _landlock(libc, version, readable)
 
 
+def walls() -> str:
+    """Say which walls stand round an answer on this machine, for a report."""
+    if sys.platform != "linux":
+        return "limits and an audit hook; machine code reaches files, network and processes"
+    version = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _VERSION)
+    if version < 1:
+        return "limits and an audit hook; this kernel has no Landlock, so machine code reads files"
+    walled = ("files", *["TCP"][: version >= _TCP_FROM], *["signals"][: version >= _SCOPES_FROM])
+    return f"limits, an audit hook and Landlock {version} ({', '.join(walled)})"
+
+
 class _Ruleset(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("tcp", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 

@@ -8,6 +8,8 @@ from typing import Protocol
 from gpulab.course._question import LabQuestion, Variant
 from gpulab.foreign_text import visible
 
+_LARGE = 1e15
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -72,13 +74,10 @@ class NumbersKey:
         Returns the numbers for a variant.
     tolerance
         Relative error that is still right.
-    near_zero
-        What counts as zero, where zero is right.
     """
 
     right: Callable[[Variant], Mapping[str, float]]
     tolerance: float = 0.02
-    near_zero: float = 0.1
 
     def solution(self, variant: Variant) -> str:
         """Return the value that is right, as Python text."""
@@ -95,10 +94,9 @@ class NumbersKey:
     def _agrees(self, given: object, value: float) -> bool:
         if isinstance(given, bool) or not isinstance(given, int | float):
             return False
-        if isinstance(given, float) and not isfinite(given):
+        if abs(given) > _LARGE:  # a whole number may be larger than any float
             return False
-        near = 0.0 if value else self.near_zero
-        return isclose(given, value, rel_tol=self.tolerance, abs_tol=near)
+        return isclose(given, value, rel_tol=self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,7 @@ class Part:
         if not isinstance(noted, list) or self.index >= len(noted):
             return None
         number = noted[self.index]
-        return float(number) if isinstance(number, int | float) else None
+        return number if isinstance(number, float) and isfinite(number) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpulab.course._confine import walls
 from gpulab.course._folder import MARKS, CourseFolder
 from gpulab.course._notebook import read_notebook
 from gpulab.errors import DamagedDataError
@@ -27,7 +28,9 @@ def report(folder: Path) -> str:
     """
     course = CourseFolder.opened(folder)
     lines = [line for path in _submitted(course.path) for line in _lines_of(course.path, path)]
-    return "\n".join(lines) if lines else f"{folder / 'submitted'} has no submissions yet"
+    if not lines:
+        return f"{folder / 'submitted'} has no submissions yet"
+    return "\n".join([*lines, f"Round the answers on this machine: {walls()}."])
 
 
 def _submitted(folder: Path) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -82,12 +83,13 @@ class Sandbox:
             "source": source,
             "draw": list(draw),
             "limits": asdict(self.limits),
+            "mark": (mark := secrets.token_hex()),
         }
         reply = self._ask(json.dumps(request))
         if reply is None:
             self.close()
             return Outcome({}, "ended", "It ended the process that runs the answers.")
-        return _read(json.loads(reply))
+        return _read(json.loads(reply), mark)
 
     def _ask(self, line: str) -> str | None:
         """Send a line and return the answer, or None if the process has ended."""
@@ -129,23 +131,26 @@ def _import_root() -> str:
     return str(Path(__file__).parents[2])
 
 
-def _read(reply: dict[str, object]) -> Outcome:
+def _read(reply: dict[str, object], mark: str) -> Outcome:
     """Read what the process said of an answer; the answer may have written some of it."""
-    lines = [_line(text) for text in reply["lines"]]  # type: ignore[attr-defined]  # our own list
     said: dict[str, list[object]] = {}
-    for line in lines:
+    for text in reply["lines"]:  # type: ignore[attr-defined]  # our own list
+        line = _line(text)
+        if line.pop("mark", None) != mark:
+            line = {"forged": text}
         for name, value in line.items():
             said.setdefault(name, []).append(value)
     facts = said.get("facts", [])
     for flag, found, text in (
         ("output", reply["stopped"] == "output", "It printed more than is allowed."),
+        ("forged", "forged" in said, "It wrote into the checker's report."),
         ("time", _ran_long(reply), "It took longer than is allowed."),
         ("misuse", "misuse" in said, f"It tried what no answer may: {_first(said, 'misuse')}."),
         ("patched", "patched" in said, f"It replaced {_first(said, 'patched')}."),
         ("memory", _used_up(said), "It needed more memory than is allowed."),
         ("missing", "missing" in said, f"There is no function {_first(said, 'missing')}."),
         ("error", "error" in said, f"It raised {_first(said, 'error')}."),
-        ("ended", len(facts) != 1, "It ended its process, or wrote into the checker's report."),
+        ("ended", len(facts) != 1, "It ended its process."),
     ):
         if found:
             return Outcome({}, flag, text)
@@ -169,6 +174,6 @@ def _first(said: dict[str, list[object]], name: str) -> str:
 def _line(text: str) -> dict[str, object]:
     try:
         line = json.loads(text)
-    except ValueError:
-        return {"facts": None}  # no line of ours: as good as a second result
-    return line if isinstance(line, dict) else {"facts": None}
+    except (ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_LESSONS = tuple(f"{number:02}" for number in range(13))
+_LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
 COURSE = "course"
@@ -189,14 +189,16 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
 
 
 def progress_in(folder: Path) -> Progress:
-    """Return the progress that is kept in a folder, over all lessons.
+    """Return the progress that is kept in a folder, over all lessons of which there is some.
 
     Raises
     ------
     InvalidOptionError
         If nothing is kept there.
     """
-    return _progress_in(_journal_in(folder), {COURSE})
+    own = _journal_in(folder)
+    met = {lesson_of(name) for name in predictions_of(own.records)}
+    return _progress_in(own, met.union(*map(lessons_with, entries(own.records))))
 
 
 def adopt(file: Path, folder: Path) -> int:

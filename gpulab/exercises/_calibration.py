@@ -9,7 +9,8 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpulab.exercises._places import Place, ideas, lessons, place_of
-from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of
+from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
+from gpulab.foreign_text import one_line
 from gpulab.markup import clean
 from gpulab.units import counted
 
@@ -178,7 +179,10 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     if record["percent_said"].notna().any():
         ax.plot(record["percent_said"], rows, "D", mfc="white", color=SERIES[2].light, label=_SAID)
     columns = (record["row"], record["n_right"], record["n"])
-    names = [f"{name} ({n_right} of {n})" for name, n_right, n in zip(*columns, strict=True)]
+    names = [
+        f"{one_line(str(name))} ({n_right} of {n})"
+        for name, n_right, n in zip(*columns, strict=True)
+    ]
     ax.set_yticks(list(rows), names)
     ax.set_ylim(len(record) + 0.9, -0.6)  # the legend has the rows below
     ax.set_xlim(-4, 104)
@@ -217,7 +221,7 @@ def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
 def _link(one: Revisit) -> str:
     if one.place is None:
         return clean(one.name)
-    return f'<a href="{clean(one.place.link)}">{clean(str(one.place))}</a>'
+    return f'<a href="{clean(way_home() + one.place.link)}">{clean(str(one.place))}</a>'
 
 
 def _topic(kept: KeptPrediction, *, is_course: bool) -> str:

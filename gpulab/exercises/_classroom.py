@@ -1,18 +1,21 @@
 """What a class predicted: many learners' files, joined without names."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from gpulab import palette
 from gpulab.errors import InvalidOptionError, UnknownNameError
-from gpulab.exercises._places import place_of
+from gpulab.exercises._places import lessons, place_of
 from gpulab.exercises.journal import (
     Contents,
     Guess,
     KeptPrediction,
     files_in,
+    lesson_of,
     predictions_of,
     read,
 )
@@ -95,13 +98,13 @@ class ClassReview:
     is_revealed: bool
 
     def __str__(self) -> str:
-        lines = [self.summary]
+        lines = [f"{_TITLE}: {self.summary}"]
         for one in self.questions:
             lines += ["", one.heading]
             most = max((n for _, n in one.counts), default=1)
             width = max((len(answer) for answer, _ in one.counts), default=0)
             for answer, n in one.counts:
-                lines.append(f"  {answer:<{width}}  {'█' * max(1, _BAR * n // most)} {n}")
+                lines.append(f"  {answer:<{width}}  {'█' * math.ceil(_BAR * n / most)} {n}")
             lines += self._notes(one)
         return visible("\n".join(lines))
 
@@ -111,7 +114,7 @@ class ClassReview:
     def summary(self) -> str:
         """How many learners and questions there are."""
         learners, questions = self.n_learners, len(self.questions)
-        return f"{_TITLE}: {counted(learners, 'learner')}, {counted(questions, 'question')}"
+        return f"{counted(learners, 'learner')}, {counted(questions, 'question')}"
 
     def page(self) -> str:
         """Return a page of HTML in large type, to be shown to the class."""
@@ -137,7 +140,7 @@ _STYLE = (
     ":root{color-scheme:light dark}body{font:1.4rem/1.4 system-ui,sans-serif;margin:2rem}"
     "main{max-width:70rem;margin:auto}section{margin:3rem 0}table{width:100%}"
     "th{text-align:right;font-weight:400;width:25%;padding-right:.6rem}"
-    ".bar{background:#0072B2;display:inline-block;height:1em;min-width:3px}"
+    f".bar{{background:light-dark({palette.SERIES[0].light},{palette.SERIES[0].dark});display:inline-block;height:1em}}"
 )
 
 
@@ -187,7 +190,7 @@ def class_progress(
     if question is not None and question not in classes:
         raise UnknownNameError("prediction of this class", question, classes)
     left_out = tuple(f"{path} {one.problem}" for path, one in found.items() if one.problem)
-    chosen = sorted(classes) if question is None else [question]
+    chosen = sorted(classes, key=_in_course) if question is None else [question]
     return ClassReview(
         len({one.learner for one in found.values() if not one.problem}),
         tuple(_question(name, classes[name]) for name in chosen),
@@ -209,6 +212,13 @@ def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
             if kept.guess is not None:
                 found.setdefault(name, []).append(kept)
     return found
+
+
+def _in_course(name: str) -> tuple[str, int]:
+    """Return a key by which predictions are in the order in which the lessons make them."""
+    lesson = lesson_of(name)
+    names = list(lessons()[lesson].predictions) if lesson in lessons() else []
+    return lesson, names.index(name) if name in names else len(names)
 
 
 def _question(name: str, kept: Sequence[KeptPrediction]) -> ClassQuestion:
@@ -238,7 +248,7 @@ def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
     parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
     while parts and not parts[-1][2]:
         parts.pop()
-    texts = (f"{_written(low, unit)} to {_written(high, unit)}" for low, high, _ in parts)
+    texts = (_range(low, high, unit) for low, high, _ in parts)
     return (*choices.most_common(), *zip(texts, (n for *_, n in parts), strict=True))
 
 
@@ -256,5 +266,11 @@ def _edges(numbers: Sequence[float], unit: str) -> list[float]:
     return [*edges, *steps[first : last + 1]]
 
 
+def _range(low: float, high: float, unit: str) -> str:
+    if unit in _TIMES:
+        return f"{format_time(low, 1)} to {format_time(high, 1)}"
+    return f"{low:,.4g} to {high:,.4g} {unit}"
+
+
 def _written(number: float, unit: str) -> str:
-    return format_time(number) if unit in _TIMES else f"{number:,.4g} ({unit})"
+    return format_time(number) if unit in _TIMES else f"{number:,.4g} {unit}"

@@ -3,13 +3,13 @@
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpulab import widgets
+from gpulab import palette, widgets
 from gpulab.exercises import _html, _kept
 from gpulab.exercises._distance import distance, write_number
 from gpulab.exercises._exercise import is_open
@@ -317,11 +317,11 @@ class DrawnPrediction:
         self._still = handle
 
     def _build(self) -> Any:  # noqa: ANN401  # ipywidgets has no types
-        from gpulab.palette import SERIES
-
         curves = [
-            {"name": name, "colour": colour.light, "dashes": dashes, "values": self._drawn[name]}
-            for name, colour, dashes in zip(self.axes.curves, SERIES, _DASHES, strict=False)
+            {"name": name, "colour": colour, "dashes": dashes, "values": self._drawn[name]}
+            for name, colour, dashes in zip(
+                self.axes.curves, _colours(self.axes.curves), _DASHES, strict=False
+            )
         ]
         made = widgets.sketch_class()(
             question=self.question,
@@ -399,6 +399,15 @@ def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:
         drawing.give({stroke.name: [known.get(x) for x in drawing.axes.x]})
 
 
+def _colours(names: Sequence[str]) -> Iterator[str]:
+    """Yield the colour of each curve as the widgets' style sheet has it, light and dark."""
+    others = iter(palette.SERIES)
+    for name in names:
+        has_role = name in palette.ROLES
+        light, dark = palette.ROLES[name].colour if has_role else next(others)
+        yield f"light-dark({light}, {dark})"
+
+
 class _Judged(NamedTuple):
     sentence: str
     tone: _html.Tone
@@ -435,13 +444,12 @@ def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
 
 def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
     """Draw sketches thin and pale, and what came out with markers over them."""
-    from gpulab.figures import finish
-    from gpulab.palette import SERIES
+    from gpulab.figures import MUTED, finish, looks
 
-    colours = [colour.light for colour in SERIES]
-    looks = dict(zip(axes.curves, zip(colours, _ON_PAPER, strict=False), strict=False))
+    colours = (look.colour for look in looks(axes.curves))
+    known = dict(zip(axes.curves, zip(colours, _ON_PAPER, strict=False), strict=False))
     for (name, kind), part in record.groupby(["curve", "kind"], sort=False):
-        colour, dashes = looks.get(str(name), (colours[-1], "-"))
+        colour, dashes = known.get(str(name), (MUTED, "-"))
         is_drawn = kind == "drawn"
         ax.plot(
             part["x"],

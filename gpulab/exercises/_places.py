@@ -17,7 +17,7 @@ DATA = "lesson_predictions.json"
 # The lessons of which this kernel has met an exercise or a prediction.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
-_PREDICTION = re.compile(r'\bname="(\d\d\w?\.[\w-]+)"')
+_PREDICTION = re.compile(r'\bname="((?:case-)?\d\d\w?\.[\w-]+)"')
 _EXERCISE = re.compile(r'\bexercises\.(?:ask|check)\(\s*"([\w.-]+)"')
 
 

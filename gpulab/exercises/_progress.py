@@ -87,12 +87,19 @@ class Progress:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        exercises = table(
+        return self.exercises_html() + self.review_html()
+
+    def exercises_html(self) -> str:
+        """Return the table of the exercises."""
+        return table(
             ((name, e, e.n_tries, e.n_hints) for name, e in self.rows),
             caption=self._summary,
             headings=("exercise", "state", "answers", "hints read"),
         )
-        return exercises + self._review.html()
+
+    def review_html(self) -> str:
+        """Return how good the predictions were, and what to look at again."""
+        return self._review.html()
 
     @property
     def _review(self) -> _calibration.Review:
@@ -109,8 +116,8 @@ def page(progress: Progress) -> str:
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{clean(TITLE)}</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>{clean(TITLE)}</h1>{progress._repr_html_()}"  # as IPython would
-        f"{_said(progress.predictions)}"
+        f"<body><main><h1>{clean(TITLE)}</h1>{progress.review_html()}"
+        f"{_said(progress.predictions)}{progress.exercises_html()}"
         "</main></body></html>\n"
     )
 

@@ -88,6 +88,7 @@ class CrossoverModel:
     """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "crossover"
+    right = 0.82  # the names of the lines stand there
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)
@@ -151,7 +152,7 @@ class CrossoverModel:
         points = points_among(found)
         still = replace(state, size=0)
         record, words = self.record(replace(still, beside=""), points)
-        second = self._second(still)
+        second = self._second(still, points)
         overlay = _overlay(state, points)
         limits = self._limits(replace(still, transfers="none", link=None), points)
         return Scene(
@@ -165,11 +166,11 @@ class CrossoverModel:
             frame=record.to_frame,
         )
 
-    def _second(self, state: CrossoverState) -> Crossover | None:
+    def _second(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover | None:
         """Return the crossover of the second GPU, which is recorded or computed."""
         if not state.beside or state.beside == state.gpu:
             return None
-        return self.record(replace(state, gpu=state.beside, beside=""), ())[0]
+        return self.record(replace(state, gpu=state.beside, beside=""), points)[0]
 
     def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
         if state.cpu == HERE or not state.cpu:
@@ -210,7 +211,7 @@ class CrossoverModel:
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
         timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
-        second = self._second(state)
+        second = self._second(state, points)
         lines = (*_curves_of(slowest), *(() if second is None else (second.gpu,)))
         sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
         times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]

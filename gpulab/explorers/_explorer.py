@@ -222,7 +222,7 @@ class Explorer(Generic[State]):
 
     def _build(self) -> Panel:
         controls = Controls(self.choices, self._state, self._loop.in_turn(self._chosen))
-        renderer = Renderer()
+        renderer = Renderer(right=self._model.right)
 
         def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page
             renderer.suit(sharpness, is_dark=is_dark)

@@ -3,9 +3,9 @@
 import base64
 from collections.abc import Iterator
 
-from gpulab.explorers._machine_view import KIND_COLOURS
 from gpulab.machine import MethodReading, Playback
 from gpulab.markup import clean
+from gpulab.palette import FAINT, INK, MUTED, PAPER, ROLES
 from gpulab.units import format_time
 
 _WIDTH, _LEFT, _RIGHT = 960, 110, 12
@@ -15,6 +15,7 @@ _CHARACTER = 7.5
 _MOST_BARS = 600
 _MICRO = 1e-6
 _N_TICKS = 5
+_ROLES = {"copy in": "copy", "copy out": "copy", "record": "event"}
 _FONT = 'font-family="system-ui, sans-serif" font-size="13"'
 _LEAST = 0.35  # width of a bar in pixels
 
@@ -47,7 +48,7 @@ def _svg(playback: Playback, readings: tuple[MethodReading, ...]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {total}" '
         f'width="{_WIDTH}" height="{total}" {_FONT}>'
-        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>'
+        f'<rect width="100%" height="100%" fill="{PAPER.light}"/>{"".join(parts)}</svg>'
     )
 
 
@@ -60,7 +61,7 @@ def _axis(playback: Playback, height: float) -> Iterator[str]:
         time_us = playback.end_us * number / _N_TICKS
         x = _x(playback, time_us)
         anchor = "end" if number == _N_TICKS else "middle"
-        yield f'<path d="M{x:.1f} {_AXIS - 6}V{height}" stroke="#ddd"/>'
+        yield f'<path d="M{x:.1f} {_AXIS - 6}V{height}" stroke="{FAINT.light}"/>'
         text = clean(format_time(time_us * _MICRO)) if number else "0"
         yield f'<text x="{x:.1f}" y="14" text-anchor="{anchor}">{text}</text>'
 
@@ -69,7 +70,7 @@ def _lanes(lanes: list[str]) -> Iterator[str]:
     for row, name in enumerate(lanes):
         y = _AXIS + _ROW * row
         yield f'<text x="4" y="{y + 20}">{clean(name)}</text>'
-        yield f'<path d="M0 {y}H{_WIDTH}" stroke="#ddd"/>'
+        yield f'<path d="M0 {y}H{_WIDTH}" stroke="{FAINT.light}"/>'
 
 
 def _bars(playback: Playback) -> Iterator[str]:
@@ -80,9 +81,8 @@ def _bars(playback: Playback) -> Iterator[str]:
         x, width = _x(playback, call.start_us), _width(playback, call.start_us, call.end_us)
         yield _bar(x, 0, width, "wait" if waits else "host", name)
     for task in playback.tasks[:_MOST_BARS]:
-        kind = task.kind if task.kind in KIND_COLOURS else "kernel"
         label = f"{task.kind} (stuck)" if task.is_stuck else task.kind
-        look = "wait" if task.is_stuck else kind
+        look = "wait" if task.is_stuck else task.kind
         x, width = _x(playback, task.start_us), _width(playback, task.start_us, task.end_us)
         yield _bar(x, 1 + task.stream, width, look, label)
 
@@ -93,16 +93,25 @@ def _width(playback: Playback, start_us: float, end_us: float) -> float:
 
 def _bar(x: float, row: int, width: float, kind: str, text: str) -> str:
     y = _AXIS + _ROW * row + 6
-    fill, ink = KIND_COLOURS[kind]
+    fill, ink = _colours(kind)
     if kind in {"record", "wait"} and width <= 1:  # a moment, not a time
         return f'<path d="M{x:.1f} {y}v{_BAR}m-4 {-_BAR}h8l-4 6z" stroke="{fill}" fill="{fill}"/>'
     bar = (
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" rx="2" fill="{fill}" '
-        'stroke="#fff" stroke-width=".5"/>'
+        f'stroke="{PAPER.light}" stroke-width=".5"/>'
     )
     if width < len(text) * _CHARACTER + 6:
         return bar
     return f'{bar}<text x="{x + 5:.1f}" y="{y + 15}" fill="{ink}">{clean(text)}</text>'
+
+
+def _colours(kind: str) -> tuple[str, str]:
+    """Return the colour of a kind, and of the text on it."""
+    if kind == "sleep":
+        return MUTED.light, PAPER.light
+    role = _ROLES.get(kind, kind)
+    ink = INK if role in {"copy", "wait"} else PAPER
+    return ROLES[role].colour.light, ink.light
 
 
 def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
@@ -116,17 +125,18 @@ def _readings(readings: tuple[MethodReading, ...], top: float) -> Iterator[str]:
         y = top + _READING_ROW * row
         value_us = reading.value_us or 0.0
         width = min(value_us, most_us) * scale
-        fill = KIND_COLOURS["kernel" if reading.is_right else "wrong"][0]
+        fill = MUTED.light if reading.is_right else PAPER.light
         text = "none" if reading.value_us is None else format_time(value_us * _MICRO)
         verdict = "right" if reading.is_right else reading.reason
         yield f'<text x="4" y="{y + 13}">{clean(reading.name)}</text>'
         yield (
-            f'<rect x="{_READING_LEFT}" y="{y}" width="{width:.1f}" height="15" fill="{fill}"/>'
+            f'<rect x="{_READING_LEFT}" y="{y}" width="{width:.1f}" height="15" fill="{fill}" '
+            f'stroke="{MUTED.light}"/>'
         )
         words = f"{text}: {verdict}"
         yield f'<text x="{_READING_RIGHT + 12}" y="{y + 13}">{clean(words)}</text>'
     x = _READING_LEFT + truth_us * scale
     bottom = top + _READING_ROW * len(readings)
-    yield f'<path d="M{x:.1f} {top - 4}V{bottom}" stroke="#000" stroke-width="1.5"/>'
+    yield f'<path d="M{x:.1f} {top - 4}V{bottom}" stroke="{INK.light}" stroke-width="1.5"/>'
     truth = clean(f"truth {format_time(truth_us * _MICRO)}")
     yield f'<text x="{_READING_RIGHT + 250}" y="{top + 13}">{truth}</text>'

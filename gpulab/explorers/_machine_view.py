@@ -17,21 +17,9 @@ from gpulab.machine import (
     operation_words,
     reading_words,
 )
-from gpulab.palette import INK, MUTED, ROLES
 from gpulab.units import format_time
 
 _MICRO = 1e-6
-# The colour of each kind and of the text on it.
-KIND_COLOURS = {
-    "kernel": (ROLES["kernel"].colour.light, "#fff"),
-    "copy in": (ROLES["copy"].colour.light, "#000"),
-    "copy out": (ROLES["copy"].colour.light, "#000"),
-    "sleep": (MUTED.light, "#fff"),
-    "host": (ROLES["host"].colour.light, "#fff"),
-    "wait": (ROLES["wait"].colour.light, "#000"),
-    "record": (INK.light, "#fff"),
-    "wrong": (ROLES["launch"].colour.light, "#000"),
-}
 
 
 def view_of(
@@ -58,7 +46,6 @@ def view_of(
         ],
         "readings": [_reading(reading) for reading in readings],
         "words": [visible(line) for line in words],
-        "colours": {name: list(pair) for name, pair in KIND_COLOURS.items()},
         "limits": {"streams": MAX_STREAMS, "shortest": SHORTEST_US, "longest": LONGEST_US},
         "buffers": list(BUFFERS),
         "challenges": list(CHALLENGES),

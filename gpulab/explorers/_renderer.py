@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NONE = "None"  # as matplotlib calls no line and no marker
 _PIXELS_PER_INCH = 100
-_MARGINS = {"left": 0.11, "right": 0.83, "bottom": 0.14, "top": 0.87}
+_MARGINS = {"left": 0.11, "bottom": 0.14, "top": 0.87}
 _MOST_SHARPNESS = 2.0  # device pixels for each CSS pixel; more than that is hardly seen
 _N_KEPT = 64  # pictures, of some 50 kB each
 
@@ -103,10 +103,17 @@ class Renderer:
     labels and title stay the same. Whole pictures are kept by the key of their scene. What moves
     with a slider over the picture is no part of it, and neither is the legend, whose text would
     take as long as all the rest: the page draws both itself.
+
+    Parameters
+    ----------
+    width_px, height_px
+        Size of a picture in CSS pixels.
+    right
+        Where the axes end, as a share of the width; names of lines stand to the right of it.
     """
 
-    def __init__(self, *, width_px: int = 840, height_px: int = 460) -> None:
-        self.width_px, self.height_px = width_px, height_px
+    def __init__(self, *, width_px: int = 840, height_px: int = 460, right: float = 0.97) -> None:
+        self.width_px, self.height_px, self._right = width_px, height_px, right
         self._pictures: OrderedDict[Hashable, _KeptPicture] = OrderedDict()
         self._lay(sharpness=1.0, is_dark=False)
 
@@ -121,7 +128,7 @@ class Renderer:
             # Not through pyplot: it would keep the figure alive in a list.
             figure = Canvas(figsize=size, dpi=_PIXELS_PER_INCH * sharpness)
             # Fixed margins: the axes must not move while somebody drags a slider.
-            figure.subplots_adjust(**_MARGINS)
+            figure.subplots_adjust(right=self._right, **_MARGINS)
             self._canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
             self._ax: Axes = figure.add_subplot()
         self._fixed = frozenset(self._ax.get_children())

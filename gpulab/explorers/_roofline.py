@@ -99,6 +99,7 @@ class RooflineModel:
     """Functions of the state; see :class:`gpulab.explorers._scene.Model`."""
 
     name = "roofline"
+    right = 0.97
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)
@@ -234,7 +235,9 @@ def _origin(rows: "pd.DataFrame") -> str:
 def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
     """Return the columns of the picture; the farthest points have names if they are far."""
     off = np.abs(np.log(rows[f"{model}_ratio"]))
-    is_named = (off.rank(ascending=False, method="first") <= _N_NAMED) & (off > _NAMED_FROM)
+    farthest = off.groupby(rows["workload"]).transform("max") == off  # each name stands once
+    ranks = off.where(farthest).rank(ascending=False, method="first")
+    is_named = (ranks <= _N_NAMED) & (off > _NAMED_FROM)
     return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
 
 

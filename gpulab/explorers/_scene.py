@@ -162,9 +162,18 @@ def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one
 
 
 class Model(Protocol[State]):
-    """The functions that an explorer is made of; none of them measures or draws."""
+    """The functions that an explorer is made of; none of them measures or draws.
+
+    Attributes
+    ----------
+    name
+        Of the explorer, and of its files.
+    right
+        Where the axes end, as a share of the picture's width.
+    """
 
     name: str
+    right: float
 
     def choices(self, state: State) -> tuple[Selector, ...]:
         """Return what can be chosen, given what is chosen."""

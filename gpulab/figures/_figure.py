@@ -23,6 +23,7 @@ MAX_TABLE_ROWS = 100
 WIDTH_IN = 9.0  # about the width of a notebook's page
 _PIXELS_PER_INCH = 100
 _SHARPNESS = 2
+_MOST_LINES = 6  # of a caption; more of them fold
 _MOST_MARKS = 2_000  # of one artist; as shapes more of them make a page slow, so they are pixels
 # The same picture gives the same file.
 _SVG: Any = {"svg.fonttype": "path", "svg.hashsalt": "gpulab"}
@@ -99,6 +100,8 @@ class Figure:
         text = clean(self.description)
         source = base64.b64encode(self.svg.encode()).decode("ascii")
         caption = "".join(f"<p>{clean(line)}</p>" for line in self.caption.splitlines())
+        if caption.count("<p>") > _MOST_LINES:
+            caption = f"<details><summary>In words</summary>{caption}</details>"
         return (
             f'<figure role="img" aria-label="{text}" class="gpulab-figure" style="margin:0">'
             f'<img src="data:image/svg+xml;base64,{source}" alt="{text}" '

@@ -36,7 +36,7 @@ _LONGEST_AT_LINE = 34  # characters; longer names would take the room of the lin
 _COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _LINE_PX = 1.15  # height of a line of small text, in its own size
 LINE_LABEL = "line-label"  # group id of a name at a line
-_NEAR_THE_END = 0.8  # share of the axes; the name of a line that ends before is far from it
+_NEAR_THE_END = 0.93  # share of the axes; the name of a line that ends before is far from it
 _AXES_SHARE, _SMALL = 0.8, 0.833  # height of the axes in the figure, size of small text
 _LEGEND_WIDTH, _LEGEND_SIGN = 96, 6  # characters
 _LABEL_IN = 0.62  # height of ticks and label under the axes
@@ -87,8 +87,12 @@ def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
 def on_dark(artists: "Iterable[Artist]") -> None:
     """Give artists that were drawn in colours for light paper those for dark paper."""
     from matplotlib.colors import to_hex, to_rgba_array
+    from matplotlib.text import Text
 
-    for artist in (part for each in artists for part in each.findobj()):
+    found = [part for each in artists for part in each.findobj()]
+    # What stands behind a text is no part that can be found.
+    boxes = [part.get_bbox_patch() for part in found if isinstance(part, Text)]
+    for artist in [*found, *filter(None, boxes)]:
         for name in _COLOURED:
             get, change = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
             if get is None or change is None:

@@ -41,7 +41,7 @@ def _words(record: Crossover, *, lines: bool = True) -> Words:
     FLAG.check(lines=lines)
     seen = f"Time of a call on the CPU and on the GPU over the size. {record}."
     doubts = [f"Doubtful: {finding}." for finding in record.findings]
-    return Words(f"{record.workload} {record.dtype}", " ".join([seen, *doubts]), 4.8)
+    return Words(f"{record.workload} {record.dtype}", "\n".join([seen, *doubts]), 4.8)
 
 
 @one_call(_words)
@@ -92,8 +92,8 @@ def crossover(record: Crossover, ax: "Axes", *, lines: bool = True) -> "Axes":
 
 def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
     """Return what to write at the lines: the title has the devices, the circle is the crossing."""
-    copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
-    short = ("CPU", f"GPU{copies}", "GPU, no transfers")
+    copies = "" if record.transfers == "none" else f", copies {record.transfers}"
+    short = ("CPU", f"GPU{copies}", "GPU alone")
     named = {curve.name: name for curve, name in zip(curves, short, strict=False)}
     return {f"crossing: {record.crossing}": "", **named}
 

@@ -952,6 +952,7 @@ class Chart {
   resize() {
     const width = this.page.stage.clientWidth;
     if (!width) return;
+    if (!this.view.width) this.painter.colours(); // only now it is on the page, with its style
     this.view.resize(width, this.presentation.isOn ? PRESENTED : 1);
     this.painter.resize(width);
     this.paint();

@@ -4,6 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.widgets._script import script
+
 if TYPE_CHECKING:
     from anywidget import AnyWidget
 
@@ -23,7 +25,7 @@ def machine_class() -> "type[AnyWidget]":
     class MachineView(anywidget.AnyWidget):
         """A machine in the browser."""
 
-        _esm = _SCRIPT
+        _esm = script(_SCRIPT)
         view: Any = traitlets.Dict().tag(sync=True)
 
     return MachineView

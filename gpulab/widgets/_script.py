@@ -4,7 +4,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from gpulab.palette import style_sheet
+from gpulab.palette import named, style_sheet
 
 _SHARED = Path(__file__).with_name("presentation.js")
 
@@ -15,8 +15,8 @@ def script(path: Path) -> str:
 
     A widget's script reaches the browser as one module, which cannot import the files beside it.
     So what all share is put before it: ``themeOf``, ``Presentation``, and the style sheet as the
-    constant ``LOOK``. It belongs into the widget's own element, where it holds from the first
-    frame; a sheet that anywidget adds comes after that.
+    constant ``LOOK``, with its colours as ``COLOURS``. ``LOOK`` belongs into the widget's own
+    element, where it holds from the first frame; a sheet that anywidget adds comes after that.
 
     Parameters
     ----------
@@ -24,4 +24,5 @@ def script(path: Path) -> str:
         The widget's own script, a module that exports ``render``.
     """
     parts = (path.read_text("utf-8") for path in (_SHARED, path))
-    return "\n".join([f"const LOOK = {json.dumps(style_sheet())};", *parts])
+    look, colours = json.dumps(style_sheet()), json.dumps(named())
+    return "\n".join([f"const LOOK = {look};", f"const COLOURS = {colours};", *parts])

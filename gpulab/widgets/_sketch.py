@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpulab.widgets._script import script
+
 if TYPE_CHECKING:
     from anywidget import AnyWidget
 
@@ -32,7 +34,7 @@ def sketch_class() -> "type[AnyWidget]":
     class Sketch(anywidget.AnyWidget):
         """Axes to draw on in the browser."""
 
-        _esm = _SCRIPT
+        _esm = script(_SCRIPT)
         question = traitlets.Unicode("").tag(sync=True)
         axes: Any = traitlets.Dict().tag(sync=True)
         curves: Any = traitlets.List().tag(sync=True)

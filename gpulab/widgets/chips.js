@@ -5,7 +5,9 @@ const STYLE = `${LOOK}
 .gpulab-chips { padding: 2px 0; border: 0; }
 .gpulab-chips .family { display: flex; flex-wrap: wrap; gap: 3px 4px; align-items: center; margin: 2px 0; }
 .gpulab-chips button { min-height: 26px; padding: 0 9px; border-radius: 13px; }
-.gpulab-chips button[aria-pressed=true] { color: var(--gpulab-paper); background: var(--gpulab-host); border-color: var(--gpulab-host); font-weight: 600; }
+.gpulab-chips button[aria-pressed=true] { background: var(--gpulab-faint); border-color: var(--gpulab-ink); font-weight: 600; }
+.gpulab-chips button[aria-pressed=true]::before { content: "✓ " / ""; }
+.gpulab-chips button[aria-pressed=false] { color: var(--gpulab-muted); }
 .gpulab-chips button.all { min-width: 8.5em; text-align: left; border-style: dashed; border-radius: 4px; }
 .gpulab-chips button.all[aria-pressed=true] { border-style: solid; }
 `;

@@ -12,63 +12,63 @@
 //   Hand       mouse and keyboard
 //   Machine    puts them together, and talks to Python
 
-const STYLE = `
-.gpulab-machine { color: var(--jp-ui-font-color1, CanvasText); background: var(--jp-layout-color0, Canvas); font: 14px/1.45 var(--jp-ui-font-family, system-ui, sans-serif); padding: 4px 2px 8px; container-type: inline-size; }
+const STYLE = `${LOOK}
+.gpulab-machine { padding: 4px 2px 8px; container-type: inline-size; --gm-on-copy: light-dark(var(--gpulab-ink), var(--gpulab-paper)); --gpulab-sleep: var(--gpulab-muted); }
 .gpulab-machine .row { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: center; margin: 4px 0; }
 .gpulab-machine .row .push { margin-left: auto; }
-.gpulab-machine button, .gpulab-machine select, .gpulab-machine input[type=number], .gpulab-machine input[type=text] {
-  font: inherit; color: inherit; background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); border-radius: 4px; height: 28px; padding: 0 9px; }
-.gpulab-machine button { cursor: pointer; }
-.gpulab-machine button:hover:not(:disabled) { background: var(--jp-layout-color2, ButtonFace); }
-.gpulab-machine button:disabled { opacity: .45; cursor: default; }
-.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 6px; font-size: 13px; }
+.gpulab-machine button, .gpulab-machine select { padding: 0 9px; margin: 0; }
+.gpulab-machine input[type=number], .gpulab-machine input[type=text] { font: inherit; min-height: 26px; padding: 0 9px; min-width: 0;
+  color: var(--gpulab-ink); background: var(--gpulab-paper); border: 1px solid var(--gpulab-muted); border-radius: 4px; }
+.gpulab-machine button:disabled { opacity: .5; cursor: default; }
 .gpulab-machine .palette { column-gap: 4px; }
+.gpulab-machine .palette button { touch-action: none; display: inline-flex; gap: 5px; align-items: center; padding: 0 6px; font-size: 13px; }
 .gpulab-machine .palette i { width: 10px; height: 10px; border-radius: 2px; display: inline-block; }
-.gpulab-machine :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
-.gpulab-machine .stage { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; position: relative; touch-action: pan-y; }
+.gpulab-machine .stage { border: 1px solid var(--gpulab-muted); border-radius: 4px; position: relative; touch-action: pan-y; }
 .gpulab-machine svg.chart { display: block; width: 100%; user-select: none; }
-.gpulab-machine svg text { fill: currentColor; font-size: 13px; }
-.gpulab-machine svg .grid { stroke: var(--jp-border-color2, GrayText); stroke-width: .6; opacity: .6; }
+.gpulab-machine svg text { fill: var(--gpulab-ink); font-size: 13px; }
+.gpulab-machine svg .grid { stroke: var(--gpulab-faint); stroke-width: 1; }
 .gpulab-machine svg .lane { fill: transparent; }
-.gpulab-machine svg .lane.free { fill: var(--jp-layout-color2, ButtonFace); opacity: .45; }
-.gpulab-machine svg .lane.over { fill: var(--jp-brand-color1, #1976d2); opacity: .16; }
+.gpulab-machine svg .lane.free { fill: var(--gpulab-faint); opacity: .45; }
+.gpulab-machine svg .lane.over { fill: var(--gpulab-muted); opacity: .3; }
 .gpulab-machine svg .task { cursor: grab; }
-.gpulab-machine svg .task rect.body { stroke: var(--jp-layout-color0, Canvas); stroke-width: 1; }
+.gpulab-machine svg rect.body { stroke: var(--gpulab-paper); stroke-width: 1; }
 .gpulab-machine svg .end { cursor: ew-resize; fill: transparent; }
 .gpulab-machine svg .chosen .dial { stroke-width: 3.5; }
-.gpulab-machine svg .chosen rect.body, .gpulab-machine svg .chosen path.body { stroke: var(--jp-ui-font-color1, CanvasText); stroke-width: 2.5; }
-.gpulab-machine svg .racing rect.body { stroke: var(--gm-wrong); stroke-width: 3; stroke-dasharray: 5 3; }
-.gpulab-machine svg .link { fill: none; stroke: currentColor; stroke-width: 1; opacity: .3; }
-.gpulab-machine svg .link.strong { opacity: .9; stroke-width: 1.6; }
-.gpulab-machine svg .order { fill: none; stroke: var(--gm-record); stroke-width: 1.6; stroke-dasharray: 5 3; }
-.gpulab-machine svg .ghost { opacity: .55; pointer-events: none; }
+.gpulab-machine svg .chosen rect.body, .gpulab-machine svg .chosen path.body { stroke: var(--gpulab-ink); stroke-width: 3; }
+.gpulab-machine svg .race { fill: none; stroke: var(--gpulab-ink); stroke-width: 2; stroke-dasharray: 5 3; }
+.gpulab-machine svg .link { fill: none; stroke: var(--gpulab-launch); stroke-width: 1; opacity: .6; }
+.gpulab-machine svg .link.strong { opacity: 1; stroke-width: 2; }
+.gpulab-machine svg .order { fill: none; stroke: var(--gpulab-event); stroke-width: 1.6; stroke-dasharray: 5 3; }
+.gpulab-machine svg .ghost { opacity: .6; pointer-events: none; }
 .gpulab-machine .below { display: grid; grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); gap: 8px 26px; margin-top: 8px; }
+.gpulab-machine.gpulab-presents .below { grid-template-columns: minmax(0, 1fr); }
 @container (max-width: 720px) { .gpulab-machine .below { grid-template-columns: minmax(0, 1fr); } }
-.gpulab-machine .title { font-size: 14px; font-weight: 600; margin: 2px 0 4px; }
+.gpulab-machine .title { font-size: 1em; font-weight: 600; margin: 2px 0 4px; }
 .gpulab-machine .readings { display: grid; grid-template-columns: auto minmax(70px, 1fr) auto auto; gap: 3px 10px; align-items: center; position: relative; margin: 0; padding: 0; list-style: none; }
 .gpulab-machine .readings li { display: contents; }
+.gpulab-machine .readings li > :first-child { white-space: nowrap; }
 .gpulab-machine .readings .own { font-weight: 600; }
-.gpulab-machine .track { position: relative; height: 16px; }
-.gpulab-machine .track b { position: absolute; inset: 1px auto 1px 0; border-radius: 2px; min-width: 2px; }
+.gpulab-machine .track { position: relative; height: 1.15em; }
+.gpulab-machine .track b { position: absolute; inset: 1px auto 1px 0; border-radius: 2px; min-width: 2px; box-sizing: border-box; background: var(--gpulab-muted); }
+.gpulab-machine .track b.wrong { border: 1px solid var(--gpulab-muted); background: repeating-linear-gradient(135deg, var(--gpulab-muted) 0 2px, transparent 2px 7px); }
 .gpulab-machine .track b.beyond { border-radius: 2px 0 0 2px; clip-path: polygon(0 0, calc(100% - 7px) 0, 100% 50%, calc(100% - 7px) 100%, 0 100%); }
-.gpulab-machine .track u { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px; background: var(--jp-ui-font-color1, CanvasText); }
+.gpulab-machine .track u { position: absolute; top: -3px; bottom: -3px; width: 2px; margin-left: -1px; background: var(--gpulab-ink); }
 .gpulab-machine .readings .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .gpulab-machine .readings .why { white-space: nowrap; }
 .gpulab-machine .fields { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 5px 10px; align-items: center; }
 .gpulab-machine .fields .wide { grid-column: 1 / -1; }
-.gpulab-machine .fields input[type=range] { width: 100%; accent-color: var(--jp-brand-color1, #1976d2); }
+.gpulab-machine .fields input[type=range] { width: 100%; accent-color: var(--gpulab-host); }
 .gpulab-machine .slide { display: grid; grid-template-columns: minmax(0, 1fr) 62px; gap: 8px; align-items: center; }
-.gpulab-machine .problem { border-left: 4px solid var(--gm-wrong); padding: 2px 8px; margin: 6px 0; }
+.gpulab-machine .problem { border-left: 4px solid var(--gpulab-ink); padding: 2px 8px; margin: 6px 0; }
 .gpulab-machine .remarks { margin: 6px 0 0; padding: 0; list-style: none; }
-.gpulab-machine .remarks li { border-left: 4px solid var(--gm-wait); padding: 1px 8px; margin: 4px 0; }
-.gpulab-machine .remarks li.race, .gpulab-machine .remarks li.deadlock { border-color: var(--gm-wrong); }
-.gpulab-machine .remarks li.stream { border-color: var(--jp-border-color2, GrayText); }
-.gpulab-machine .goal { border: 1px solid var(--jp-border-color2, GrayText); border-radius: 4px; padding: 6px 10px; margin: 4px 0; }
-.gpulab-machine .goal.solved { border-color: var(--gm-record); border-width: 2px; }
+.gpulab-machine .remarks li { border-left: 4px solid var(--gpulab-muted); padding: 1px 8px; margin: 4px 0; }
+.gpulab-machine .remarks li.race, .gpulab-machine .remarks li.deadlock { border-color: var(--gpulab-ink); font-weight: 600; }
+.gpulab-machine .goal { border: 1px solid var(--gpulab-muted); border-radius: 4px; padding: 6px 10px; margin: 4px 0; }
+.gpulab-machine .goal.solved { border: 3px double var(--gpulab-ink); }
 .gpulab-machine .told { min-height: 1.45em; margin: 4px 0; }
-.gpulab-machine .quiet { color: var(--jp-ui-font-color2, GrayText); }
+.gpulab-machine .quiet { color: var(--gpulab-muted); }
 .gpulab-machine details { margin: 4px 0; }
-.gpulab-machine pre { font: 13px/1.45 var(--jp-code-font-family, monospace); white-space: pre-wrap; overflow-wrap: anywhere; max-height: 320px; overflow: auto; margin: 4px 0; color: inherit; background: none; }
+.gpulab-machine pre { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; max-height: 320px; overflow: auto; margin: 4px 0; color: inherit; background: none; }
 .gpulab-machine [hidden] { display: none; }
 `;
 
@@ -77,21 +77,22 @@ const KEYS = [
   ["Shift + ← →", "shorter, longer"],
   ["↑ ↓", "to another stream"],
   ["Alt + ← →", "called earlier, later"],
-  ["K C P O G L", "drop in a kernel, a pinned copy in, a pageable one, a copy out, a graph, a sleep"],
+  ["K C U O G L", "drop in a kernel, a copy in, one from pageable (unpinned) memory, a copy out, a graph, a sleep"],
   ["E W S T", "drop in an event, a wait, a synchronize, a reading of the clock"],
   ["Delete", "take it out"],
   ["Ctrl + Z, Ctrl + Y", "undo, redo"],
   ["+ − 0", "zoom in, zoom out, show all"],
   ["Enter", "to its fields"],
+  ["P", "show it alone, in large type; there D changes light and dark, Esc ends it"],
 ];
 const PALETTE = [
   ["k", "Kernel", "kernel", true, "kernel"],
-  ["c", "Copy, pinned", "copy in", true, "copy in"],
-  ["p", "Copy, pageable", "copy in", false, "copy in"],
-  ["o", "Copy out", "copy out", true, "copy out"],
+  ["c", "Copy, pinned", "copy in", true, "copy"],
+  ["u", "Copy, pageable", "copy in", false, "copy"],
+  ["o", "Copy out", "copy out", true, "copy"],
   ["g", "Graph", "graph", true, "kernel"],
   ["l", "Sleep", "sleep", true, "sleep"],
-  ["e", "Event", "record", true, "record"],
+  ["e", "Event", "record", true, "event"],
   ["w", "Wait", "wait", true, "wait"],
   ["s", "Synchronize", "synchronize", true, "host"],
   ["t", "Clock", "clock", true, "host"],
@@ -100,8 +101,10 @@ const DEPTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1022];
 const TURNS = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000];
 const ON_HOST = ["synchronize", "clock"], TIMED = ["kernel", "copy in", "copy out", "sleep", "graph"];
 const LEFT = 92, RIGHT = 14, AXIS = 24, ROW = 38, BAR = 24, ENGINE = 22, THIN = 12, FREE = 26;
-const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4;
+const END_PX = 7, MOVED_PX = 5, LETTER_PX = 7.4, TYPE_PX = 14;
 const ZOOM = 1.6, MOST_LINKS = 24;
+// The role whose colour a kind of task has, and the colour of the text on it.
+const ROLE = { "copy in": "copy", "copy out": "copy", record: "event" };
 const SVG = "http://www.w3.org/2000/svg";
 
 export default { render };
@@ -131,11 +134,17 @@ function time(us) {
   return `${Number(value.toPrecision(3))} ${unit}`;
 }
 
+function fillOf(kind) { return `var(--gpulab-${ROLE[kind] ?? kind})`; }
+
+function inkOn(kind) { return ROLE[kind] === "copy" ? "var(--gm-on-copy)" : "var(--gpulab-paper)"; }
+
+let nCharts = 0;
+
 // ---------------------------------------------------------------- which times are in view
 
 class Scale {
   constructor() {
-    Object.assign(this, { from: 0, to: 1, width: 900, fits: true });
+    Object.assign(this, { from: 0, to: 1, width: 900, fits: true, zoomed: 1 }); // of the type, in a presentation
   }
 
   fit(end) {
@@ -175,7 +184,10 @@ class Chart {
   constructor(scale) {
     this.scale = scale;
     this.svg = drawn("svg", { class: "chart", role: "group", tabindex: "0" });
-    this.defs = drawn("defs");
+    nCharts += 1;
+    this.hatching = `gm-hatch-${nCharts}`; // a pattern in a hidden picture draws nothing
+    this.defs = drawn("defs", {}, drawn("pattern", { id: this.hatching, width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      drawn("rect", { width: 7, height: 7, style: "fill: var(--gpulab-wait)", "fill-opacity": 0.35 }), drawn("rect", { width: 3, height: 7, style: "fill: var(--gpulab-wait)" })));
     this.layer = drawn("g");
     this.svg.append(this.defs, this.layer);
   }
@@ -193,14 +205,6 @@ class Chart {
     this.height = top + 4;
     this.scale.fit(view.end);
     this.racing = new Set(view.remarks.filter(each => each.kind === "race").flatMap(each => each.places));
-    this.hatch();
-  }
-
-  hatch() {
-    const [fill] = this.view.colours.wait;
-    const pattern = drawn("pattern", { id: "gm-hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-      drawn("rect", { width: 7, height: 7, fill, "fill-opacity": 0.35 }), drawn("rect", { width: 3, height: 7, fill }));
-    this.defs.replaceChildren(pattern);
   }
 
   lane(kind, name) { return this.lanes.find(lane => lane.kind === kind && (name === undefined || lane.number === name || lane.name === name)); }
@@ -210,7 +214,7 @@ class Chart {
   draw(chosen) {
     const { svg, scale, view } = this;
     svg.setAttribute("viewBox", `0 0 ${scale.width} ${this.height}`);
-    svg.setAttribute("height", this.height);
+    svg.setAttribute("height", this.height * scale.zoomed);
     const parts = [];
     for (const lane of this.lanes) {
       parts.push(drawn("rect", { class: `lane ${lane.kind}`, x: 0, y: lane.top, width: scale.width, height: lane.height, "data-lane": lane.name }),
@@ -221,7 +225,8 @@ class Chart {
       const x = scale.x(us);
       parts.push(drawn("path", { class: "grid", d: `M${x} ${AXIS}V${this.height}` }), label(x, 16, time(us), "middle"));
     }
-    const clip = drawn("svg", { x: LEFT, y: 0, width: Math.max(1, scale.width - LEFT), height: this.height, viewBox: `${LEFT} 0 ${Math.max(1, scale.width - LEFT)} ${this.height}` });
+    const left = LEFT - 9, wide = Math.max(1, scale.width - left); // a mark at 0 has room
+    const clip = drawn("svg", { x: left, y: 0, width: wide, height: this.height, viewBox: `${left} 0 ${wide} ${this.height}` });
     clip.append(...this.links(chosen), ...this.calls(chosen), ...this.tasks(chosen), ...this.orders());
     parts.push(clip);
     this.layer.replaceChildren(...parts);
@@ -246,18 +251,17 @@ class Chart {
     const { view } = this, top = this.lane("host").top + (ROW - BAR) / 2;
     const bars = this.merged(view.calls, call => call[2], call => call[3], (one, other) => one[0] === other[0]);
     return bars.map(({ item: [place, turn, start, end, waited, room, stuck], x, right }) => {
-      const colour = view.colours.host, width = Math.max(2, right - x), { kind } = view.operations[place];
+      const width = Math.max(2, right - x), { kind } = view.operations[place];
       const group = drawn("g", { class: `task call${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "call" });
-      group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: colour[0] }));
+      group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${fillOf("host")}` }));
       if (waited || stuck) {
         const from = stuck ? x : this.scale.x(end - waited);
-        group.append(drawn("rect", { x: from, y: top, width: Math.max(1, right - from), height: BAR, fill: "url(#gm-hatch)", stroke: view.colours.wait[0] }));
+        group.append(drawn("rect", { x: from, y: top, width: Math.max(1, right - from), height: BAR, style: `fill: url(#${this.hatching}); stroke: ${fillOf("wait")}` }));
       }
       if (kind === "clock") group.append(...clock(x, top));
       const words = stuck ? "never comes back" : room ? "queue full" : waited ? "waits" : kind;
-      // On hatching a name needs paper of its own.
       const from = waited && !stuck ? Math.max(x, this.scale.x(end - waited)) : x;
-      if (right - from > words.length * LETTER_PX + 8) group.append(...plate(Math.max(from, LEFT), top, words, waited || stuck ? view.colours.wait : colour));
+      if (right - from > words.length * LETTER_PX + 8) group.append(...plate(Math.max(from, LEFT), top, words, waited || stuck ? "wait" : "host", Boolean(waited || stuck)));
       group.append(drawn("title", {}, view.operations[place].text));
       return group;
     });
@@ -278,21 +282,21 @@ class Chart {
 
   task(lane, { item: [place, turn, kind, , , called, start, end, stuck], x, right }, chosen) {
     const { view, scale } = this, operation = view.operations[place], top = lane.top + (ROW - BAR) / 2;
-    const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}${this.racing.has(place) ? " racing" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
-    const [fill, ink] = view.colours[kind] || view.colours.kernel;
+    const group = drawn("g", { class: `task${place === chosen ? " chosen" : ""}`, "data-place": place, "data-turn": turn, "data-role": "task", "data-kind": kind });
     group.append(drawn("title", {}, `${operation.text}\n${stuck ? "can never run" : `${time(start)} to ${time(end)}`}`));
     if ((kind === "record" || kind === "wait") && !stuck) {
       const y = top + BAR;
       const shape = kind === "record" ? `M${x} ${y}V${top - 4}l11 5l-11 5` : `M${x - 6} ${top}h12l-12 ${BAR}h12z`;
-      group.append(drawn("path", { class: "body", d: shape, fill, stroke: fill, "stroke-width": 1.5 }), drawn("rect", { x: x - 8, y: top - 4, width: 18, height: BAR + 6, fill: "transparent" }));
+      group.append(drawn("path", { class: "body", d: shape, style: `fill: ${fillOf(kind)}; stroke-width: 1.5`, stroke: "currentColor" }), drawn("rect", { x: x - 8, y: top - 4, width: 18, height: BAR + 6, fill: "transparent" }));
       if (operation.event.length < 6) group.append(label(x + 8, y, operation.event));
       return group;
     }
     const width = Math.max(2, right - x);
-    group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, fill: stuck ? "url(#gm-hatch)" : fill }));
-    if (kind === "copy in" || kind === "copy out") group.append(drawn("path", { d: operation.is_pinned ? `M${x} ${top + BAR - 3}h${width}` : `M${x} ${top + 2}h${width}M${x} ${top + BAR - 3}h${width}`, stroke: ink, "stroke-width": 2, "stroke-dasharray": operation.is_pinned ? "none" : "3 3", "pointer-events": "none" }));
+    group.append(drawn("rect", { class: "body", x, y: top, width, height: BAR, rx: 2, style: `fill: ${stuck ? `url(#${this.hatching})` : fillOf(kind)}` }));
+    if (this.racing.has(place)) group.append(drawn("rect", { class: "race", x: x - 3, y: top - 3, width: width + 6, height: BAR + 6, rx: 3 }));
+    if (kind === "copy in" || kind === "copy out") group.append(drawn("path", { d: operation.is_pinned ? `M${x} ${top + BAR - 3}h${width}` : `M${x} ${top + 2}h${width}M${x} ${top + BAR - 3}h${width}`, style: `stroke: ${inkOn(kind)}`, "stroke-width": 2, "stroke-dasharray": operation.is_pinned ? "none" : "3 3", "pointer-events": "none" }));
     const words = this.name(operation, kind, stuck, width);
-    if (words) group.append(...plate(Math.max(x, LEFT), top, words, [stuck ? view.colours.wait[0] : null, ink]));
+    if (words) group.append(...plate(Math.max(x, LEFT), top, words, kind, Boolean(stuck)));
     if (TIMED.includes(operation.kind) && !stuck) {
       const wide = Math.min(END_PX, width / 2);
       group.append(drawn("rect", { class: "end", x: right - wide, y: top, width: wide + END_PX, height: BAR }));
@@ -310,8 +314,7 @@ class Chart {
 
   thin(lane, { item: [, , kind, , , , , , stuck], x, right }) {
     if (stuck) return null;
-    const [fill] = this.view.colours[kind] || this.view.colours.kernel;
-    return drawn("rect", { x, y: lane.top + (ENGINE - THIN) / 2, width: Math.max(1, right - x), height: THIN, fill });
+    return drawn("rect", { x, y: lane.top + (ENGINE - THIN) / 2, width: Math.max(1, right - x), height: THIN, style: `fill: ${fillOf(kind)}` });
   }
 
   // From the end of a call to what it starts on the GPU.
@@ -339,10 +342,10 @@ class Chart {
   }
 
   ghost({ x, y, width, text, kind }) {
-    const [fill, ink] = this.view.colours[kind] || this.view.colours.host;
+    const role = ON_HOST.includes(kind) ? "host" : kind === "graph" ? "kernel" : kind;
     const wide = Math.max(width, text.length * LETTER_PX + 10);
-    const group = drawn("g", { class: "ghost" }, drawn("rect", { x, y, width: wide, height: BAR, rx: 2, fill }));
-    group.append(...plate(x, y, text, [null, ink]));
+    const group = drawn("g", { class: "ghost" }, drawn("rect", { x, y, width: wide, height: BAR, rx: 2, style: `fill: ${fillOf(role)}` }));
+    group.append(...plate(x, y, text, role, role === "wait"));
     return group;
   }
 }
@@ -358,11 +361,12 @@ function clock(x, top) {
     drawn("path", { d: `M${x} ${top + BAR}V${top + 3}`, ...look }), drawn("circle", { class: "dial", cx: x, cy: top - 1, r: 4.5, ...look })];
 }
 
-function plate(x, top, words, [paper, ink]) {
+// On hatching and on the colour of waits, words need paper of their own.
+function plate(x, top, words, kind, hasPaper) {
   const text = label(x + 5, top + BAR / 2 + 4.5, words);
-  text.setAttribute("style", `fill:${ink}`);
-  if (!paper) return [text];
-  return [drawn("rect", { x: x + 2, y: top + 3, width: words.length * LETTER_PX + 4, height: BAR - 6, rx: 2, fill: paper, "pointer-events": "none" }), text];
+  text.setAttribute("style", `fill: ${hasPaper ? "var(--gpulab-ink)" : inkOn(kind)}`);
+  if (!hasPaper) return [text];
+  return [drawn("rect", { x: x + 2, y: top + 3, width: words.length * LETTER_PX + 4, height: BAR - 6, rx: 2, style: "fill: var(--gpulab-paper)", "pointer-events": "none" }), text];
 }
 
 // ---------------------------------------------------------------- beside the picture
@@ -389,11 +393,11 @@ class Side {
     copy.addEventListener("click", () => navigator.clipboard?.writeText(this.code.textContent));
     this.element = tag("div", {}, this.goal,
       tag("div", { class: "below" }, tag("div", {}, this.truth, this.readings, this.remarks),
-        tag("div", {}, this.heading, this.fields, this.problem, tag("p", { class: "title" }, "Host"), this.sliders)),
-      details("As PyTorch code", tag("div", { class: "row" }, copy), this.code),
+        tag("div", { class: "gpulab-controls" }, this.heading, this.fields, this.problem, tag("p", { class: "title" }, "Host"), this.sliders)),
+      tag("div", { class: "gpulab-controls" }, details("As PyTorch code", tag("div", { class: "row" }, copy), this.code),
       details("In words", this.words),
       details("Link: one line that puts this program on a machine", this.link),
-      details("Keys, once the picture has the focus", tag("ul", {}, ...KEYS.map(([key, text]) => tag("li", {}, tag("b", {}, key), ` ${text}`)))));
+      details("Keys, once the picture has the focus", tag("ul", {}, ...KEYS.map(([key, text]) => tag("li", {}, tag("b", {}, key), ` ${text}`))))));
   }
 
   slide(field, text, range, read, write, known) {
@@ -406,9 +410,20 @@ class Side {
       this.machine.ask({ do: "tune", field, value: read(Number(input.value)), gesture: this.machine.gesture(input) });
     });
     input.addEventListener("change", () => this.machine.newGesture());
+    input.addEventListener("keydown", event => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, Home: -Infinity, End: Infinity }[event.key];
+      if (!step) return;
+      event.preventDefault(); // JupyterLab keeps the browser from doing it
+      event.stopPropagation();
+      const wanted = Number(input.value) + step * range.step;
+      input.value = Math.min(range.max, Math.max(range.min, wanted));
+      input.dispatchEvent(new Event("input"));
+      this.machine.newGesture();
+    });
     this.sliders.append(tag("label", { for: id }, text), tag("span", { class: "slide" }, input, shown));
     this.slides[field] = value => {
-      if (document.activeElement !== input || !this.machine.isBusy) input.value = turn(value);
+      if (this.machine.isBusy || this.machine.next) return; // an older answer must not turn it back
+      input.value = turn(value);
       shown.textContent = write(value);
       input.setAttribute("aria-valuetext", shown.textContent);
     };
@@ -429,7 +444,7 @@ class Side {
   }
 
   showReadings() {
-    const { readings, colours } = this.view;
+    const { readings } = this.view;
     this.truth.textContent = readings.length ? `What each method reads; the truth is ${readings[0].truth_shown}` : "No readings";
     if (!readings.length) { this.readings.replaceChildren(); return; }
     const { truth } = readings[0];
@@ -437,8 +452,7 @@ class Side {
     this.readings.replaceChildren(...readings.map(each => {
       const track = tag("span", { class: "track", "aria-hidden": "true" }), bar = tag("b"), line = tag("u");
       bar.style.width = `${100 * Math.min(1, (each.value || 0) / most)}%`;
-      bar.style.background = colours[each.right ? "kernel" : "wrong"][0];
-      if ((each.value || 0) > most) bar.className = "beyond";
+      bar.className = `${each.right ? "" : "wrong"} ${(each.value || 0) > most ? "beyond" : ""}`;
       line.style.left = `${100 * truth / most}%`;
       if (each.value !== null) track.append(bar);
       track.append(line);
@@ -469,12 +483,20 @@ class Side {
   }
 
   inputs(place, operation) {
-    const { machine, view } = this, found = [];
+    const { machine, view, key } = this, found = [];
     const add = (text, input, field, read) => {
       const id = `gm-${field}-${Math.random().toString(36).slice(2)}`;
       input.id = id;
       input.dataset.field = field;
-      input.addEventListener("change", () => machine.ask({ do: "set", place, field, value: read(input) }));
+      // A field that is taken away reports a change for a program that is there no more.
+      const send = () => this.key === key && machine.ask({ do: "set", place, field, value: read(input) });
+      input.addEventListener("change", send);
+      input.addEventListener("keydown", event => {
+        if (event.key !== "Enter") return;
+        event.preventDefault(); // JupyterLab takes it, and then no change is reported
+        event.stopPropagation();
+        send();
+      });
       found.push(tag("label", { for: id }, text), input);
     };
     const { kind } = operation;
@@ -535,7 +557,8 @@ class Hand {
 
   at(event) {
     const box = this.svg.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
+    const { zoomed } = this.machine.scale;
+    return [(event.clientX - box.left) / zoomed, (event.clientY - box.top) / zoomed];
   }
 
   down(event) {
@@ -687,12 +710,15 @@ class Machine {
     this.redo = this.button("Redo", () => this.ask({ do: "redo" }));
     const reset = this.button("Reset", () => this.ask({ do: "reset" }));
     const zooms = [this.button("−", () => this.zoom(1 / ZOOM), "Zoom out"), this.button("+", () => this.zoom(ZOOM), "Zoom in"), this.button("Show all", () => this.showAll())];
-    this.palette = tag("div", { class: "row palette", role: "group", "aria-label": "Drop in" }, ...PALETTE.map(entry => this.source(entry)));
+    this.palette = tag("div", { class: "row palette gpulab-controls", role: "group", "aria-label": "Drop in" }, ...PALETTE.map(entry => this.source(entry)));
     this.told = tag("p", { class: "told quiet", "aria-live": "polite" });
     this.stage = tag("div", { class: "stage" }, this.chart.svg);
     this.own = tag("style");
-    this.root = tag("div", { class: "gpulab-machine" }, tag("style", {}, STYLE), this.own,
-      tag("div", { class: "row" }, this.challenge, this.undo, this.redo, reset, this.origin = tag("span", { class: "push quiet" }), ...zooms),
+    this.root = tag("div", { class: "gpulab-machine", "data-lm-suppress-shortcuts": "true" });
+    this.presentation = new Presentation(this.root, () => this.resize());
+    this.origin = tag("span", { class: "push quiet" });
+    this.root.append(tag("style", {}, STYLE), this.own,
+      tag("div", { class: "row gpulab-controls" }, this.challenge, this.undo, this.redo, reset, this.origin, ...zooms, this.presentation.button()),
       this.palette, this.stage, this.told, this.side.element);
     el.append(this.root);
   }
@@ -706,7 +732,7 @@ class Machine {
   // A button of the palette drops in by a click, and can be dragged into a lane.
   source(entry) {
     const [key, text, kind, , colour] = entry;
-    const button = tag("button", { type: "button", title: `Click, drag into a lane, or press ${key.toUpperCase()} in the picture`, "data-kind": kind, "data-key": key }, tag("i", { "data-colour": colour }), text);
+    const button = tag("button", { type: "button", title: `Click, drag into a lane, or press ${key.toUpperCase()} in the picture`, "data-kind": kind, "data-key": key }, tag("i", { style: `background: ${fillOf(colour)}` }), text);
     let from = null;
     button.addEventListener("pointerdown", event => { from = [event.clientX, event.clientY]; button.setPointerCapture(event.pointerId); });
     button.addEventListener("pointermove", event => {
@@ -748,11 +774,9 @@ class Machine {
   }
 
   paint() {
-    const { view } = this, key = JSON.stringify([view.colours, view.challenges, view.challenge, view.still, view.source]);
+    const { view } = this, key = JSON.stringify([view.challenges, view.challenge, view.still, view.source]);
     if (key === this.painted) return;
     this.painted = key;
-    for (const [name, [fill]] of Object.entries(view.colours)) this.root.style.setProperty(`--gm-${name.replace(" ", "-")}`, fill);
-    for (const dot of this.palette.querySelectorAll("i")) dot.style.background = view.colours[dot.dataset.colour][0];
     this.challenge.replaceChildren(tag("option", { value: "" }, "Free play"), ...view.challenges.map(name => tag("option", { value: name }, `Challenge: ${name}`)));
     this.challenge.value = view.challenge;
     this.origin.textContent = view.source;
@@ -882,9 +906,9 @@ class Machine {
   }
 
   resize() {
-    const width = Math.round(this.stage.clientWidth);
-    if (!width || width === this.scale.width) return;
-    this.scale.width = width;
+    const zoomed = parseFloat(getComputedStyle(this.root).fontSize) / TYPE_PX, width = Math.round(this.stage.clientWidth / zoomed);
+    if (!width || (width === this.scale.width && zoomed === this.scale.zoomed)) return;
+    Object.assign(this.scale, { width, zoomed });
     this.redraw();
   }
 
@@ -901,6 +925,7 @@ class Machine {
 
   close() {
     this.closed = true;
+    this.presentation.close();
     this.watch.disconnect();
     this.model.off("change:view", this.changed);
     this.root.remove();

@@ -250,7 +250,7 @@ class Picture {
     if (step) next = this.selected < 0 && step < 0 ? last : this.selected + step;
     else if (event.key === "Home") next = 0;
     else if (event.key === "End") next = last;
-    else if (event.key === "Escape") next = -1;
+    else if (event.key === "Escape" && this.selected >= 0) next = -1; // else it ends the presentation
     else return;
     event.preventDefault();
     event.stopPropagation(); // the notebook must not take arrows for its own

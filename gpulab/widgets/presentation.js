@@ -1,12 +1,12 @@
 // What all widgets share: the colours of the theme in use, and the presentation mode.
 
 // Colours for a canvas, by their names in gpulab/palette.py; `isDark` tells which theme is in use.
+// An element that is not on the page yet has no style, and takes the theme of the page.
 function themeOf(root) {
-  const style = getComputedStyle(root);
-  const isDark = style.colorScheme === "dark"
-    || (style.colorScheme !== "light" && window.matchMedia("(prefers-color-scheme: dark)").matches);
-  const colour = name => style.getPropertyValue(`--gpulab-${name}`).match(/#[0-9a-f]{6}/g)?.[isDark ? 1 : 0] ?? (isDark ? "#eeeeee" : "#111111");
-  return { isDark, colour };
+  const ofPage = { true: "light", false: "dark" }[document.body.dataset.jpThemeLight];
+  const scheme = root.isConnected ? getComputedStyle(root).colorScheme : ofPage;
+  const isDark = scheme === "dark" || (scheme !== "light" && window.matchMedia("(prefers-color-scheme: dark)").matches);
+  return { isDark, colour: name => COLOURS[name][isDark ? 1 : 0] };
 }
 
 // Shows a widget alone in the window, in large type, for a lecture hall. The key P, pressed in the

@@ -2,17 +2,16 @@
 // Each curve has one point at each place of the x axis; the y axis is logarithmic.
 
 const STYLE = `
-.gpulab-sketch { color: var(--jp-ui-font-color1, CanvasText); font: 14px/1.4 var(--jp-ui-font-family, system-ui, sans-serif); max-width: 900px; }
-.gpulab-sketch svg { display: block; width: 100%; height: auto; touch-action: none; user-select: none; cursor: crosshair;
-  background: var(--jp-layout-color0, Canvas); border: 1px solid var(--jp-border-color2, GrayText); box-sizing: border-box; }
-.gpulab-sketch text { fill: currentColor; font-size: 13px; }
-.gpulab-sketch .grid { stroke: var(--jp-border-color2, GrayText); stroke-width: 1; opacity: 0.5; }
+.gpulab-sketch { max-width: 900px; }
+.gpulab-sketch svg { display: block; width: 100%; height: auto; max-height: 90vh; touch-action: none; user-select: none;
+  cursor: crosshair; border: 1px solid var(--gpulab-faint); box-sizing: border-box; }
+.gpulab-sketch text { fill: currentColor; font-size: 14px; }
+.gpulab-sketch .grid { stroke: var(--gpulab-faint); stroke-width: 1; }
 .gpulab-sketch [role=slider] { outline: none; }
 .gpulab-sketch [role=slider]:focus .focus { stroke: currentColor; stroke-width: 2; }
 .gpulab-sketch .focus { fill: transparent; stroke: none; }
 .gpulab-sketch .bar { display: flex; flex-wrap: wrap; gap: 4px 10px; align-items: center; margin: 4px 0; }
-.gpulab-sketch button { font: inherit; color: inherit; cursor: pointer; padding: 2px 10px; border-radius: 3px;
-  background: var(--jp-layout-color1, Canvas); border: 1px solid var(--jp-border-color1, GrayText); }
+.gpulab-sketch button { padding: 2px 10px; }
 .gpulab-sketch button[aria-pressed=true] { border-width: 2px; font-weight: 600; }
 .gpulab-sketch table { border-collapse: collapse; }
 .gpulab-sketch th, .gpulab-sketch td { padding: 1px 8px; text-align: right; }
@@ -90,18 +89,21 @@ class Sketch {
     this.svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": this.model.get("question") });
     this.told = tag("div", { class: "told", "aria-live": "polite" });
     this.choose = tag("div", { class: "bar", role: "group", "aria-label": "Which curve you draw" });
-    this.curves.forEach((curve, i) => {
+    this.buttons = this.curves.map((curve, i) => {
       const button = tag("button", { type: "button", "aria-pressed": "false" }, `Draw ${curve.name}`);
       button.addEventListener("click", () => { this.active = i; this.chosen = 0; this.draw(); });
       this.choose.append(button);
+      return button;
     });
     const clear = tag("button", { type: "button" }, "Clear");
     clear.addEventListener("click", () => { this.curves[this.active].values.fill(null); this.draw(); this.tell(); this.say(`${this.name()} is empty.`); });
     this.choose.append(clear);
     this.table = tag("table");
-    const style = tag("style", {}, STYLE + `.${this.model.get("still")} { display: none; }`);
-    this.root = tag("div", { class: "gpulab-sketch" }, style, tag("div", { class: "keys" }, KEYS), this.choose, this.svg, this.told,
+    const style = tag("style", {}, LOOK + STYLE + `.${this.model.get("still")} { display: none; }`);
+    this.root = tag("div", { class: "gpulab-sketch" }, style, tag("div", { class: "keys gpulab-controls" }, KEYS), this.choose, this.svg, this.told,
       tag("details", {}, tag("summary", {}, "Your drawing in numbers"), this.table));
+    this.presentation = new Presentation(this.root);
+    this.root.append(this.presentation.button());
     el.append(this.root);
     this.svg.addEventListener("pointerdown", event => this.press(event));
     this.svg.addEventListener("pointermove", event => this.move(event));
@@ -223,7 +225,7 @@ class Sketch {
   draw() {
     const had = this.handles?.includes(document.activeElement);
     this.svg.replaceChildren(this.frame(), ...this.curves.map((curve, i) => this.line(curve, i)), this.points());
-    [...this.choose.querySelectorAll("button")].slice(0, -1).forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
+    this.buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === this.active));
     this.fill();
     if (had && this.last === null) this.handles[this.chosen].focus({ preventScroll: true });
   }
@@ -251,7 +253,7 @@ class Sketch {
     const there = curve.values.map((value, i) => [i, value]).filter(([, value]) => value !== null);
     if (!there.length) return group;
     const path = there.map(([i, value], k) => `${k ? "L" : "M"}${this.x(i)} ${this.y(value)}`).join("");
-    group.append(drawn("path", { d: path, fill: "none", stroke: curve.colour, "stroke-width": number === this.active ? 3 : 2, "stroke-dasharray": curve.dashes }));
+    group.append(drawn("path", { d: path, fill: "none", style: `stroke: ${curve.colour}`, "stroke-width": number === this.active ? 3 : 2, "stroke-dasharray": curve.dashes }));
     const [end, value] = there[there.length - 1];
     group.append(drawn("text", { x: this.x(end) + 10, y: this.y(value) + 4 }, curve.name));
     return group;
@@ -267,7 +269,7 @@ class Sketch {
       });
       const place = { cx: this.x(i), cy: value === null ? HEIGHT - BOTTOM : this.y(value) };
       handle.append(drawn("circle", { ...place, r: 11, class: "focus" }),
-        drawn("circle", { ...place, r: value === null ? 3 : 5, fill: value === null ? "none" : curve.colour, stroke: curve.colour, "stroke-width": 1.5 }));
+        drawn("circle", { ...place, r: value === null ? 3 : 5, style: `stroke: ${curve.colour}; fill: ${value === null ? "none" : curve.colour}`, "stroke-width": 1.5 }));
       handle.addEventListener("focus", () => { this.chosen = i; });
       return handle;
     });
@@ -284,6 +286,7 @@ class Sketch {
 
   close() {
     this.flush();
+    this.presentation.close();
     this.root.remove();
   }
 }

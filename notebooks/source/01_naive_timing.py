@@ -22,6 +22,10 @@
 # | 4 Hidden waits | which harmless lines wait for the GPU | 10 |
 # | 5 Your own benchmark | the first version of `benchmark(fn)` | 5 |
 # | *Going further* | a naive loop, and what a launch costs | extra, 15 |
+#
+# Begin with a toy. This machine runs a program of three calls: read the clock, launch a kernel,
+# read the clock. Drag the end of the kernel. Which readings follow it, and which do not? Then make
+# the stopwatch right.
 
 # %%
 import time
@@ -30,11 +34,12 @@ import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import animations, exercises, plots
 from gpulab.units import format_time
 
 # %load_ext gpulab
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("stopwatch", challenge="right stopwatch")
 
 # %% [markdown]
 # The work is a matmul of two large matrices. It runs three times before you time it, because first
@@ -131,8 +136,13 @@ behind_guess.compare((spans.loc["kernel", "end_s"] < spans.loc["wait", "start_s"
 # kernel that it started. Below them, *queue depth* counts the launches that the GPU has not
 # finished yet. The other rows show how many kernels run at once, and the memory in use.
 #
-# A naive stopwatch reads the time from one launch to the next. The work is in the other lane.
-#
+# A naive stopwatch reads the time from one launch to the next. The work is in the other lane. The
+# same as a film, with five matmuls; *Pause* stops it, and *In words* says what it shows.
+
+# %%
+animations.show("queue")
+
+# %% [markdown]
 # ## 2 Flat and steep
 #
 # How wrong is the naive reading? That depends on the size. From n = 64 to n = 8192 the side of the

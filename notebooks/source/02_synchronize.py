@@ -22,6 +22,9 @@
 # | 5 The snippet quiz | to see from a listing what it times | 5 |
 # | 6 Your own benchmark | `benchmark(fn)` learns to wait | 5 |
 # | *Going further* | when a stopwatch is good enough, when a wait is cheap | extra, 10 |
+#
+# Begin with a toy: a stopwatch with its two waits. Take one wait out, put it back at another
+# place, and make the kernel short. What does "your stopwatch" read besides the kernel?
 
 # %%
 import statistics
@@ -37,6 +40,7 @@ from gpulab import exercises, plots
 
 # %load_ext gpulab
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("synchronize")
 
 # %% [markdown]
 # This lesson times two pieces of work: a large matmul, and an addition so small that the GPU has

@@ -30,7 +30,7 @@ import torch
 from torch.nn.functional import linear
 
 import gpulab
-from gpulab import exercises, plots
+from gpulab import animations, exercises, plots
 from gpulab.exercises import lesson_06 as lab
 
 # %load_ext gpulab
@@ -309,7 +309,11 @@ kernels = record.to_frame().query("kind == 'kernel'").set_index("name")
 
 # %% [markdown]
 # Neither flush is inside a sample: each has ended when the layer begins. But the work that it
-# leaves behind is inside. Compare the second layer with the first.
+# leaves behind is inside. Compare the second layer with the first. The film shows what happens in
+# the L2 meanwhile; the virtual GPU knows it.
+
+# %%
+animations.show("dirty_lines")
 
 # %%
 exercises.ask("06.choose-a-flush")

@@ -20,6 +20,10 @@
 # | Both | | |
 # | 6 Your benchmark | to give the host a head start | 5 |
 # | Going further (extra) | pace · queue · copies and caches · captures · the ladder | 55 |
+#
+# Begin with a toy: ten small kernels in a row. The host takes longer to launch one than the GPU
+# takes to run it. Drop a sleep in before the kernels, then use a graph in their place. When do
+# "your events" read the kernels, and when the launches?
 
 # %%
 import time
@@ -36,6 +40,7 @@ from gpulab.exercises import lesson_07 as lab
 
 # %load_ext gpulab
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("small kernels")
 
 # %%
 a = torch.randn(2048, 2048, device="cuda")

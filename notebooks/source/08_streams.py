@@ -15,18 +15,22 @@
 # | 3 Copies | what it takes to copy while a kernel runs | 9 |
 # | 4 The double buffer | to find two races, fix them and keep the overlap | 18 |
 # | *Going further* | *no overlap in spite of streams, naming a stream, two GPUs* | *25* |
+#
+# Begin with a toy: a copy and a kernel in one stream. Drag the copy into the other stream, and
+# change its host memory, until it hides behind the kernel. Then let two kernels race.
 
 # %%
 import pandas as pd
 import torch
 
 import gpulab
-from gpulab import exercises
+from gpulab import animations, exercises
 from gpulab.exercises import lesson_08 as lab
 from gpulab.exercises import machines
 from gpulab.exercises.lesson_08 import pipelines
 
 gpulab.use("auto")
+gpulab.explorers.machine_explorer("copy and kernel", challenge="hidden copy")
 
 # %% [markdown]
 # ## 1 Queues and engines
@@ -356,6 +360,12 @@ answer = {
 }
 ### END SOLUTION
 exercises.check("08.find-the-races", answer)
+
+# %% [markdown]
+# The film shows the race on the device, with five batches that the host filled before.
+
+# %%
+animations.show("double_buffer")
 
 # %% [markdown]
 # Most people think of the race on the device only. Suppose you fix that one alone: the copy waits

@@ -351,7 +351,7 @@ steps = [[each for each in events if each.name.startswith("ProfilerStep")] for e
 # matmul? For what share of its time?
 
 # %%
-share = exercises.predict("Share of the copy beside a kernel?", ..., unit="%", counts="points")
+share = exercises.predict("Share of the copy beside a kernel?", ..., unit="%", name="11.share")
 share
 
 # %%

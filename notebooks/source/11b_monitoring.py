@@ -102,7 +102,7 @@ chip = torch.cuda.get_device_properties()
 chip.multi_processor_count * chip.max_threads_per_multi_processor
 
 # %%
-util = exercises.predict("GPU-Util?", ..., unit="%", counts="points")
+util = exercises.predict("GPU-Util?", ..., unit="%", name="11b.util")
 util
 
 # %%

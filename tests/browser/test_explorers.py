@@ -23,6 +23,13 @@ roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
                   operations=("add", "exp", "softmax"))""",
 ]
 
+IS_DARK = """image => {
+    const canvas = document.createElement('canvas');
+    const pen = canvas.getContext('2d');
+    pen.drawImage(image, 0, 0, 1, 1, 0, 0, 1, 1);
+    return pen.getImageData(0, 0, 1, 1).data[0] < 50;
+}"""
+
 
 @pytest.fixture(scope="module")
 def shown(lab: Lab) -> Iterator["Locator"]:
@@ -138,6 +145,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     output.get_by_text("3 points measured.").wait_for()
     labels = output.locator(".legend").inner_text()
     assert all(name in labels for name in ("data sheet", "live clocks", "measured"))
+    output.locator(".marks .dot").first.scroll_into_view_if_needed()
     box = output.locator(".stage").bounding_box()
     ring = output.locator(".marks .dot").first.bounding_box()
     assert box is not None
@@ -156,7 +164,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 
 def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
-    """Text stays readable in a dark theme; the picture keeps its white paper."""
+    """In a dark theme text is light and the paper of the picture dark."""
     page.get_by_text("Settings", exact=True).first.click()
     page.get_by_text("Theme", exact=True).first.hover()
     page.get_by_text("JupyterLab Dark", exact=True).first.click()
@@ -166,3 +174,4 @@ def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     take_picture(page, "explorer_dark")
     colour = words(output).evaluate("line => getComputedStyle(line).color")
     assert all(int(part) > 150 for part in colour.strip("rgba()").split(",")[:3])
+    page.wait_for_function(IS_DARK, arg=output.locator("img").element_handle(), polling=100)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from gpulab import course
 from gpulab.course._labs import LABS
 from gpulab.course._notebook import read_notebook, to_bytes
-from tests.course.submissions import filled_in, solved, submit
+from tests.support.submissions import filled_in, solved, submit
 
 pytestmark = pytest.mark.slow
 
@@ -139,26 +140,26 @@ def test_without_the_configuration_nobody_gets_marks(graded: Path) -> None:
             exec(hidden, {})
 
 
-@pytest.mark.parametrize(
-    ("secret", "message"),
-    [
-        (None, "the grader's secret cannot be read from"),
-        ("another", "the grader's secret is not that of the course in"),
-    ],
-)
-def test_grading_without_the_secret_stops(graded: Path, secret: str | None, message: str) -> None:
+def test_grading_without_the_secret_stops(graded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what is missing, and no mark is changed."""
-    file = graded / "grader" / "secret"
-    kept, before = file.read_bytes(), scores_in(graded)
-    file.unlink() if secret is None else file.write_text(secret)
-    try:
-        done = nbgrader(graded, "autograde", "timing", "--force")
-    finally:
-        file.write_bytes(kept)
+    file, before = graded / "grader" / "secret", scores_in(graded)
+    monkeypatch.setenv("GPULAB_GRADER_SECRET", "another")
+    done = nbgrader(graded, "autograde", "timing", "--force")
     assert done.returncode == 1
-    assert message in done.stderr
+    assert f"Error: the grader's secret is not that of the course in {graded}; put" in done.stderr
     assert "Traceback" not in done.stderr
     assert scores_in(graded) == before
+    monkeypatch.delenv("GPULAB_GRADER_SECRET")
+    file.rename(graded / "away")
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            course.configure(Config(), graded)
+    finally:
+        (graded / "away").rename(file)
+    assert str(stopped.value) == (
+        f"Error: the grader's secret cannot be read from {file} (No such file or directory); "
+        "put it back, or set GPULAB_GRADER_SECRET"
+    )
 
 
 def test_marks_are_kept_with_their_reasons(graded: Path) -> None:

@@ -146,6 +146,14 @@ def test_the_posted_program_is_the_one_that_is_diagnosed(number: str) -> None:
     assert (verdict.ok, verdict.diagnosis_code) == (False, MISTAKES[number]["as_posted"])
 
 
+@pytest.mark.parametrize("number", ["03", "05", "08", "10"])
+def test_milliseconds_are_no_seconds(number: str) -> None:
+    """The unit is named, whatever the case is about."""
+    mended = functions_of(number)["mended"]
+    verdict = exercises.check(f"case-{number}.mend", lambda *given: 1e3 * mended(*given))
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "milliseconds")
+
+
 def _raises(*_given: object) -> object:
     message = "lost"
     raise ValueError(message)

@@ -120,3 +120,18 @@ def test_the_file_shipped_has_only_claims_that_are_stated(monkeypatch: pytest.Mo
     """A claim that was renamed must be taken again."""
     monkeypatch.undo()
     assert set(_claims._saved()) <= lesson_claims.stated().keys()
+
+
+def test_both_worlds_stand_side_by_side() -> None:
+    """One line for each claim that was asked for, and a line for an exercise that is not right."""
+    claims = {
+        "case-02.not-faster": {"virtual": {"value": 1.388, "device_name": "NVIDIA H200"}},
+        "case-04.wrong-results": {"recorded": {"value": 0, "device_name": "NVIDIA H200"}},
+    }
+    head, first = lesson_claims.both_worlds(claims, ("case-02",))
+    assert head.split() == ["claim", "virtual", "recorded"]
+    assert first.split() == ["case-02.not-faster", "1.388", "times:", "holds", "-"]
+    *_, last = lesson_claims.both_worlds(claims, ())
+    assert last.split() == ["case-04.wrong-results", "-", "0", "wrong", "steps:", "FAILS"]
+    found = {"source": "measured", "name": "a", "values": {}, "not_right": ["case-02.mend"]}
+    assert lesson_claims.rows(found)[0].split() == ["case-02.mend", "NOT", "RIGHT"]

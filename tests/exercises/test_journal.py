@@ -1,8 +1,8 @@
 """What a learner said is kept in one file, whatever happens to the disk, and nothing is lost."""
 
+import errno
 import json
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,7 +148,6 @@ def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> Non
     [
         (b"\x00\xff\n", "is damaged"),
         (b'{"schema": "gpulab.progre', "is damaged"),
-        (b"", "is damaged"),
         (b'{"schema": "gpulab.progress/2", "learner": "x"}\n', "by another version of gpulab"),
         (b'{"schema": "gpulab.progress/1", "learner": "x", "account": "y"}\n', "another learner"),
     ],
@@ -216,21 +215,36 @@ def test_a_disk_that_refuses_stops_no_notebook(
     assert LearnerJournal(folder).records[-3:] == (DRAWN, ALL[3], ALL[4])
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs rights that count")
 def test_a_folder_that_is_read_only_stops_no_notebook(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The predictions last as long as the kernel, and that is said."""
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    """The predictions last as long as the kernel, and that is said once."""
+
+    def read_only(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
     own = LearnerJournal(folder)
+    monkeypatch.setattr(disk.os, "open", read_only)
     own.add(FIRST)
-    folder.chmod(stat.S_IRWXU)
-    assert "Permission denied" in capsys.readouterr().err
-    assert own.records == (FIRST,)
+    own.add(DRAWN)
+    said = capsys.readouterr().err
+    assert said.count("Read-only file system") == 1
+    assert own.records == (FIRST, DRAWN)
+    assert list(folder.iterdir()) == []
 
 
-def test_two_notebooks_write_to_one_file(folder: Path) -> None:
+def test_an_empty_file_is_begun(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another notebook has just made it, or a crash left it: there is nothing to keep aside."""
+    (folder / FILE_NAME).touch()
+    fill(folder, FIRST)
+    assert LearnerJournal(folder).records == (FIRST,)
+    assert read(folder / FILE_NAME).learner
+    assert capsys.readouterr().err == ""
+
+
+def test_two_notebooks_write_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that write at the same moment take turns, and each line arrives once."""
+    monkeypatch.setattr(_file, "_N_TRIES", 100_000)
     names = [f"01.n{number}" for number in range(5)]
 
     def write(part: str) -> None:
@@ -277,3 +291,22 @@ def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
 def test_a_refusal_is_one_of_ours() -> None:
     """What the journal catches is what disk raises."""
     assert issubclass(NotSavedError, GpulabError)
+
+
+def test_cases_share_the_file_of_the_lessons(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook in a folder inside writes to the folder of the lessons, and links from there."""
+    (folder / "cases").mkdir()
+    monkeypatch.chdir(folder / "cases")
+    monkeypatch.setattr(_file, "jupyter_kernel", lambda: True)
+    assert _file.way_home.__wrapped__() == ""
+    (folder / "00_start_here.ipynb").touch()
+    assert _file.way_home.__wrapped__() == "../"
+    _file.way_home.cache_clear()
+    path = _file.journal.__wrapped__().path
+    _file.way_home.cache_clear()
+    assert path is not None
+    assert path.resolve() == folder / FILE_NAME
+    monkeypatch.chdir(folder)
+    assert _file.way_home.__wrapped__() == ""

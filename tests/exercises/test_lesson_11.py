@@ -95,7 +95,7 @@ def fault_of(shown: pd.DataFrame) -> str:
     """Return what is wrong by the numbers of one monitor alone."""
     if shown["fb_mib"].diff().iloc[1:].gt(1024).all():
         return "leak"
-    if shown["rxpci_mb_s"].min() > 1000:
+    if shown["rxpci_mbps"].min() > 1000:
         return "copies"
     if shown["sm_percent"].max() - shown["sm_percent"].min() > 50:
         return "pauses"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _places
 from gpulab.exercises._progress import Progress, page
 from gpulab.exercises.journal import (
+    FILE_NAME,
     Guess,
     KeptPrediction,
     LearnerJournal,
@@ -23,7 +23,8 @@ from gpulab.exercises.journal import (
     predictions_of,
 )
 from tests.support.journals import forget_all
-from tests.support.lessons import ROOT, SOURCES
+from tests.support.lesson_text import words_to_mend
+from tests.support.lessons import ROOT
 
 AT = "2026-11-22T10:00:00+00:00"
 
@@ -56,14 +57,20 @@ MINE = (
 def test_every_prediction_of_the_lessons_has_a_name_of_its_own() -> None:
     """The name begins with its lesson, and no two are the same."""
     names = []
-    for source in SOURCES:
+    for source in sorted((ROOT / "notebooks" / "source").rglob("*.py")):
         code = source.read_text("utf-8")
         asked = re.findall(r"^\w+ = exercises\.(?:predict|draw)\(", code, re.MULTILINE)
-        found = re.findall(r'\bname="(\d[\w.-]+)"', code)
+        found = re.findall(r'\bname="((?:case-)?\d[\w.-]+)"', code)
         assert len(found) == len(asked), source
-        assert {name.partition(".")[0] for name in found} <= {source.stem.partition("_")[0]}
+        case = "case-" if source.parent.name == "cases" else ""
+        unit = case + source.stem.partition("_")[0]
+        assert {name.partition(".")[0] for name in found} <= {unit}
         names += found
     assert len(names) == len(set(names)) > 100
+    assert set(_places.ideas()) == set(names)  # what to look at again is said of each
+    for idea in _places.ideas().values():
+        assert re.fullmatch(r".{20,110}\.", idea)
+        assert not words_to_mend(idea)
 
 
 def test_a_prediction_is_found_in_the_built_lesson() -> None:
@@ -129,9 +136,12 @@ def fill_class(folder: Path) -> None:
         journal.add(Guess("04.first", AT, strokes=(Stroke("GPU", (1.0,), (1.0,)),)))
         journal.add(Reveal("01.done", AT, "no", "You said it.", is_right=number >= 5))
         journal.add(Guess("01.done", AT, choice="no", is_late=True))
-    shutil.copytree(folder / "student-0", folder / "copy")
+    # handed in before: a copy that ends early counts as the same learner
+    lines = (folder / "student-0" / FILE_NAME).read_text().splitlines(keepends=True)
+    (folder / "z-copy").mkdir()
+    (folder / "z-copy" / FILE_NAME).write_text("".join(lines[:2]))
     (folder / "bad").mkdir()
-    (folder / "bad" / "gpulab-progress.jsonl").write_text("x\n")
+    (folder / "bad" / FILE_NAME).write_text("x\n")
 
 
 def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
@@ -139,11 +149,11 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     fill_class(tmp_path)
     found = exercises.class_progress(tmp_path)
     assert found.n_learners == 12
-    assert [one.name for one in found.questions] == ["01.done", "01.naive", "04.first"]
-    done, naive, drawn = found.questions
+    assert [one.name for one in found.questions] == ["01.naive", "01.done", "04.first"]
+    naive, done, drawn = found.questions
     assert done.counts == (("no", 7), ("yes", 5))
     assert sum(n for _, n in naive.counts) == 12
-    assert naive.counts[:2] == (("1.00 µs to 3.00 µs", 2), ("3.00 µs to 10.0 µs", 2))
+    assert naive.counts[:2] == (("1 µs to 3 µs", 2), ("3 µs to 10 µs", 2))
     assert (drawn.counts, drawn.n_drawn) == ((), 12)
     assert found.left_out == (f"{tmp_path}/bad/gpulab-progress.jsonl is damaged",)
     for shown in (str(found), found.page()):
@@ -175,6 +185,8 @@ def test_the_command_shows_writes_and_resets(tmp_path: Path) -> None:
     fill_class(tmp_path)
     own = tmp_path / "student-5"
     assert "1 of 1 prediction right" in run(own).output
+    assert "01.hidden-sync" in run(own).output
+    assert "02.who-blocks" not in run(own).output  # of a lesson that was not begun
     html = tmp_path / "mine.html"
     assert run(own, "--html", html).output == f"written: {html}\n"
     assert "You said it." in html.read_text()

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import gpulab
 from gpulab import recordings, widgets
 from gpulab.errors import InvalidOptionError, UnknownNameError
 from gpulab.explorers import Explorer, _open, crossover_explorer
@@ -497,3 +498,30 @@ def test_other_thread_waits_for_its_turn() -> None:
 
     asyncio.run(session())
     assert set(threads) == {threading.get_ident()}
+
+
+def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverState]) -> None:
+    """Its curve has a sign of its own, and the words say where it crosses and who is faster."""
+    assert len(explorer.scene.words) == 3
+    explorer.choose(beside="computed:T4", size=2**20)
+    scene = explorer.scene
+    assert scene.words[-1].startswith("Second GPU: virtual Tesla T4")
+    assert "; at n = 1,048,576 it takes " in scene.words[-1]
+    assert scene.words[-1].endswith(" times as fast.")
+    assert any("Tesla T4" in spot.hint for spot in scene.spots)
+    canvas = explorer.figure().canvas
+    drawn = {line.get_label(): line.get_marker() for line in canvas.axes[0].lines}
+    assert drawn["second GPU: virtual Tesla T4, extrapolated"] == "D"
+    explorer.choose(beside="")
+    assert len(explorer.scene.words) == 3
+
+
+def test_the_code_shows_the_same_view_again(explorer: Explorer[CrossoverState]) -> None:
+    """Run as Python it gives an explorer of the same state; only what was chosen is in it."""
+    explorer.choose(workload="exp", gpu="computed:A100", size=4096, transfers="out")
+    names: dict[str, Any] = {"gpulab": gpulab}
+    again = eval(explorer.code, names)  # our own code
+    assert again.state == explorer.state
+    assert "dtype" not in explorer.code
+    assert explorer.code == picture(explorer).code
+    explorer.close()

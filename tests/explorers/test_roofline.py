@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpulab.explorers import _open, roofline_explorer
-from gpulab.explorers._roofline import PREDICTION, ROOFLINE
+from gpulab.explorers._roofline import FAMILIES, PREDICTION, ROOFLINE
 from gpulab.explorers._scene import CeilingsStep
 from gpulab.roofline import Ceilings, predict
 from gpulab.sweeps import Point, Task
@@ -163,3 +163,21 @@ def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as abo
     text = explorer.figure().description
     assert "The x axis shows arithmetic intensity (FLOP/byte), from " in text
     assert "The y axis shows reached (TFLOP/s), from " in text
+
+
+def test_families_have_every_operation_once() -> None:
+    """What is missing in them could not be chosen."""
+    listed = [name for _, family in FAMILIES for name in family]
+    assert sorted(listed) == sorted(names())
+
+
+def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """The widget has the names by families, and what is pressed in it is chosen."""
+    assert explorer.widget is not None
+    chips = explorer._panel._controls.widgets["operations"]
+    assert [family for family, _ in chips.families] == [family for family, _ in FAMILIES]
+    chips.index = [chips.options.index("exp"), chips.options.index("add")]
+    assert explorer.state.operations == ("exp", "add")
+    explorer.choose(operations=("softmax",))
+    assert [chips.options[place] for place in chips.index] == ["softmax"]
+    explorer.close()

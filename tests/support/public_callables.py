@@ -78,12 +78,14 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations as objects, those for type checkers alone included."""
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from gpulab.virtual import VirtualGpu
 
     names = {
         "pd": pd,
         "Axes": Axes,
+        "Canvas": Figure,
         "VirtualGpu": VirtualGpu,
         "Timeline": gpulab.Timeline,
         "Measurement": gpulab.Measurement,

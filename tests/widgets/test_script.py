@@ -8,7 +8,7 @@ import pytest
 
 from gpulab import tracing, widgets
 
-ROOMS = {"timeline": tracing, "picture": widgets, "chips": widgets}
+ROOMS = {"timeline": tracing, "picture": widgets, "chips": widgets, "machine": widgets}
 PATHS = [Path(room.__file__).with_name(f"{name}.js") for name, room in ROOMS.items()]  # type: ignore[arg-type]  # they have one
 
 

@@ -15,6 +15,7 @@ from ._functions import run_on_cases as run_on_cases
 from ._mended import HiddenWork as HiddenWork
 from ._mended import Mended as Mended
 from ._mended import MendedTrial as MendedTrial
+from ._mended import Recognise as Recognise
 from ._mended import like as like
 from ._quantities import Quantities as Quantities
 from ._timer_functions import FunctionTrial as FunctionTrial

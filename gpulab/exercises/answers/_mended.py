@@ -1,6 +1,7 @@
 """The form of answers that are a mended program: it runs on hidden works whose truth is known."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import isfinite
@@ -141,6 +142,8 @@ class Mended:
         Whether the first calls pay for context, libraries and kernels.
     errors
         Part of an exception's message, and the diagnosis of a program that raises it.
+    around
+        A context for each run, such as one that ends a program which would go on for ever.
     """
 
     signature: str
@@ -154,6 +157,7 @@ class Mended:
     floor: float = 0.0
     first_use: bool = False
     errors: tuple[tuple[str, Diagnosis], ...] = ()
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
     def how(self) -> str:
@@ -182,7 +186,7 @@ class Mended:
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> object:
         import torch
 
-        with fresh_h200(first_use=self.first_use):
+        with fresh_h200(first_use=self.first_use), self.around():
             value = program(*work.make())
             torch.cuda.synchronize()
             return _on_host(value)

@@ -7,6 +7,7 @@ from gpulab.exercises.journal._file import (
     files_in,
     journal,
     read,
+    way_home,
 )
 from gpulab.exercises.journal._history import (
     KeptPrediction,
@@ -46,4 +47,5 @@ __all__ = [
     "now",
     "predictions_of",
     "read",
+    "way_home",
 ]

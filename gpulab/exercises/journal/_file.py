@@ -15,6 +15,7 @@ from gpulab.disk import GrowingFile, growing
 from gpulab.errors import DamagedDataError, FileInUseError, GpulabError
 from gpulab.exercises.journal._records import Guess, Record, from_line, to_line
 from gpulab.foreign_text import visible
+from gpulab.lessons import FIRST_LESSON
 from gpulab.serialization import parse_json, read_bytes
 from gpulab.units import counted
 from gpulab.widgets import jupyter_kernel
@@ -58,6 +59,8 @@ def read(path: Path) -> Contents:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
         return Contents(problem=f"cannot be read ({getattr(error, 'strerror', '') or error})")
+    if not content:  # another notebook is just about to begin it
+        return Contents()
     # The rest after the last line break is being written now, or was cut off by a crash.
     first, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
     header = _header(first)
@@ -233,4 +236,15 @@ def _why_other(path: Path, contents: Contents) -> str:
 @cache
 def journal() -> LearnerJournal:
     """Return the journal of this process: of its folder in Jupyter, else in memory alone."""
-    return LearnerJournal(None if jupyter_kernel() is None else Path.cwd())
+    return LearnerJournal(None if jupyter_kernel() is None else Path.cwd() / way_home())
+
+
+@cache  # where the kernel was started counts, not where the program goes
+def way_home() -> str:
+    """Return the way from a notebook to the folder of the lessons; empty if it is there.
+
+    The cases are in a folder inside, and share the file with the lessons.
+    """
+    folder = Path.cwd()
+    is_inside = not (folder / FIRST_LESSON).exists() and (folder.parent / FIRST_LESSON).exists()
+    return "../" if is_inside and jupyter_kernel() is not None else ""

@@ -77,7 +77,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     parts = [part for _, part in record.groupby("series", sort=False)]
     for index, (part, marker) in enumerate(zip(parts, _MARKERS, strict=False)):
         look = look_of("GPU")._replace(marker=marker)
-        signs = marks(look, source_of(part)) | {"linestyle": "none"}
+        signs = marks(look, source_of(part)) | {"linestyle": "none", "markersize": 8}
         shown = part[part["size_kib"].notna()]
         # Series of one row step aside, or their intervals would lie on each other.
         aside = _APART * (index - (len(parts) - 1) / 2)
@@ -101,7 +101,7 @@ def crossings(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         for _, often in shown[shown["kind"] == "several"].groupby("row"):
             places = (often["size_kib"], often["row"])
             ax.plot(*places, **signs | {"linestyle": ":"})
-    signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none"}
+    signs = marks(look_of("GPU"), source_of(record)) | {"linestyle": "none", "markersize": 8}
     for kind in dict.fromkeys(record["kind"]):
         if kind in _EDGES:
             ax.plot(

@@ -28,16 +28,18 @@ _FLUSHED = Diagnosis(
 SOURCE = Exercise(
     "12.source",
     "Six readings that vary. What is the source of each?\n\n"
-    "    a   every sample of the third minute is 12 percent above those of the first; the power "
-    "is at its limit\n"
-    "    b   f timed against f: the second is slower, every time the cell is run after a pause\n"
-    "    c   the first call after each empty_cache() takes 0.9 ms more on the host\n"
-    "    d   single samples take twice to ten times the median, only while a colleague's job runs "
-    "on the same GPU\n"
-    "    e   the second call in a row is faster than the first; after a flush the first is slow "
-    "again\n"
-    "    f   the benchmark with torch.zeros is 8 percent faster than the program with images; the "
-    "power is lower",
+    "    a   samples of the third minute are 12 percent above the first;\n"
+    "        the power is at its limit\n"
+    "    b   f timed against f: the second is slower, whenever\n"
+    "        the cell is run after a pause\n"
+    "    c   the first call after each empty_cache() takes 0.9 ms\n"
+    "        more on the host\n"
+    "    d   single samples take two to ten times the median, only\n"
+    "        while a colleague's job runs on the same GPU\n"
+    "    e   the second call in a row is faster than the first;\n"
+    "        after a flush the first is slow again\n"
+    "    f   the benchmark with torch.zeros is 8 percent faster than\n"
+    "        the program with images; the power is lower",
     Table(
         right={
             "a": "clock",
@@ -105,11 +107,12 @@ CURE = Exercise(
     "Five programs and what their profiles say. Which change helps most? 'batch': fewer launches "
     "(foreach, a graph). 'fuse': several operations in one kernel. 'precision': half precision "
     "and tensor cores. 'layout': channels_last. 'none': none of these.\n\n"
-    "    a   2,000 kernels of 2 µs; the GPU is busy for 25 percent of the time\n"
+    "    a   2,000 kernels of 2 µs; the GPU is busy for a quarter of the time\n"
     "    b   6 elementwise kernels on 400 MB each; the GPU is always busy\n"
     "    c   4 matmuls of 8,192 in float32; the GPU is always busy\n"
-    "    d   half-precision convolutions, and a kernel named nchwToNhwc before each of them\n"
-    "    e   one copy of 2 GB from pageable memory; the GPU is idle otherwise",
+    "    d   half-precision convolutions, and before each of them\n"
+    "        a kernel named nchwToNhwc\n"
+    "    e   one copy of 2 GB from pageable memory, and else nothing",
     Table(
         right={"a": "batch", "b": "fuse", "c": "precision", "d": "layout", "e": "none"},
         why="Each change saves one thing: batching saves the host's launches, fusion trips to "
@@ -180,11 +183,14 @@ VERDICTS = Exercise(
     "12.verdicts",
     "Seven claims. What is the verdict on each, for the machine in use?\n\n"
     "    a   torch.cuda.memcpy_async copies a tensor to shared memory\n"
-    "    b   reshape images to (batch, features) before conv2d to coalesce its reads\n"
+    "    b   reshape images to (batch, features) before conv2d,\n"
+    "        to coalesce its reads\n"
     "    c   a weight matrix is faster in channels_last\n"
-    "    d   any operation on the default stream serialises all streams of PyTorch\n"
+    "    d   any operation on the default stream serialises all streams\n"
+    "        of PyTorch\n"
     "    e   without a synchronize before the work, a stopwatch is wrong\n"
-    "    f   with non_blocking=True a copy from ordinary memory does not block the host\n"
+    "    f   with non_blocking=True a copy from ordinary memory\n"
+    "        does not block the host\n"
     "    g   creating the context takes 100 to 500 ms",
     Table(
         right={

@@ -68,6 +68,11 @@ class L2Cache:
         self._dirty: OrderedDict[int, int] = OrderedDict()
         self._dirty_bytes = 0
 
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes that were written and are not in memory yet."""
+        return self._dirty_bytes
+
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Account for one kernel's accesses, in order, and update what is resident."""
         if self._is_settled(accesses):

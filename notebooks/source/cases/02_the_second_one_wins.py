@@ -47,7 +47,11 @@ def speedup(old, new, n_rounds=20):
 
 # %%
 itself = exercises.predict(
-    "The speed-up of a work over itself is", ..., unit="times", counts="direction", base=1
+    "The speed-up of a work over itself is",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-02.itself",
 )
 itself
 
@@ -65,7 +69,8 @@ exercises.claim("case-02.not-faster", here=posted)
 
 # %%
 states = {state: gpulab.measure(weights.sum, cache=state) for state in ("cold", "hot")}
-plots.bars(pd.Series({state: result.median_s for state, result in states.items()}, name="time_s"))
+times_s = pd.Series({state: result.median_s for state, result in states.items()}, name="time_s")
+plots.bars(times_s, title="Time of one call")
 
 # %%
 exercises.ask("case-02.flaw")
@@ -116,5 +121,5 @@ mended(weights.sum, weights.sum) if callable(mended) else "mend the program firs
 # benchmark measures something else. `gpulab.compare` empties the cache before each sample, and so
 # does `gpulab.measure`.
 #
-# *The same in real life:* a maintainer of a kernel library [found 1.6 times too much
+# *The same in real life:* a contributor to a kernel library [found 1.6 times too much
 # bandwidth](https://github.com/NVIDIA/TileGym/pull/118) where the data fitted into the L2 cache.

@@ -49,7 +49,11 @@ posted_s
 
 # %%
 longer = exercises.predict(
-    "500 calls give how many times the mean of 50?", ..., unit="times", counts="direction", base=1
+    "500 calls give how many times the mean of 50?",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-03.longer",
 )
 longer
 
@@ -116,5 +120,5 @@ exercises.claim("case-03.too-short", here=settled_s / posted_s)
 # **The habit.** Plot the calls in their order before you average them. Then say which number you
 # report: a burst, or a settled GPU. Both are honest, for different questions.
 #
-# *The same in real life:* the authors of a kernel library recorded a [loss of 15 % within 100
+# *The same in real life:* a contributor to a kernel library recorded a [loss of 15 % within 100
 # calls](https://github.com/flashinfer-ai/flashinfer/pull/2899) on a B200.

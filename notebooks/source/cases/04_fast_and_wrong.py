@@ -46,7 +46,9 @@ def run(batches, step):
 # the mean of what it read. How many of ten steps read the wrong batch?
 
 # %%
-wrong = exercises.predict("Wrong steps of 10?", ..., unit="times", counts="count")
+wrong = exercises.predict(
+    "Wrong steps of 10?", ..., unit="times", counts="count", name="case-04.wrong"
+)
 wrong
 
 # %%
@@ -118,5 +120,5 @@ mended(batches, cases.training_step) if callable(mended) else "mend the program 
 # **The habit.** Never publish the time of a program whose result you did not check. Write a test
 # with data that say where they come from, as these batches do. `gpulab.hazards()` names the lines.
 #
-# *The same in real life:* Caffe once [fed batches in the wrong
-# order](https://github.com/BVLC/caffe/pull/2998) after such a change to its data layer.
+# *The same in real life:* in Caffe a network could [read the data of the next
+# batch](https://github.com/BVLC/caffe/pull/2998), after a change to the layer that fetches them.

@@ -42,7 +42,9 @@ seconds(short)  # first use
 # benchmark read?
 
 # %%
-growth = exercises.predict("long reads how many times short?", ..., unit="times")
+growth = exercises.predict(
+    "long reads how many times short?", ..., unit="times", name="case-05.growth"
+)
 growth
 
 # %%

@@ -48,7 +48,7 @@ fmean(samples_s)
 # How many of the 120 steps take about as long as the mean, within 10 %?
 
 # %%
-near = exercises.predict("Steps near the mean, of 120?", ..., unit="calls", counts="count")
+near = exercises.predict("Steps near the mean, of 120?", ..., unit="calls", name="case-06.near")
 near
 
 # %%

@@ -49,7 +49,11 @@ def ratio(a, b, n_calls=40):
 
 # %%
 swapped = exercises.predict(
-    "In the other order, A over B is", ..., unit="times", counts="direction", base=1
+    "In the other order, A over B is",
+    ...,
+    unit="times",
+    counts="direction",
+    name="case-07.swapped",
 )
 swapped
 
@@ -125,5 +129,6 @@ gpulab.compare(a, b)
 # **The habit.** Let A and B take turns. Then both meet the same clock, the same heat and the same
 # neighbours. `gpulab.compare` does so, and gives the ratio with its interval.
 #
-# *The same in real life:* in an autotuner the last finalists were timed [at a lower clock than the
-# first ones](https://github.com/pytorch/helion/pull/3572), and the ranking changed.
+# *The same in real life:* an autotuner timed its first finalists [while the clock still
+# changed](https://github.com/pytorch/helion/pull/3572), and the last ones at the settled clock.
+# That was enough to change the ranking.

@@ -42,7 +42,7 @@ posted_s
 # Which share of that time do the copies take?
 
 # %%
-share = exercises.predict("Share of the copies", ..., unit="%", counts="points")
+share = exercises.predict("Share of the copies", ..., unit="%", name="case-08.share")
 share
 
 

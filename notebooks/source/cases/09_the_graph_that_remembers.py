@@ -45,7 +45,9 @@ def serve(model, requests):
 # `serve` are wrong?
 
 # %%
-wrong = exercises.predict("Wrong answers of 6?", ..., unit="times", counts="count")
+wrong = exercises.predict(
+    "Wrong answers of 6?", ..., unit="times", counts="count", name="case-09.wrong"
+)
 wrong
 
 # %%

@@ -50,7 +50,9 @@ plots.call_times(samples_s)
 # the 1,400th call take then?
 
 # %%
-later = exercises.predict("The calls from the 1,400th on take", ..., unit="µs")
+later = exercises.predict(
+    "The calls from the 1,400th on take", ..., unit="µs", name="case-10.later"
+)
 later
 
 # %%

@@ -1,0 +1,6 @@
+"""The twelve patients of the clinic."""
+
+from gpulab.exercises.lesson_13._order_patients import ORDER_PATIENTS
+from gpulab.exercises.lesson_13._timing_patients import TIMING_PATIENTS
+
+EXERCISES = (*TIMING_PATIENTS, *ORDER_PATIENTS)

@@ -1,0 +1,268 @@
+"""Six programs of the clinic that give a wrong number: works, right programs and diagnoses."""
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpulab.exercises._exercise import Exercise
+from gpulab.exercises.answers import Diagnosis, HiddenWork, Mended, MendedTrial, Recognise
+from gpulab.exercises.lesson_13._works import kernel, layers
+from gpulab.torch_private import spin
+from gpulab.units import format_time
+from gpulab.work import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WAKE_UP_S = 30e-6  # a stopwatch reads the launch and the wake-up as well
+_BACKLOG_CYCLES = 10_000_000
+
+
+def _waited_s(work: Work) -> float:
+    """Time warm work by a stopwatch that waits on both sides."""
+    import torch
+
+    work()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def reads(low: float, high: float) -> Recognise:
+    """Recognise readings between two multiples of the truth, for all works."""
+
+    def recognise(trial: MendedTrial) -> bool:
+        pairs = zip(trial.values, trial.expected, strict=True)
+        return all(
+            isinstance(value, float) and isinstance(wanted, float) and low <= value / wanted < high
+            for value, wanted in pairs
+        )
+
+    return recognise
+
+
+_SHORT = Diagnosis(
+    "launch",
+    "It returns the time of the launch. The clock stops before the GPU has done the work: wait, "
+    "then read the clock.",
+)
+
+
+def _kernel_work(length_ms: float) -> tuple[Work]:
+    return (kernel(length_ms),)
+
+
+_KERNELS = tuple(
+    HiddenWork(f"a kernel of {length:g} ms", partial(_kernel_work, length))
+    for length in (1.5, 6.0)
+)
+
+UNWAITED = Exercise(
+    "13.unwaited",
+    "Mend the clock that does not wait.",
+    Mended(
+        signature="mended(work)",
+        returns="seconds that work() takes",
+        why="The clock is read when the GPU is done.",
+        works=_KERNELS,
+        right=_waited_s,
+        mistakes=((reads(0, 0.5), _SHORT),),
+        show=format_time,
+        floor=_WAKE_UP_S,
+    ),
+    hints=("What has happened when work() returns?", "Wait: torch.cuda.synchronize()."),
+)
+
+
+def _busy_kernel(length_ms: float) -> tuple[Work]:
+    spin(_BACKLOG_CYCLES)
+    return (kernel(length_ms),)
+
+
+BACKLOG = Exercise(
+    "13.backlog",
+    "Mend the clock that starts too early.",
+    Mended(
+        signature="mended(work)",
+        returns="seconds that work() takes, also when the GPU is still busy with other work",
+        why="The queue is empty when the clock starts, so the time is that of work alone.",
+        works=tuple(
+            HiddenWork(f"a kernel of {length:g} ms on a busy GPU", partial(_busy_kernel, length))
+            for length in (1.5, 4.0)
+        ),
+        right=_waited_s,
+        mistakes=(
+            (reads(0, 0.5), _SHORT),
+            (
+                reads(1.2, 100),
+                Diagnosis(
+                    "backlog",
+                    "It still counts the work that was in the queue before. Wait for that first, "
+                    "then start the clock.",
+                ),
+            ),
+        ),
+        show=format_time,
+        floor=_WAKE_UP_S,
+    ),
+    hints=("What is in the queue when the clock starts?", "Wait before the start as well."),
+)
+
+
+EVENTS = Exercise(
+    "13.too-early",
+    "Mend the program that reads its events too early.",
+    Mended(
+        signature="mended(work)",
+        returns="seconds that work() takes, by two events",
+        why="Both events are completed when you ask for the time between them.",
+        works=_KERNELS,
+        right=_waited_s,
+        mistakes=((reads(0, 0.5), _SHORT),),
+        show=format_time,
+        floor=_WAKE_UP_S,
+        errors=(
+            (
+                "completed",
+                Diagnosis(
+                    "not-completed",
+                    "The GPU has not passed the second event yet. Let the host wait for it "
+                    "before you ask for the time: end.synchronize().",
+                ),
+            ),
+            (
+                "enable_timing",
+                Diagnosis("no-timing", "Create both events with enable_timing=True."),
+            ),
+        ),
+    ),
+    hints=("elapsed_time does not wait. What does?", "end.synchronize() before elapsed_time."),
+)
+
+
+def _new_matmul(n: int) -> tuple[Work]:
+    import torch
+
+    a = torch.randn(n, n, device="cuda")
+    return (lambda: a @ a,)
+
+
+WARM_UP = Exercise(
+    "13.first-call",
+    "Mend the program that times a first call.",
+    Mended(
+        signature="mended(work)",
+        returns="seconds of a usual call of work()",
+        why="The first call has paid for the library before the clock starts.",
+        works=tuple(
+            HiddenWork(f"a matmul of {n:,} x {n:,}", partial(_new_matmul, n)) for n in (1024, 2048)
+        ),
+        right=_waited_s,
+        mistakes=(
+            (reads(0, 0.5), _SHORT),
+            (
+                reads(5, 1e6),
+                Diagnosis(
+                    "first-use",
+                    "It still times a first call, which loads a library. Call work() once, and "
+                    "wait, before you start the clock.",
+                ),
+            ),
+            (
+                reads(1.5, 5),
+                Diagnosis("two-calls", "It times two calls: wait after the first one."),
+            ),
+        ),
+        show=format_time,
+        floor=_WAKE_UP_S,
+        first_use=True,
+    ),
+    hints=("Call it twice. How long does each call take?", "One call and one wait as warm-up."),
+)
+
+
+def _pass_s(each: "Sequence[Work]") -> float:
+    def one_pass() -> None:
+        for layer in each:
+            layer()
+
+    return _waited_s(one_pass)
+
+
+LAYERS = Exercise(
+    "13.each-layer",
+    "Mend the program that waits after each layer.",
+    Mended(
+        signature="mended(layers)",
+        returns="seconds of one pass through all layers",
+        why="One wait at the end is enough. The host launches the next layer while the GPU works.",
+        works=(
+            HiddenWork("20 short layers", lambda: (layers(),)),
+            HiddenWork("50 shorter layers", lambda: (layers(50, 0.02),)),
+        ),
+        right=_pass_s,
+        mistakes=(
+            (reads(0, 0.5), _SHORT),
+            (
+                reads(1.15, 10),
+                Diagnosis(
+                    "waits-each-layer",
+                    "The host still waits between the layers, and the GPU is idle until the next "
+                    "launch. Wait once, after the last layer.",
+                ),
+            ),
+        ),
+        show=format_time,
+        tolerance=0.1,
+    ),
+    hints=("Look at the gaps in the timeline.", "Only the last wait is needed."),
+)
+
+
+def _overlapped_s(n_bytes: int, work: Work) -> float:
+    import torch
+
+    host = torch.empty(n_bytes, dtype=torch.uint8, pin_memory=True)
+    on_gpu = torch.empty_like(host, device="cuda")
+    copying = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    with torch.cuda.stream(copying):
+        on_gpu.copy_(host, non_blocking=True)
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+PAGEABLE = Exercise(
+    "13.pageable",
+    "Mend the copy that does not overlap.",
+    Mended(
+        signature="mended(n_bytes, work)",
+        returns="seconds for a copy of n_bytes to the GPU and work(), at the same time",
+        why="From pinned memory the copy engine works alone, and the kernel runs beside it.",
+        works=(
+            HiddenWork("16 MiB and a kernel of 0.4 ms", lambda: (2**24, kernel(0.4))),
+            HiddenWork("24 MiB and a kernel of 0.6 ms", lambda: (3 * 2**23, kernel(0.6))),
+        ),
+        right=_overlapped_s,
+        mistakes=(
+            (reads(0, 0.5), _SHORT),
+            (
+                reads(1.2, 10),
+                Diagnosis(
+                    "no-overlap",
+                    "The copy and the kernel still run one after the other. It needs all three: "
+                    "pinned memory, non_blocking=True and a stream of its own.",
+                ),
+            ),
+        ),
+        show=format_time,
+        tolerance=0.15,
+    ),
+    hints=("Which memory can a copy engine read alone?", "torch.empty(..., pin_memory=True)."),
+)
+
+TIMING_PATIENTS = (UNWAITED, BACKLOG, EVENTS, WARM_UP, LAYERS, PAGEABLE)

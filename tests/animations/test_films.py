@@ -1,0 +1,125 @@
+"""The films of the lessons: from the virtual GPU's records, small, and readable without motion."""
+
+import re
+import xml.etree.ElementTree as ET  # of pages that these tests make
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpulab import animations
+from gpulab.animations import _shipped
+from gpulab.errors import UnknownNameError
+
+MOST_BYTES, MOST_S = 500_000, 60
+# The virtual GPU computes the matmuls of the double buffer, which takes seconds.
+SLOW = {"double_buffer"}
+each = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in animations.FILMS
+    ],
+)
+
+
+@cache
+def film_of(name: str) -> animations.Film:
+    """Return a film, made once for all tests."""
+    return animations.FILMS[name]()
+
+
+@each
+def test_shipped_films_are_those_of_the_records(name: str) -> None:
+    """The virtual GPU gives the same film again; `make animations` writes what it gives now."""
+    shown = animations.show(name)
+    assert animations.page_of(film_of(name)) == shown.page, "the film is old: make animations"
+
+
+def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file for each, which can be shown."""
+    monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
+    (path,) = animations.make(tmp_path)
+    assert path.read_text("utf-8") == animations.show("queue").page
+
+
+@each
+def test_films_are_short_and_small(name: str) -> None:
+    """At most a minute and 500 kB."""
+    shown = animations.show(name)
+    assert len(shown.page.encode()) <= MOST_BYTES
+    assert film_of(name).shown_s <= MOST_S
+
+
+@each
+def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
+    """Two boxes, a still for those who want less motion, and every note as text."""
+    shown, film = animations.show(name), film_of(name)
+    page = ET.fromstring(shown.page)  # our own
+    labels = ["".join(label.itertext()).strip() for label in page.iter("label")]
+    assert labels == ["Pause", "Still picture"]
+    assert "prefers-reduced-motion:reduce" in shown.page
+    notes = [note.text for note in film.notes]
+    assert [item.text for item in page.iter("li")] == notes
+    assert str(shown) == " ".join([f"{film.title}.", *notes])
+    assert shown._repr_mimebundle_()["text/plain"] == str(shown)
+    assert "<script" not in shown.page
+
+
+@each
+def test_a_note_is_shown_at_its_moment(name: str) -> None:
+    """The rules of the notes have the share of the time at which each begins."""
+    film = film_of(name)
+    page = animations.page_of(film)
+    for place, note in enumerate(film.notes):
+        share = 100 * film.shown_s / (film.shown_s + 4) * note.start_s / film.length_s
+        rule = re.search(rf"@keyframes {name}-note-{place}\{{(.*?)\}}\}}", page)
+        assert rule is not None
+        assert f"{share:.3f}%{{opacity:1}}" in rule[1]
+
+
+def test_the_queue_holds_what_was_launched_and_has_not_begun() -> None:
+    """Each matmul waits from the return of its call to its start, and the GPU is never idle."""
+    film = film_of("queue")
+    waiting = [strip for strip in film.strips if strip.lane.startswith("queue")]
+    kernels = {strip.label: strip for strip in film.strips if strip.lane == "GPU"}
+    assert len(waiting) == len(kernels) - 1
+    for strip in waiting:
+        assert strip.end_s == kernels[strip.label.removesuffix(" waits")].start_s
+
+
+def test_a_flush_that_writes_leaves_dirty_lines() -> None:
+    """The layer writes part of them back and takes longer than in a clean cache."""
+    film = film_of("dirty_lines")
+    layers = [strip for strip in film.strips if strip.label == "layer"]
+    clean_s, written_s = (strip.end_s - strip.start_s for strip in layers)
+    assert written_s > 1.1 * clean_s
+    (level,) = film.levels
+    shares = [share for _, share in level.points]
+    assert max(shares) == 1.0
+    assert shares[-1] < 1.0
+
+
+@pytest.mark.slow
+def test_races_are_where_a_buffer_is_written_and_read_at_once() -> None:
+    """Each marked strip lies within a copy and a kernel of the same buffer."""
+    strips = film_of("double_buffer").strips
+    races = [strip for strip in strips if strip.is_wrong]
+    assert races
+    for race in races:
+        over = {
+            strip.role
+            for strip in strips
+            if strip.lane == race.lane and not strip.is_wrong
+            if strip.start_s <= race.start_s and strip.end_s >= race.end_s
+        }
+        assert over == {"copy", "kernel"}
+
+
+def test_an_unknown_film_is_refused() -> None:
+    """The message names those that there are."""
+    with pytest.raises(UnknownNameError) as error:
+        animations.show("que")
+    assert str(error.value) == (
+        "unknown animation 'que'; did you mean 'queue'? Known: dirty_lines, double_buffer, queue"
+    )

@@ -1,0 +1,214 @@
+"""The machine as a learner plays with it: drag, drop and keys in a real JupyterLab."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+pytestmark = needs_browser
+
+CELLS = ["import gpulab\nmachine = gpulab.explorers.machine_explorer()\nmachine"]
+
+SAVE_AND_OPEN_WITHOUT_A_KERNEL = """async () => {
+    const [panel] = [...window.jupyterapp.shell.widgets('main')].filter(each => each.context);
+    await panel.context.save();
+    await panel.sessionContext.shutdown();
+    panel.dispose();
+    await window.jupyterapp.commands.execute('docmanager:open', {
+        path: 'machine.ipynb', factory: 'Notebook', kernelPreference: {canStart: false},
+    });
+}"""
+
+
+@pytest.fixture(scope="module")
+def shown(lab: Lab) -> Iterator["Locator"]:
+    """Run a notebook with one machine, for all tests of this file."""
+    put_notebook(lab.address, "machine", CELLS)
+    with lab.notebook("machine") as notebook:
+        run_all(lab.page)
+        notebook.locator(".gpulab-machine").wait_for()
+        yield notebook
+
+
+@pytest.fixture
+def machine(shown: "Locator") -> "Hands":
+    """Give the hands that play on the machine."""
+    return Hands(shown.locator(".gpulab-machine"))
+
+
+class Hands:
+    """What a person does on the machine, and sees of it."""
+
+    def __init__(self, root: "Locator") -> None:
+        self.root, self.page = root, root.page
+        self.picture = root.locator("svg.chart")
+
+    def box(self, selector: str, number: int = 0) -> dict[str, float]:
+        """Return where something is in the page."""
+        found: Any = self.root.locator(selector).nth(number).bounding_box()
+        assert found is not None
+        return found
+
+    def begin(self, challenge: str) -> None:
+        """Choose a challenge, and wait until its goal is there."""
+        self.root.get_by_label("Challenge").select_option("")
+        self.root.locator(".goal").wait_for(state="hidden")
+        self.root.get_by_label("Challenge").select_option(challenge)
+        self.root.locator(".goal", has_text="Not yet.").wait_for()
+        self.picture.scroll_into_view_if_needed()
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press, move and let go, and wait for the answer."""
+        before = self.root.get_attribute("data-answer")
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=6)
+        self.page.mouse.up()
+        self.page.wait_for_function(
+            "([root, before]) => root.dataset.answer !== before",
+            arg=[self.root.element_handle(), before],
+        )
+
+    def stretch(self, kind: str, to_us: float) -> None:
+        """Drag the end of a bar, until its field shows about this length."""
+        box, bar = self.box(f'[data-kind="{kind}"] .end'), self.box(f'[data-kind="{kind}"] .body')
+        self.root.locator(f'[data-kind="{kind}"] .body').first.click()
+        now_us = float(self.root.get_by_label("Length, µs").input_value())
+        x, y = box["x"] + 2, box["y"] + box["height"] / 2
+        self.drag((x, y), (x + bar["width"] * (to_us / now_us - 1), y))
+
+    def carry(self, selector: str, lane: str, x: float) -> None:
+        """Drag something into a lane, to a place across the page."""
+        box, target = self.box(selector), self.box(f'.lane[data-lane="{lane}"]')
+        start = (box["x"] + min(20, box["width"] / 2), box["y"] + box["height"] / 2)
+        self.drag(start, (x, target["y"] + target["height"] / 2))
+
+    def solved(self) -> None:
+        """Wait until the challenge is solved."""
+        self.root.locator(".goal.solved").wait_for()
+
+    def keys(self, *keys: str) -> None:
+        """Press keys in the picture, one after the other."""
+        self.picture.focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+
+def test_challenges_by_mouse(machine: Hands) -> None:
+    """Every challenge is solved by dragging, dropping in and sliding, and says when it is."""
+    machine.begin("right stopwatch")
+    second_reading = machine.box(".dial", 1)
+    machine.carry('.palette [data-kind="synchronize"]', "host", second_reading["x"] + 3)
+    machine.solved()
+    take_picture(machine.page, "machine_stopwatch")
+    machine.begin("three times")
+    machine.stretch("kernel", 3)
+    machine.solved()
+    machine.begin("hidden copy")
+    copy = machine.box('[data-kind="copy in"] .body')
+    machine.carry('[data-kind="copy in"] .body', "stream 1", copy["x"] + 40)
+    machine.root.get_by_label("Host memory").select_option("pinned")
+    machine.solved()
+    take_picture(machine.page, "machine_copy")
+    machine.begin("race")
+    second = machine.box('[data-kind="kernel"] .body', 1)
+    machine.carry('[data-role="task"][data-place="1"] .body', "stream 1", second["x"])
+    machine.root.locator(".remarks .race").wait_for()
+    take_picture(machine.page, "machine_race")
+    first = machine.box('[data-role="task"][data-place="0"] .body')
+    machine.carry('.palette [data-kind="record"]', "stream 0", first["x"] + first["width"] + 2)
+    second = machine.box('[data-kind="kernel"] .body', 1)
+    machine.carry('.palette [data-kind="wait"]', "stream 1", second["x"] + 5)
+    machine.solved()
+    take_picture(machine.page, "machine_mended")
+
+
+def test_challenges_by_keyboard(machine: Hands) -> None:
+    """The same without the mouse: keys of the picture, fields and sliders."""
+    machine.begin("right stopwatch")
+    machine.keys("Home", "ArrowRight", "s")
+    machine.solved()
+    machine.begin("three times")
+    machine.keys("Home", "ArrowRight", "Enter")
+    machine.page.keyboard.press("ControlOrMeta+a")
+    machine.page.keyboard.type("3")
+    machine.page.keyboard.press("Enter")
+    machine.solved()
+    machine.begin("hidden copy")
+    machine.keys("End", "Delete", "c", "ArrowDown")
+    machine.solved()
+    machine.begin("full queue")
+    machine.root.get_by_label("Repetitions n").focus()
+    for _ in range(6):
+        machine.page.keyboard.press("ArrowRight")
+    machine.solved()
+    take_picture(machine.page, "machine_queue")
+    machine.begin("race")
+    machine.keys("End", "ArrowDown")
+    machine.root.locator(".remarks .race").wait_for()
+    machine.keys("Home", "e", "w", "ArrowDown")
+    machine.solved()
+    told = machine.root.locator(".told")
+    assert told.get_attribute("aria-live") == "polite"
+    assert told.inner_text() == "3. wait for event a on stream 1"
+
+
+def test_mistakes_in_the_browser(machine: Hands) -> None:
+    """A length of zero is refused beside its field, what was typed stays, and undo goes on."""
+    machine.begin("right stopwatch")
+    machine.keys("Home", "ArrowRight")
+    length = machine.root.get_by_label("Length, µs")
+    length.fill("0")
+    length.press("Enter")
+    machine.root.locator(".problem", has_text="duration_us=0; it must be a number").wait_for()
+    assert length.input_value() == "0"
+    length.fill("50")
+    length.press("Enter")
+    machine.root.locator(".title", has_text="stream 0, 50.0 µs").wait_for()
+    assert machine.root.locator(".problem").is_hidden()
+    machine.keys("ControlOrMeta+z")
+    machine.root.locator(".title", has_text="stream 0, 200 µs").wait_for()
+    machine.keys("Home", "Delete", "Delete", "Delete")
+    machine.root.get_by_text(
+        "There is no kernel, copy or graph: nothing to time."
+    ).first.wait_for()
+    machine.root.get_by_role("button", name="Reset").click()
+    machine.root.locator(".title", has_text="the truth is 200 µs").wait_for()
+
+
+def test_the_machine_in_the_dark(machine: Hands) -> None:
+    """Lanes, bars and texts follow the theme."""
+    page = machine.page
+    page.get_by_text("Settings", exact=True).first.click()
+    page.get_by_text("Theme", exact=True).first.hover()
+    page.get_by_text("JupyterLab Dark", exact=True).first.click()
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
+    machine.begin("hidden copy")
+    take_picture(page, "machine_dark")
+    colour = machine.root.locator("svg.chart text").first.evaluate(
+        "text => getComputedStyle(text).fill"
+    )
+    assert all(int(part) > 150 for part in colour.strip("rgba()").split(",")[:3])
+
+
+def test_a_saved_machine_without_a_kernel(machine: Hands) -> None:
+    """The notebook keeps the last picture, which is hidden only while the widget is alive."""
+    page = machine.page
+    still = page.locator("figure[id^=gpulab-still]")
+    machine.begin("race")
+    machine.keys("End", "ArrowDown")
+    page.wait_for_function(
+        "document.querySelector('figure[id^=gpulab-still]').ariaLabel.includes('Race: ')",
+        polling=100,
+    )
+    assert still.is_hidden()
+    page.evaluate(SAVE_AND_OPEN_WITHOUT_A_KERNEL)
+    still.locator("img").wait_for()
+    assert page.locator(".gpulab-machine").count() == 0
+    assert "Race: operation 1" in (still.get_attribute("aria-label") or "")
+    take_picture(page, "machine_still")

@@ -1,0 +1,104 @@
+"""Every widget in a lecture hall: alone in the window, in large type, and for everybody's eyes."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpulab import palette
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+pytestmark = needs_browser
+
+AXE = os.environ.get("GPULAB_AXE", "")  # the path of axe.min.js, of the npm package axe-core
+CELLS = [
+    "import torch, gpulab\nfrom gpulab import animations, explorers\ngpulab.use('H200')",
+    "explorers.crossover_explorer('matmul')",
+    "explorers.roofline_explorer(operations=('add', 'exp'))",
+    "x = torch.ones(1 << 20, device='cuda')\ngpulab.timeline(lambda: (x + x, x.sum()))",
+    "explorers.machine_explorer()",
+    "animations.show('queue')",
+]
+# What takes the keys of each widget; a film has no keys of its own.
+WIDGETS = {
+    ".gpulab-picture >> nth=0": ".stage",
+    ".gpulab-picture >> nth=1": ".stage",
+    ".gpulab-timeline": "canvas.chart",
+}
+RUN_AXE = """async selectors => {
+    const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
+    const found = await axe.run({ include });
+    const said = one => one.nodes.map(node => node.html.slice(0, 200)).join(' ');
+    return found.violations.map(one => `${one.id}: ${said(one)}`);
+}"""
+
+
+@pytest.fixture(scope="module")
+def shown(lab: Lab) -> Iterator["Locator"]:
+    """Run a notebook with a widget of each kind, once for all tests of this file."""
+    put_notebook(lab.address, "presented", CELLS)
+    with lab.notebook("presented") as notebook:
+        run_all(lab.page)
+        notebook.locator(".gpulab-picture img[src]").nth(1).wait_for()
+        yield notebook
+
+
+@pytest.mark.parametrize("widget", WIDGETS)
+def test_one_key_shows_a_widget_alone(widget: str, shown: "Locator", lab: Lab) -> None:
+    """P fills the window without controls in large type, D turns the paper, Esc gives it back."""
+    page, root = lab.page, shown.locator(widget)
+    stage = root.locator(WIDGETS[widget])
+    stage.scroll_into_view_if_needed()
+    before = size_of(root)
+    stage.focus()
+    page.keyboard.press("p")
+    page.wait_for_function("document.querySelector('.gpulab-presents')", polling=100)
+    box = root.bounding_box()
+    assert box is not None
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1280, 1000)
+    assert size_of(root) > 1.3 * before
+    assert not [each for each in root.locator(".gpulab-controls").all() if each.is_visible()]
+    take_picture(page, f"presented_{list(WIDGETS).index(widget)}")
+    assert paper_of(root) == palette.PAPER.light
+    page.keyboard.press("d")
+    assert paper_of(root) == palette.PAPER.dark
+    page.keyboard.press("d")
+    page.keyboard.press("Escape")
+    page.wait_for_function("!document.querySelector('.gpulab-presents')", polling=100)
+    assert stage.evaluate("stage => stage === document.activeElement")
+    assert size_of(root) == before
+
+
+def size_of(root: "Locator") -> float:
+    """Return the size of a widget's type in pixels."""
+    size: float = root.evaluate("root => parseFloat(getComputedStyle(root).fontSize)")
+    return size
+
+
+def paper_of(root: "Locator") -> str:
+    """Return the colour of a widget's paper."""
+    value: str = root.evaluate("root => getComputedStyle(root).backgroundColor")
+    numbers = value.strip("rgba()").split(",")[:3]
+    return "#" + "".join(f"{int(number):02x}" for number in numbers)
+
+
+@pytest.mark.skipif(not AXE, reason="GPULAB_AXE does not name axe.min.js of the package axe-core")
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_widgets_have_no_findings_of_axe(theme: str, shown: "Locator", lab: Lab) -> None:
+    """Names, roles, contrasts and the order of the keyboard are as WCAG asks."""
+    page: Any = lab.page
+    change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+    page.evaluate(change, f"JupyterLab {theme}")
+    page.wait_for_function(
+        "light => document.body.dataset.jpThemeLight === light",
+        arg=str(theme == "Light").lower(),
+        polling=100,
+    )
+    shown.locator(".gpulab").first.wait_for()
+    page.evaluate(Path(AXE).read_text("utf-8"))
+    assert page.evaluate(RUN_AXE, [".gpulab", ".gpulab-figure"]) == []

@@ -1,0 +1,106 @@
+"""What holds an answer: each wall by itself, tried from inside."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpulab.course import _confine
+from gpulab.course._sandbox import Sandbox
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are Linux's")
+
+_LANDLOCKED = """
+import os, socket, sys
+from pathlib import Path
+from gpulab.course import _confine
+
+readable, secret = map(Path, sys.argv[1:])
+listener = socket.create_server(("127.0.0.1", 0))
+_confine.cut_off([readable])
+tries = {
+    "read what is open": lambda: (readable / "file").read_text(),
+    "read": lambda: secret.read_text(),
+    "list": lambda: os.listdir(secret.parent),
+    "write": lambda: (readable / "file").write_text("x"),
+    "make": lambda: (readable / "new").touch(),
+    "remove": lambda: (readable / "file").unlink(),
+    "connect": lambda: socket.create_connection(listener.getsockname(), timeout=5),
+    "kill": lambda: os.kill(os.getppid(), 0),
+    "environment": lambda: Path(f"/proc/{os.getppid()}/environ").read_bytes(),
+}
+for name, attempt in tries.items():
+    try:
+        attempt()
+        print(name, "done")
+    except OSError as error:
+        print(name, "refused")
+"""
+
+
+@pytest.mark.skipif("Landlock" not in _confine.walls(), reason="this kernel has no Landlock")
+@pytest.mark.skipif("no Landlock" in _confine.walls(), reason="this kernel has no Landlock")
+def test_landlock_refuses_what_python_would_allow(tmp_path: Path) -> None:
+    """Without the audit hook too: no other file, no writing, no network, no signals."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "file").write_text("x")
+    (tmp_path / "secret").write_text("x")
+    code = [sys.executable, "-c", _LANDLOCKED, str(tmp_path / "open"), str(tmp_path / "secret")]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    said = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert said.pop("read what is open") == "done", done.stderr
+    allowed = {name for name, what in said.items() if what == "done"}
+    assert allowed <= (set() if "signals" in _confine.walls() else {"kill"}), said
+    assert len(said) == 8
+
+
+_ANSWER = "import os, socket, ctypes\ndef tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """Give a process for answers; they come without the gate that reads them first."""
+    with Sandbox(_confine.AnswerLimits(cpu_s=2)) as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flag", "attempt"),
+    [
+        ("misuse", "os.open('file', os.O_CREAT)"),
+        ("misuse", "os.fork()"),
+        ("misuse", "os.kill(os.getppid(), 9)"),
+        ("misuse", "socket.socket()"),
+        ("misuse", "ctypes.CDLL(None)"),
+        ("misuse", "os.listdir('/')"),
+        ("ended", "os._exit(0)"),
+        ("forged", 'os.write(3, b\'{"facts": {"steady": [1.0]}}\\n\'); os._exit(0)'),
+        ("forged", "os.write(3, b'[' * 99)"),
+    ],
+)
+def test_an_answer_is_held_without_the_gate(sandbox: Sandbox, flag: str, attempt: str) -> None:
+    """What comes past the reading of the answer is refused and named while it runs."""
+    assert sandbox.run("tail", "tail", _ANSWER.format(attempt), ["draw"]).flag == flag
+
+
+@pytest.mark.slow
+def test_an_answer_cannot_read_the_graders_files(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Keys, other submissions and the checker itself are out of its reach, and are named."""
+    (tmp_path / "secret").write_text("x")
+    for path in (tmp_path / "secret", Path(_confine.__file__), Path(__file__)):
+        source = _ANSWER.format(f"os.open({str(path)!r}, 0)")
+        outcome = sandbox.run("tail", "tail", source, ["draw"])
+        assert outcome.text == f"It tried what no answer may: read {path.name}."
+
+
+@pytest.mark.slow
+def test_a_process_that_was_ended_is_started_again(sandbox: Sandbox) -> None:
+    """An answer that takes the process with it is marked, and the next one is not."""
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""
+    assert sandbox._process is not None
+    sandbox._process.kill()
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == "ended"
+    assert sandbox.run("tail", "tail", _ANSWER.format("pass"), ["draw"]).flag == ""

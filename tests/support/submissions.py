@@ -1,0 +1,136 @@
+"""Submissions of every kind, made from a lab's notebook as learners do: by changing cells."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from gpulab.course import solutions
+from gpulab.course._answers import answer_cell, grade_id
+from gpulab.course._notebook import read_notebook, to_bytes
+
+_TIMED = """
+import statistics, time, torch
+
+def tail(work, n_calls):
+    for _ in range({warm}):
+        work()
+    {wait}
+    times_s = []
+    for _ in range(n_calls):
+        start_s = time.perf_counter()
+        work()
+        {wait}
+        times_s.append(time.perf_counter() - start_s)
+    return statistics.median(times_s){scale}, max(times_s){scale}
+"""
+_WAIT = "torch.cuda.synchronize()"
+_FLUSH = """
+import torch
+def make_flush(l2_bytes):
+    buffer = torch.zeros({}, device="cuda")
+    return lambda: {}
+"""
+_SAMPLES = """
+import statistics, time, torch
+def cold_seconds(work, flush, n_samples):
+    times_s = []
+    {once}
+    for _ in range(n_samples):
+        a, b = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+        torch.cuda._sleep(1_000_000)
+        a.record()
+        {inside}
+        work()
+        b.record()
+        b.synchronize()
+        times_s.append(a.elapsed_time(b) / 1000)
+    return statistics.median(times_s)
+"""
+_IN_STREAM = """
+import torch
+def seconds_in(stream, work):
+    a, b = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+    with torch.cuda.stream({}):
+        a.record()
+        work()
+        b.record()
+    {}.synchronize()
+    return a.elapsed_time(b) / 1000
+"""
+_STEPS = """
+import torch
+def pipeline(side, copies, computes):
+    for copy, compute in zip(copies, computes):
+        with torch.cuda.stream({}):
+            copy()
+        {}
+        compute()
+"""
+
+
+# Answers by lab, question and mistake, with the points that they get.
+MISTAKES = {
+    "timing.tail: no wait": (_TIMED.format(warm=10, wait="pass", scale=""), 0),
+    "timing.tail: no warm-up": (_TIMED.format(warm=0, wait=_WAIT, scale=""), 3),
+    "timing.tail: host's clock": (_TIMED.format(warm=10, wait=_WAIT, scale=""), 4),
+    "timing.tail: milliseconds": (_TIMED.format(warm=10, wait=_WAIT, scale=" * 1e3"), 0),
+    "timing.tail: one number": ("def tail(work, n_calls):\n    work()\n    return 0.001", 0),
+    "cache.make_flush: writes": (_FLUSH.format("l2_bytes // 2", "buffer.zero_()"), 2),
+    "cache.make_flush: too small": (_FLUSH.format("l2_bytes // 64", "buffer.sum()"), 0),
+    "cache.make_flush: one GPU": (_FLUSH.format("60 * 2**19", "buffer.sum()"), 3),
+    "cache.make_flush: waits": (_FLUSH.format("l2_bytes // 2", "buffer.sum().item()"), 1),
+    "cache.cold_seconds: hot": (_SAMPLES.format(once="flush()", inside=""), 2),
+    "cache.cold_seconds: flush inside": (_SAMPLES.format(once="", inside="flush()"), 0),
+    "streams.seconds_in: waits for all": (_IN_STREAM.format("stream", "torch.cuda"), 4),
+    "streams.seconds_in: elsewhere": (_IN_STREAM.format("torch.cuda.Stream()", "b"), 4),
+    "streams.pipeline: one stream": (_STEPS.format("None", ""), 2),
+    "streams.pipeline: no wait": (_STEPS.format("side", ""), 0),
+    "streams.pipeline: does nothing": ("def pipeline(*_):\n    return None", 0),
+}
+
+_LOOP = "def tail(work, n_calls):\n    {}\n    return 1.0, 1.0"
+# Answers to timing.tail that misuse the process in which they run, with their flags.
+CHEATS = {
+    _LOOP.format("while True: pass"): "time",
+    _LOOP.format("x = [bytearray(2**26) for _ in range(10**6)]"): "memory",
+    "import torch\n" + _LOOP.format("torch.ones(2**34)"): "memory",
+    _LOOP.format("for _ in range(100): print('x' * 2**20)"): "output",
+    _LOOP.format("open('file', 'w')"): "misuse",
+    "import gpulab.course\n" + _LOOP.format("pass"): "misuse",
+    "import torch\n" + _LOOP.format("torch.os.fork()"): "misuse",
+    "import torch\n" + _LOOP.format("torch.load('grader/secret')"): "misuse",
+    "from torch import _C\n" + _LOOP.format("pass"): "misuse",
+    _LOOP.format("work.__closure__[0].cell_contents"): "misuse",
+    "import time\n" + _LOOP.format("time.perf_counter = lambda: 0.0"): "patched",
+    "import torch\ntorch.cuda.synchronize = print\n" + _LOOP.format("pass"): "patched",
+    "import torch\n" + _LOOP.format("torch.cuda.Event.elapsed_time = max"): "patched",
+    _LOOP.format("raise SystemExit"): "error",
+    "def tail(work, n_calls)\n    pass": "syntax",
+    "def tail(work, n_calls):\n    ...  # your answer": "unanswered",
+}
+
+
+def filled_in(release: Path, lab: str, student: str, answers: Mapping[str, str]) -> NotebookNode:
+    """Return a lab's notebook with a learner's name and answers in it."""
+    notebook = read_notebook(release)
+    cells = {answer_cell(lab, name): source for name, source in answers.items()}
+    for cell in notebook.cells:
+        cell.source = cells.get(grade_id(cell), cell.source)
+        if cell.source == 'learner = ""':
+            cell.source = f'learner = "{student}"'
+    return notebook
+
+
+def submit(folder: Path, lab: str, student: str, notebook: NotebookNode | bytes) -> Path:
+    """Put a notebook where nbgrader looks for submissions."""
+    path = folder / "submitted" / student / lab / f"{lab}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(notebook if isinstance(notebook, bytes) else to_bytes(notebook))
+    return path
+
+
+def solved(folder: Path, lab: str, student: str, **changed: str) -> NotebookNode:
+    """Return a learner's notebook with all answers right but those that are given."""
+    answers = solutions(folder, lab, student) | changed
+    return filled_in(folder / "source" / lab / f"{lab}.ipynb", lab, student, answers)
