@@ -244,6 +244,11 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
         If there is no such lesson.
     InvalidOptionError
         If nothing is kept in ``folder``.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> exercises.reset("08b")  # doctest: +SKIP
     """
     if lesson not in {None, COURSE}:
         check_lesson(str(lesson))

@@ -177,6 +177,12 @@ def class_progress(
         If there is no such folder, or no file of progress in it.
     UnknownNameError
         If nobody made the prediction of that name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import exercises
+    >>> exercises.class_progress(Path("handed-in"), question="01.naive")  # doctest: +SKIP
     """
     if not folder.is_dir():
         raise InvalidOptionError(f"{folder} is no folder; name the one with the learners' folders")

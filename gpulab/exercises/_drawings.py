@@ -369,6 +369,14 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     ------
     InvalidOptionError
         If ``question``, ``name`` or ``axes`` is none.
+
+    Examples
+    --------
+    In a notebook, where it can be drawn by mouse or by keys:
+
+    >>> from gpulab import exercises
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> exercises.draw("How long?", name="09.near", axes=lab.MATMUL_TIMES)  # doctest: +SKIP
     """
     TEXT.check(question=question)
     NAME.check(name=name)
