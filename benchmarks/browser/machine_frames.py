@@ -25,19 +25,20 @@ import gpulab
 gpulab.explorers.machine_explorer("streams", repetitions=3)"""
 # The frame is painted when the task after it runs, and a message is such a task.
 WATCH = """root => {
-  const painted = list => requestAnimationFrame(() => {
+  const painted = list => {
     const channel = new MessageChannel();
     channel.port1.onmessage = () => list.push(performance.now());
     channel.port2.postMessage(0);
-  });
+  };
+  const next = list => requestAnimationFrame(() => painted(list));
   window.began = []; window.answered = []; window.viewed = [];
   for (const name of ["pointermove", "keydown", "wheel"]) {
     root.addEventListener(name, () => window.began.push(performance.now()), true);
   }
-  const watch = (name, list) => new MutationObserver(() => painted(list))
+  const watch = (name, act) => new MutationObserver(act)
     .observe(root, { attributes: true, attributeFilter: [name] });
-  watch("data-answer", window.answered);
-  watch("data-drawn", window.viewed);
+  watch("data-answer", () => next(window.answered));
+  watch("data-drawn", () => painted(window.viewed)); // it is noted inside of its frame
 }"""
 
 

@@ -108,18 +108,18 @@ class MachineExplorer:
         """Everything that is kept: the program, the challenge, and what was tried."""
         return MachineState(self._program, self._challenge, self.tried)
 
-    def begin(self, name: str) -> None:
-        """Begin a challenge, with its program; an empty name ends the one that runs.
+    def begin(self, name: str | None) -> None:
+        """Begin a challenge, with its program; None ends the one that runs.
 
         Raises
         ------
         UnknownNameError
             If there is no such challenge.
         """
-        if name:
+        if name is not None:
             self._first = challenge(name).program
-        self._challenge = name
-        self._change(self._first if name else self._program, None)
+        self._challenge = name or ""
+        self._change(self._program if name is None else self._first, None)
         self._send()
 
     def undo(self) -> None:
@@ -161,11 +161,11 @@ class MachineExplorer:
         """The machine as a widget, for a place in a layout of your own."""
         if self._widget is None:
             self._widget = widgets.machine_class()(view=self._view())
-            receive = self._loop.in_turn(self.receive)
+            receive = self._loop.in_turn(self._receive)
             self._widget.on_msg(lambda _, content, __: receive(content))
         return self._widget
 
-    def receive(self, content: Mapping[str, Any]) -> None:
+    def _receive(self, content: Mapping[str, Any]) -> None:
         """Do what a message of the page asks for; a mistake is said at its place."""
         self._answer = content.get("number", self._answer)
         self._problem = {}
@@ -181,7 +181,7 @@ class MachineExplorer:
         if what in EDITS:
             self._change(EDITS[what](self._program, content), content.get("gesture"))
         elif what == "begin":
-            self.begin(content["name"])
+            self.begin(content["name"] or None)
         else:
             {"undo": self.undo, "redo": self.redo, "reset": self.reset}[what]()
 
@@ -283,7 +283,7 @@ def _field(content: Mapping[str, Any]) -> dict[str, Any]:
 def machine_explorer(
     program: str | MachineProgram | MachineState = "stopwatch",
     *,
-    challenge: str = "",  # the word that learners know
+    challenge: str | None = None,  # the word that learners know
     **settings: object,
 ) -> MachineExplorer:
     """Play with a small program for a GPU, on its picture.
@@ -323,7 +323,7 @@ def machine_explorer(
         SETTING.check(setting=name)
     changed: Any = settings
     explorer = MachineExplorer(replace(state, program=replace(state.program, **changed)))
-    if challenge:
+    if challenge is not None:
         explorer.begin(challenge)
     return explorer
 

@@ -390,7 +390,7 @@ class Side {
     this.slide("queue_depth", "Launch queue", { min: 0, max: DEPTHS.length - 1, step: 1 }, index => DEPTHS[index], value => `${value}`, DEPTHS);
     this.slide("repetitions", "Repetitions n", { min: 0, max: TURNS.length - 1, step: 1 }, index => TURNS[index], value => `${value}`, TURNS);
     const copy = tag("button", { type: "button" }, "Copy the code");
-    copy.addEventListener("click", () => navigator.clipboard?.writeText(this.code.textContent));
+    copy.addEventListener("click", () => navigator.clipboard?.writeText(this.view.code));
     this.element = tag("div", {}, this.goal,
       tag("div", { class: "below" }, tag("div", {}, this.truth, this.readings, this.remarks),
         tag("div", { class: "gpulab-controls" }, this.heading, this.fields, this.problem, tag("p", { class: "title" }, "Host"), this.sliders)),
@@ -398,6 +398,7 @@ class Side {
       details("In words", this.words),
       details("Link: one line that puts this program on a machine", this.link),
       details("Keys, once the picture has the focus", tag("ul", {}, ...KEYS.map(([key, text]) => tag("li", {}, tag("b", {}, key), ` ${text}`))))));
+    for (const each of [this.words, this.code, this.link]) each.closest("details").addEventListener("toggle", () => this.showTexts());
   }
 
   slide(field, text, range, read, write, known) {
@@ -434,13 +435,21 @@ class Side {
     for (const field of Object.keys(this.slides)) this.slides[field](view[field]);
     this.showReadings();
     this.remarks.replaceChildren(...view.remarks.map(each => tag("li", { class: each.kind }, each.text)));
-    this.words.replaceChildren(...view.words.map(line => tag("li", {}, line)));
-    this.code.textContent = view.code;
-    this.link.textContent = view.link;
+    this.showTexts();
     this.showGoal();
     this.showFields();
     this.problem.hidden = !view.problem.text;
     this.problem.textContent = view.problem.text || "";
+  }
+
+  // Only what is open: a drag must not wait for texts that nobody sees.
+  showTexts() {
+    const { view } = this;
+    for (const [element, fill] of [
+      [this.words, () => this.words.replaceChildren(...view.words.map(line => tag("li", {}, line)))],
+      [this.code, () => { this.code.textContent = view.code; }],
+      [this.link, () => { this.link.textContent = view.link; }],
+    ]) if (element.closest("details").open) fill();
   }
 
   showReadings() {

@@ -28,7 +28,7 @@ def test_a_message_changes_the_program_and_is_answered() -> None:
     """The next view has the message's number, the new picture, readings, words, code and link."""
     explorer = machine_explorer("stopwatch")
     widget = explorer.widget
-    explorer.receive(longer(300.0, number=7))
+    explorer._receive(longer(300.0, number=7))
     view = widget.view
     assert (view["answer"], view["problem"]) == (7, {})
     assert view["operations"][1]["duration_us"] == 300.0
@@ -45,18 +45,18 @@ def test_each_message_is_an_edit_of_the_program() -> None:
     explorer = machine_explorer("empty")
     for place, kind in enumerate(("kernel", "record", "wait", "copy in")):
         message = {**SYNCHRONIZE, "kind": kind, "place": place, "stream": int(kind == "wait")}
-        explorer.receive(message)
+        explorer._receive(message)
     operations = explorer.program.operations
     assert [each.event for each in operations] == ["", "a", "a", ""]
     assert (operations[3].buffer, explorer.program.n_streams) == ("y", 2)
-    explorer.receive({"do": "move", "place": 0, "to": 2, "stream": 1})
+    explorer._receive({"do": "move", "place": 0, "to": 2, "stream": 1})
     assert kinds(explorer) == ["record", "wait", "kernel", "copy in"]
     assert explorer.program.operations[2].stream == 1
-    explorer.receive({"do": "set", "place": 3, "field": "is_pinned", "value": False})
+    explorer._receive({"do": "set", "place": 3, "field": "is_pinned", "value": False})
     assert explorer.program.operations[3].duration_us > 40
-    explorer.receive({"do": "tune", "field": "repetitions", "value": 5})
+    explorer._receive({"do": "tune", "field": "repetitions", "value": 5})
     assert explorer.program.repetitions == 5
-    explorer.receive({"do": "remove", "place": 0})
+    explorer._receive({"do": "remove", "place": 0})
     assert kinds(explorer) == ["wait", "kernel", "copy in"]
 
 
@@ -81,11 +81,11 @@ def test_a_mistake_is_said_at_its_place_and_nothing_is_lost(
     """The program stays as it was; the message names the field and what it may be."""
     explorer = machine_explorer("stopwatch")
     widget = explorer.widget
-    explorer.receive(message)
+    explorer._receive(message)
     problem = widget.view["problem"]
     assert (problem["text"], problem["field"]) == (text, message["field"])
     assert explorer.program == start("stopwatch")
-    explorer.receive(longer(30.0))
+    explorer._receive(longer(30.0))
     assert widget.view["problem"] == {}
 
 
@@ -93,16 +93,16 @@ def test_undo_takes_a_whole_gesture_back() -> None:
     """The steps of one drag are one change; redo makes it again, and reset is a change, too."""
     explorer = machine_explorer("stopwatch")
     for value in (210.0, 220.0, 230.0):
-        explorer.receive(longer(value, gesture="1"))
-    explorer.receive(SYNCHRONIZE)
-    explorer.receive({"do": "undo"})
-    explorer.receive({"do": "undo"})
+        explorer._receive(longer(value, gesture="1"))
+    explorer._receive(SYNCHRONIZE)
+    explorer._receive({"do": "undo"})
+    explorer._receive({"do": "undo"})
     assert explorer.program == start("stopwatch")
-    explorer.receive({"do": "undo"})
+    explorer._receive({"do": "undo"})
     assert explorer.program == start("stopwatch")
-    explorer.receive({"do": "redo"})
+    explorer._receive({"do": "redo"})
     assert explorer.program.operations[1].duration_us == 230.0
-    explorer.receive({"do": "reset"})
+    explorer._receive({"do": "reset"})
     assert explorer.program == start("stopwatch")
     explorer.undo()
     assert explorer.program.operations[1].duration_us == 230.0
@@ -114,22 +114,22 @@ def test_a_challenge_keeps_what_was_tried() -> None:
     widget = explorer.widget
     assert widget.view["said"] == "The stopwatch reads 5.05 µs and the work takes 200 µs."
     for value in (210.0, 300.0):
-        explorer.receive(longer(value, gesture="1"))
-    explorer.receive({**SYNCHRONIZE, "gesture": None})
+        explorer._receive(longer(value, gesture="1"))
+    explorer._receive({**SYNCHRONIZE, "gesture": None})
     assert [each.said for each in explorer.tried] == [
         "The stopwatch reads 5.05 µs and the work takes 300 µs.",
         "",
     ]
     assert widget.view["tried"] == [each.said for each in explorer.tried]
     assert (widget.view["goal"][:4], widget.view["said"]) == ("Make", "")
-    explorer.begin("")
+    explorer.begin(None)
     assert (widget.view["goal"], len(explorer.tried)) == ("", 2)
 
 
 def test_the_state_goes_to_a_file_and_back(tmp_path: Path) -> None:
     """The text of the file gives program, challenge and attempts; the link gives the program."""
     explorer = machine_explorer(challenge="right stopwatch")
-    explorer.receive(SYNCHRONIZE)
+    explorer._receive(SYNCHRONIZE)
     path = explorer.save(tmp_path / "machine.json")
     again = machine_explorer(path.read_text("utf-8"))
     assert again.state == explorer.state

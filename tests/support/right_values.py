@@ -63,6 +63,7 @@ def _card() -> Any:  # noqa: ANN401  # as record
 
 
 _RECORDS: dict[str, Callable[[], Any]] = {
+    "MachineExplorer": gpulab.explorers.machine_explorer,
     "Measurement": lambda: _on_gpu(lambda work: gpulab.measure(work, n_samples=10)),
     "Conditions": lambda: HERE,
     "Finding": lambda: gpulab.Finding("code", "message", "advice"),
