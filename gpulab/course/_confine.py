@@ -13,9 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-if sys.platform != "win32":
-    import resource
-
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _SIGKILL = 9
@@ -50,22 +47,28 @@ class AnswerLimits:
     output_bytes: int = 2**20
 
 
-def limit_resources(limits: AnswerLimits) -> None:
-    """Limit processor time, memory and files, for this process and for good."""
-    if sys.platform == "win32":
-        raise OSError("Windows has no such limits")
-    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # With no byte allowed, every write to a file fails; pipes are not files.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    with suppress(OSError, ValueError):  # macOS refuses
-        space = _address_space() + limits.memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (space, space))
+if sys.platform == "win32":
 
+    def limit_resources(limits: AnswerLimits) -> None:
+        """Refuse: Windows has no such limits."""
+        raise OSError(f"Windows has no {limits}")
 
-def _address_space() -> int:
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+else:
+    import resource
+
+    def limit_resources(limits: AnswerLimits) -> None:
+        """Limit processor time, memory and files, for this process and for good."""
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # With no byte allowed, every write to a file fails; pipes are not files.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        with suppress(OSError, ValueError):  # macOS refuses
+            space = _address_space() + limits.memory_bytes
+            resource.setrlimit(resource.RLIMIT_AS, (space, space))
+
+    def _address_space() -> int:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def cut_off(readable: Iterable[Path]) -> None:
@@ -110,6 +113,8 @@ class _Rule(ctypes.Structure):
 
 def _landlock(libc: ctypes.CDLL, version: int, readable: Iterable[Path]) -> None:
     """Forbid everything with files but reading some; also TCP, and signals to other processes."""
+    if sys.platform != "linux":
+        raise OSError(f"{sys.platform} has no Landlock")
     rights = (1 << _N_FILE_RIGHTS[min(version, max(_N_FILE_RIGHTS))]) - 1
     ruleset = _Ruleset(
         rights, 3 if version >= _TCP_FROM else 0, 3 if version >= _SCOPES_FROM else 0

@@ -28,6 +28,8 @@ from gpulab.course import _confine, _trials
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._draw import SeededDraw
 
+_NO_FORK = "Windows has no fork; grade on Linux or macOS"
+
 _PR_SET_CHILD_SUBREAPER = 36
 _PIECE = 2**16
 _REPORT_BYTES = 2**18
@@ -63,6 +65,8 @@ def _warm_up() -> None:
 
 
 def _served(request: dict[str, Any]) -> dict[str, object]:
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     limits = AnswerLimits(**request["limits"])
     report, report_end = os.pipe()
     output, output_end = os.pipe()
@@ -111,6 +115,8 @@ def _read_on(pipes: selectors.BaseSelector, read: dict[int, bytes]) -> None:
 
 
 def _ended(child: int) -> int | None:
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     ended, status = os.waitpid(child, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
 
@@ -126,6 +132,8 @@ def _run_and_end(
     request: dict[str, Any], limits: AnswerLimits, folder: str, report_end: int, output_end: int
 ) -> None:
     """Become the process that runs one answer, and end; this never returns."""
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     try:
         os.setsid()
         os.chdir(folder)
@@ -156,7 +164,8 @@ def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
     code = compile(request["source"], "<answer>", "exec")
     _confine.limit_resources(limits)
     _confine.cut_off(readable)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     trial, draw = _trials.TRIALS[request["trial"]], SeededDraw(*request["draw"])
     _confine.refuse_misuse(readable, here, lambda tried: say(misuse=tried))
     try:
