@@ -66,25 +66,11 @@ def slider(text: str) -> Control:
     return Control(selector, ("ArrowRight", "ArrowLeft"))
 
 
-def menu(text: str) -> Control:
-    """Return the menu with this label."""
-    return Control(f".widget-dropdown:has-text('{text}') select", ("ArrowDown", "ArrowUp"))
-
-
-def chip(text: str) -> Control:
-    """Return the button of an operation; one key presses it and frees it."""
-    return Control(f".gpulab-chips button:text-is('{text}')", ("Space", "Space"))
-
-
 CELLS = {
     "crossover, size": ("crossed", EXPLORER, slider("Size n")),
     "crossover, link": ("crossed.choose(transfers='both')\ncrossed", EXPLORER, slider("Link")),
-    "crossover, transfers": ("crossed", EXPLORER, menu("Transfers")),
-    "crossover, second GPU": ("crossed", EXPLORER, menu("Second GPU")),
     "roofline, bytes": ("roofed.choose(view='roofline')\nroofed", EXPLORER, slider("Bytes")),
     "prediction, bytes": ("roofed", EXPLORER, slider("Bytes moved")),
-    "prediction, model": ("roofed", EXPLORER, menu("Model")),
-    "prediction, operation": ("roofed", EXPLORER, chip("adam")),
     "interact, inline": (
         """\
 import matplotlib.pyplot as plt
@@ -180,7 +166,6 @@ def run(sharpness: float) -> None:
             )
             output = run_cell(page, url, shown)
             print(line(what, press(page, output, shown, control)))
-            if ".noUi-handle" in control.selector:
-                n_keys, n_painted = drag(page, shown, control)
-                print(f"{'':<24} held down: {n_keys} keys, {n_painted} pictures")
+            n_keys, n_painted = drag(page, shown, control)
+            print(f"{'':<24} held down: {n_keys} keys, {n_painted} pictures")
             page.close()
