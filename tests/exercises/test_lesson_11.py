@@ -14,6 +14,9 @@ from gpulab.exercises.lesson_11._exercises import overlap_readings
 from gpulab.exercises.lesson_11._monitors import monitors, worlds
 from gpulab.tracing import read_trace
 
+# PyTorch 2.11 says so once in a process, whatever the schedule is.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Profiler clears events")
+
 COLUMNS = {"a": "fb", "b": "pviol", "c": "sm", "d": "rxpci", "e": "tviol"}
 WRONG = {
     "a": "nothing",
