@@ -7,7 +7,7 @@ from pathlib import Path
 from gpulab import disk
 from gpulab.animations._page import Animation, page_of
 from gpulab.animations._programs import FILMS
-from gpulab.requirements import NameOf
+from gpulab.requirements import PATH, NameOf
 
 _FOLDER = Path(__file__).parents[1] / "data" / "animations"
 
@@ -33,9 +33,10 @@ def show(name: str) -> Animation:
 
 def make(folder: Path = _FOLDER) -> tuple[Path, ...]:
     """Run each program on the virtual GPU, write its film into a folder, and return the files."""
+    PATH.check(folder=folder)
     paths = []
     for name, film in FILMS.items():
-        path = folder / f"{name}.html"
+        path = Path(folder) / f"{name}.html"
         disk.write_whole(path, page_of(film()).encode())
         paths.append(path)
     return tuple(paths)

@@ -24,6 +24,7 @@ from gpulab.exercises.journal import (
     predictions_of,
     read,
 )
+from gpulab.requirements import PATH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,8 +168,8 @@ def progress(lesson: str | None = None) -> Progress:
     >>> "exercises right" in str(exercises.progress())
     True
     """
-    if lesson not in {None, COURSE}:
-        check_lesson(str(lesson))
+    if lesson is not None and lesson != COURSE:
+        check_lesson(lesson)
     return _progress_in(journal(), {str(lesson)} if lesson else MET)
 
 
@@ -196,6 +197,7 @@ def progress_in(folder: Path) -> Progress:
     InvalidOptionError
         If nothing is kept there.
     """
+    PATH.check(folder=folder)
     own = _journal_in(folder)
     met = {lesson_of(name) for name in predictions_of(own.records)}
     return _progress_in(own, met.union(*map(lessons_with, entries(own.records))))
@@ -209,17 +211,19 @@ def adopt(file: Path, folder: Path) -> int:
     InvalidOptionError
         If the file cannot be read.
     """
+    PATH.check(file=file, folder=folder)
+    file = Path(file)
     contents = read(file)
     if contents.problem:
         raise InvalidOptionError(f"{file} {contents.problem}; name another file")
-    own = LearnerJournal(folder)
+    own = LearnerJournal(Path(folder))
     for record in contents.records:
         own.add(record)
     return len(contents.records)
 
 
 def _journal_in(folder: Path) -> LearnerJournal:
-    found = LearnerJournal(folder)
+    found = LearnerJournal(Path(folder))
     if not found.records:
         raise InvalidOptionError(
             f"{folder} has no predictions or answers of yours; name the folder of your lessons: "
@@ -250,8 +254,10 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
     >>> from gpulab import exercises
     >>> exercises.reset("08b")  # doctest: +SKIP
     """
-    if lesson not in {None, COURSE}:
-        check_lesson(str(lesson))
+    if folder is not None:
+        PATH.check(folder=folder)
+    if lesson is not None and lesson != COURSE:
+        check_lesson(lesson)
     own = journal() if folder is None else _journal_in(folder)
     own.add(Reset(now(), "" if lesson in {None, COURSE} else str(lesson)))
 

@@ -21,6 +21,7 @@ from gpulab.exercises.journal import (
 )
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
+from gpulab.requirements import FLAG, PATH, TEXT
 from gpulab.units import counted, format_time
 
 _MOST_VALUES = 8  # different numbers; with more of them, ranges are counted
@@ -184,6 +185,11 @@ def class_progress(
     >>> from gpulab import exercises
     >>> exercises.class_progress(Path("handed-in"), question="01.naive")  # doctest: +SKIP
     """
+    PATH.check(folder=folder)
+    FLAG.check(is_revealed=is_revealed)
+    if question is not None:
+        TEXT.check(question=question)
+    folder = Path(folder)
     if not folder.is_dir():
         raise InvalidOptionError(f"{folder} is no folder; name the one with the learners' folders")
     found = {path: read(path) for path in files_in(folder)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpulab import palette, widgets
+from gpulab.errors import InvalidOptionError, shown
 from gpulab.exercises import _html, _kept
 from gpulab.exercises._distance import distance, write_number
 from gpulab.exercises._exercise import is_open
@@ -17,7 +18,7 @@ from gpulab.exercises.answers import read_number
 from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
-from gpulab.requirements import NAME, TEXT, instance_of
+from gpulab.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
 from gpulab.units import format_time
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ Points = tuple[Sequence[float], Sequence[float]]
 Curves = Mapping[str, Points]
 
 _NO_DRAWING = _html.Tone("#0072B2", "?", "No drawing.")
+_NUMBERS = Requirement(
+    "a list of numbers, texts with a unit of time, or None",
+    lambda value: (
+        isinstance(value, Sequence)
+        and not isinstance(value, str | bytes)
+        and all(each is None or isinstance(each, str) or NUMBER.accepts(each) for each in value)
+    ),
+)
 _UNITS = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
 }
@@ -188,6 +197,7 @@ class DrawnPrediction:
 
         What is outside of the axes is put at their edge, as a pointer would.
         """
+        mapping_to(_NUMBERS, "a dict of the names of curves to numbers").check(curves=curves)
         for name, values in curves.items():
             if name in self._drawn and len(values) == len(self.axes.x):
                 self._drawn[name] = [self._inside(value) for value in values]
@@ -205,7 +215,13 @@ class DrawnPrediction:
         DrawingReview
             Shown as the last line of a cell; without a drawing it shows the truth alone.
         """
-        was = self._truth(truth)
+        try:
+            was = self._truth(truth)
+        except (TypeError, ValueError) as error:
+            raise InvalidOptionError(
+                f"truth={shown(truth)}; it must be a list of numbers, or a dict of the names of "
+                "curves to their places on both axes"
+            ) from error
         if self.is_empty:
             told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
             review = DrawingReview(_NO_DRAWING, told, self._figure(was))
@@ -216,9 +232,14 @@ class DrawnPrediction:
         return review
 
     def _truth(self, truth: "Curves | Sequence[float]") -> Curves:
+        if isinstance(truth, str | bytes):
+            raise TypeError("a text has no places")
         if isinstance(truth, Mapping):
-            return truth
-        return {self.axes.curves[0]: (self.axes.x[: len(truth)], list(truth))}
+            return {
+                str(name): ([float(x) for x in xs], [float(y) for y in ys])
+                for name, (xs, ys) in truth.items()
+            }
+        return {self.axes.curves[0]: (self.axes.x[: len(truth)], [float(y) for y in truth])}
 
     def _review(self, was: Curves) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
@@ -397,7 +418,7 @@ def _give(drawing: DrawnPrediction, guess: object) -> None:
     try:
         curves = {str(name): list(values) for name, values in given.items()}
         drawing.give(curves)
-    except TypeError:
+    except (TypeError, InvalidOptionError):
         return
 
 

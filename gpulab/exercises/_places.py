@@ -11,6 +11,7 @@ from typing import Any
 from gpulab.errors import NotebookError, UnknownNameError
 from gpulab.exercises._rooms import unit_of
 from gpulab.lessons import notebooks_folder, shipped
+from gpulab.requirements import TEXT
 from gpulab.serialization import parse_json
 
 DATA = "lesson_predictions.json"
@@ -81,6 +82,7 @@ def check_lesson(lesson: str) -> None:
     UnknownNameError
         If there is no such lesson; the message names the nearest.
     """
+    TEXT.check(lesson=lesson)
     if lesson not in lessons():
         raise UnknownNameError("lesson", lesson, lessons())
 

@@ -7,6 +7,7 @@ from gpulab.exercises import _calibration
 from gpulab.exercises.journal import Answer, KeptPrediction, Record, exercises_of, journal
 from gpulab.foreign_text import visible
 from gpulab.markup import clean, table
+from gpulab.requirements import instance_of
 from gpulab.units import counted
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
@@ -112,6 +113,7 @@ class Progress:
 
 def page(progress: Progress) -> str:
     """Return progress as a page of HTML that needs no other file."""
+    instance_of(Progress, "the progress of a learner").check(progress=progress)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -75,6 +75,7 @@ class Figure:
         file = io.BytesIO()
         self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
         FigureCanvasAgg(self.canvas).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
+        self._keep_layout()
         return file.getvalue()
 
     @property
@@ -89,7 +90,12 @@ class Figure:
         self.canvas.set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
         with rc_context(_SVG):
             FigureCanvasSVG(self.canvas).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
+        self._keep_layout()
         return themed(file.getvalue())
+
+    def _keep_layout(self) -> None:
+        """Leave everything where it is: laid out again, a drawn figure moves by a fraction."""
+        self.canvas.set_layout_engine("none")
 
     def __str__(self) -> str:
         return self.description

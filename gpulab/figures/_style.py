@@ -15,7 +15,7 @@ from gpulab.errors import InvalidOptionError, shown
 from gpulab.figures._inputs import check_frame
 from gpulab.foreign_text import one_line, shortened, visible
 from gpulab.measurement import Measurement
-from gpulab.requirements import instance_of, items_of
+from gpulab.requirements import FLAG, instance_of, items_of
 from gpulab.units import time_unit
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def style(*, is_dark: bool = False) -> "AbstractContextManager[None]":
     """
     from matplotlib import rc_context
 
+    FLAG.check(is_dark=is_dark)
     if not is_dark:
         return rc_context(_STYLE)
     return rc_context({name: palette.ON_DARK.get(value, value) for name, value in _STYLE.items()})

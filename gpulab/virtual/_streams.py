@@ -357,14 +357,16 @@ _CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEven
 
 @cache  # one class for good: streams and events outlive the context they were made in
 def class_with_base(original: type, base: type) -> type:
-    """Make a class of ``base`` with the pure-Python methods of ``original``.
+    """Make a class of ``base`` with the pure-Python methods and properties of ``original``.
 
     For builds of PyTorch with CUDA, whose classes have a C base that cannot be exchanged.
     """
     own = {
         name: value
         for name, value in vars(original).items()
-        if callable(value) and name not in vars(base) and "__class__" not in _free_names(value)
+        if (callable(value) or isinstance(value, property))
+        and name not in vars(base)
+        and "__class__" not in _free_names(value)
     }
     made = type(original.__name__, (_with_defaults(base),), {**own, "__module__": "torch.cuda"})
     if base not in _CHECKS:

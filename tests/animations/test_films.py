@@ -9,6 +9,9 @@ import pytest
 
 from gpulab import animations
 from gpulab.animations import _shipped
+from gpulab.animations._film import Film
+from gpulab.animations._page import page_of
+from gpulab.animations._programs import FILMS
 from gpulab.errors import UnknownNameError
 
 MOST_BYTES, MOST_S = 500_000, 60
@@ -16,24 +19,21 @@ MOST_BYTES, MOST_S = 500_000, 60
 SLOW = {"double_buffer"}
 each = pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
-        for name in animations.FILMS
-    ],
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FILMS],
 )
 
 
 @cache
-def film_of(name: str) -> animations.Film:
+def film_of(name: str) -> Film:
     """Return a film, made once for all tests."""
-    return animations.FILMS[name]()
+    return FILMS[name]()
 
 
 @each
 def test_shipped_films_are_those_of_the_records(name: str) -> None:
     """The virtual GPU gives the same film again; `make animations` writes what it gives now."""
     shown = animations.show(name)
-    assert animations.page_of(film_of(name)) == shown.page, "the film is old: make animations"
+    assert page_of(film_of(name)) == shown.page, "the film is old: make animations"
 
 
 def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_a_film_can_be_paused_stilled_and_read(name: str) -> None:
 def test_a_note_is_shown_at_its_moment(name: str) -> None:
     """The rules of the notes have the share of the time at which each begins."""
     film = film_of(name)
-    page = animations.page_of(film)
+    page = page_of(film)
     for place, note in enumerate(film.notes):
         share = 100 * film.shown_s / (film.shown_s + 4) * note.start_s / film.length_s
         rule = re.search(rf"@keyframes {name}-note-{place}\{{(.*?)\}}\}}", page)

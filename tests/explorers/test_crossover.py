@@ -279,7 +279,7 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
     """Picture or table, as the name says; anything else is refused."""
     with Image.open(explorer.save(tmp_path / "a.png")) as image:
-        assert image.size == (1680, 920)
+        assert image.size == (1800, 1040)
     assert "</svg>" in explorer.save(tmp_path / "a.svg").read_text("utf-8")
     table = pd.read_csv(explorer.save(tmp_path / "a.csv"))
     assert len(table) == len(explorer.to_frame()) == 20

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import gpulab
-from gpulab import cards, clocks, gpus, plots, recordings, roofline, sweeps, workloads
-from gpulab.exercises import predict
+from gpulab import cards, clocks, exercises, gpus, plots, recordings, roofline, sweeps, workloads
+from gpulab.exercises import draw, predict
+from gpulab.exercises.lesson_04 import TEN_CALLS
 from tests.support.conditions import HERE
 
 
@@ -91,6 +92,9 @@ _RECORDS: dict[str, Callable[[], Any]] = {
     "Recording": lambda: recordings.load(recordings.list()[0]),
     "Workload": lambda: workloads.workload("add"),
     "Prediction": lambda: predict("How long?", 3.0),
+    "DrawnPrediction": lambda: draw("How long?", name="04.first", axes=TEN_CALLS),
+    "SketchAxes": lambda: TEN_CALLS,
+    "Progress": exercises.progress,
 }
 
 

@@ -93,6 +93,7 @@ DELIBERATE = {
         (f"workloads.Workload.{name}(device)" for name in ("check", "make", "setup")),
         "a number names a GPU there, as it does in PyTorch",
     ),
+    "exercises.predict(confidence)": "learners are told in the note; nothing is raised or lost",
     "exercises.Prediction.compare(actual)": "learners are told in the review; nothing is raised",
 }
 # What a call needs beside the arguments that have no default.

@@ -151,3 +151,16 @@ def test_the_classes_for_builds_with_cuda_name_the_cause_first(
         made = class_with_base(original, base)()
     with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, stream"):
         use(made)
+
+
+@pytest.mark.parametrize(
+    ("original", "base"), [(torch.cuda.Stream, StreamBase), (torch.cuda.Event, EventBase)]
+)
+def test_the_classes_for_builds_with_cuda_show_themselves(original: type, base: type) -> None:
+    """A notebook that ends with one of them shows it; PyTorch's text asks for a property."""
+    with gpulab.virtual_gpu("H200"):
+        made = class_with_base(original, base)()
+        if base is EventBase:
+            made.record()
+        assert repr(made).startswith(f"<torch.cuda.{original.__name__} ")
+        assert "uninitialized" not in repr(made)

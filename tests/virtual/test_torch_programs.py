@@ -507,5 +507,6 @@ def test_pinning_again_is_quick() -> None:
 
     assert elapsed_s(pin) > 5e-3
     assert elapsed_s(pin) < 20 * US
-    torch.accelerator.empty_host_cache()
-    assert elapsed_s(pin) > 5e-3
+    if hasattr(torch.accelerator, "empty_host_cache"):  # not in PyTorch 2.11
+        torch.accelerator.empty_host_cache()
+        assert elapsed_s(pin) > 5e-3
