@@ -1,4 +1,7 @@
-"""A curve that is drawn before it is measured, and then the truth over it."""
+"""A curve that is drawn before it is measured, and then the truth over it.
+
+One file, because the widget, the typed form and the picture without a kernel show one state.
+"""
 
 import math
 import secrets
