@@ -32,7 +32,7 @@ def still_html(
     alt = clean(" ".join(words))
     lines = "".join(f"<li>{clean(line)}</li>" for line in words)
     return (
-        f'<figure id="{mark}" role="img" aria-label="{alt}" style="margin:0">'
+        f'<figure id="{mark}" style="margin:0">'
         f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}" width="{_WIDTH}" '
         'style="max-width:100%;height:auto"></figure>'
         f"<details><summary>The machine in words</summary><ul>{lines}</ul></details>"

@@ -109,7 +109,7 @@ class Figure:
         if caption.count("<p>") > _MOST_LINES:
             caption = f"<details><summary>In words</summary>{caption}</details>"
         return (
-            f'<figure role="img" aria-label="{text}" class="gpulab-figure" style="margin:0">'
+            '<figure class="gpulab-figure" style="margin:0">'
             f'<img src="data:image/svg+xml;base64,{source}" alt="{text}" '
             f'style="display:block;width:100%;height:auto">'
             f"<figcaption>{caption}</figcaption><style>{_THEME}</style></figure>"

@@ -77,7 +77,7 @@ def test_each_lesson_is_a_page_with_pictures_and_without_answers(book: Path) -> 
     """What cells showed is there; what judged an answer is not."""
     for source in SOURCES:
         text = (book / "lessons" / f"{source.stem}.html").read_text("utf-8")
-        assert '<figure role="img" aria-label="' in text, source.stem
+        assert '<figure class="gpulab-figure"' in text, source.stem
         assert "your answer goes above this line" in text or "SOLUTION" not in source.read_text()
         assert "exercises right" not in text, source.stem
 

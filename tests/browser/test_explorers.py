@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
+from tests.support.jupyterlab import (
+    Lab,
+    go_dark,
+    needs_browser,
+    put_notebook,
+    run_all,
+    take_picture,
+    wait_for_light_ink,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -23,10 +31,6 @@ roofline_explorer(gpu="computed:A100", view="roofline", span=2**20,
                   operations=("add", "exp", "softmax"))""",
 ]
 
-IS_LIGHT_TEXT = """line => {
-    const parts = getComputedStyle(line).color.match(/[0-9]+/g).slice(0, 3);
-    return parts.every(part => Number(part) > 150);
-}"""
 IS_DARK = """image => {
     const canvas = document.createElement('canvas');
     const pen = canvas.getContext('2d');
@@ -169,13 +173,9 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     """In a dark theme text is light and the paper of the picture dark."""
-    page.get_by_text("Settings", exact=True).first.click()
-    page.get_by_text("Theme", exact=True).first.hover()
-    page.get_by_text("JupyterLab Dark", exact=True).first.click()
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
+    go_dark(page)
     output = explorer(shown, 0)
     output.scroll_into_view_if_needed()
     take_picture(page, "explorer_dark")
-    # The style sheet of a theme may come after its name.
-    page.wait_for_function(IS_LIGHT_TEXT, arg=words(output).element_handle(), polling=100)
+    wait_for_light_ink(words(output))
     page.wait_for_function(IS_DARK, arg=output.locator("img").element_handle(), polling=100)

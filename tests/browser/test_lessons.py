@@ -35,10 +35,10 @@ def _assert_clean(notebook: "Locator") -> None:
     assert [text for text in complaints.all_inner_texts() if text.strip()] == []
     prompts = notebook.locator(".jp-CodeCell .jp-InputArea-prompt").all_inner_texts()
     assert [text.strip() for text in prompts] == [f"[{n + 1}]:" for n in range(len(prompts))]
-    figures = notebook.locator(".jp-OutputArea figure[role=img]").all()
+    figures = notebook.locator(".jp-OutputArea figure.gpulab-figure").all()
     assert figures
     for figure in figures:
-        assert (figure.get_attribute("aria-label") or "").strip()
+        assert (figure.locator("img").get_attribute("alt") or "").strip()
         assert _is_drawn(figure)
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, take_picture
+from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_cell, take_picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -24,7 +24,7 @@ left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.na
 f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 ]
 NEW_FRAME = """([cell, seen]) => {
-    const source = cell.querySelector('figure[role=img] img')?.getAttribute('src');
+    const source = cell.querySelector('figure.gpulab-figure img')?.getAttribute('src');
     if (source && !seen.includes(source)) return source;
     if (!cell.querySelector('.jp-InputArea-prompt').textContent.includes('*')) {
         const shown = cell.querySelector('.jp-OutputArea')?.innerText;
@@ -45,36 +45,29 @@ def _watch(page: "Page", notebook: "Locator") -> None:
     """Run the cells one by one, and stop the load in each of the two ways."""
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     first, second, third = (notebook.locator(".jp-CodeCell").nth(n) for n in range(3))
-    _run(page, first)
+    run_cell(first)
     _wait(page, first)
     stops = {
         "stopped by an interrupt": page.locator("[data-jp-item-name=interrupt]:visible").first,
         "stopped by the Stop button": second.get_by_role("button", name="Stop"),
     }
     for number, (words, button) in enumerate(stops.items()):
-        _run(page, second)
+        run_cell(second)
         second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for()
         assert len(set(_frames(page, second))) == 3
         take_picture(page, f"live_{number}_running")
         button.click()
         _wait(page, second)
-        figure = second.locator("figure[role=img]")
-        label = f'[aria-label*="The GPU under load, {words} after"]'
-        second.locator(f"figure[role=img]{label}").wait_for()
+        picture = second.locator("figure.gpulab-figure img")
+        second.locator(f'figure img[alt*="The GPU under load, {words} after"]').wait_for()
         take_picture(page, f"live_{number}_stopped")
-        assert figure.count() == 1
+        assert picture.count() == 1
         assert words in second.locator(".jp-OutputArea").inner_text()
         second.get_by_role("button", name="Stop").wait_for(state="detached")
         assert second.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
-    _run(page, third)
+    run_cell(third)
     _wait(page, third)
     assert "left: [], drained: True" in third.locator(".jp-OutputArea").inner_text()
-
-
-def _run(page: "Page", cell: "Locator") -> None:
-    """Run a cell, and leave the cursor in it."""
-    cell.locator(".cm-content").click()
-    page.keyboard.press("Control+Enter")
 
 
 def _wait(page: "Page", cell: "Locator") -> None:

@@ -1,21 +1,25 @@
 """Every widget in a lecture hall: alone in the window, in large type, and for everybody's eyes."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpulab import palette
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
+from tests.support.jupyterlab import (
+    Lab,
+    axe_findings,
+    needs_browser,
+    put_notebook,
+    run_all,
+    take_picture,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
 pytestmark = needs_browser
 
-AXE = os.environ.get("GPULAB_AXE", "")  # the path of axe.min.js, of the npm package axe-core
 CELLS = [
     "import torch, gpulab\nfrom gpulab import animations, explorers\ngpulab.use('H200')",
     "explorers.crossover_explorer('matmul')",
@@ -30,12 +34,6 @@ WIDGETS = {
     ".gpulab-picture >> nth=1": ".stage",
     ".gpulab-timeline": "canvas.chart",
 }
-RUN_AXE = """async selectors => {
-    const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
-    const found = await axe.run({ include });
-    const said = one => one.nodes.map(node => node.html.slice(0, 200)).join(' ');
-    return found.violations.map(one => `${one.id}: ${said(one)}`);
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +85,6 @@ def paper_of(root: "Locator") -> str:
     return "#" + "".join(f"{int(number):02x}" for number in numbers)
 
 
-@pytest.mark.skipif(not AXE, reason="GPULAB_AXE does not name axe.min.js of the package axe-core")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_widgets_have_no_findings_of_axe(theme: str, shown: "Locator", lab: Lab) -> None:
     """Names, roles, contrasts and the order of the keyboard are as WCAG asks."""
@@ -100,5 +97,4 @@ def test_widgets_have_no_findings_of_axe(theme: str, shown: "Locator", lab: Lab)
         polling=100,
     )
     shown.locator(".gpulab").first.wait_for()
-    page.evaluate(Path(AXE).read_text("utf-8"))
-    assert page.evaluate(RUN_AXE, [".gpulab", ".gpulab-figure"]) == []
+    assert axe_findings(page, ".gpulab", ".gpulab-figure") == []

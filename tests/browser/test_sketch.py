@@ -1,12 +1,20 @@
 """A curve drawn in a real JupyterLab: by mouse, by keys alone, and seen again without a kernel."""
 
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.jupyterlab import Lab, first_cell, needs_browser, put_notebook, take_picture
+from tests.support.jupyterlab import (
+    Lab,
+    axe_findings,
+    first_cell,
+    needs_browser,
+    put_notebook,
+    run_cell,
+    take_picture,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -24,8 +32,7 @@ sizes = near.axes.x
 near.compare({"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))})""",
     "exercises.progress()",
 ]
-RUN_AXE = """() => axe.run('.gpulab-sketch').then(
-    found => found.violations.map(one => `${one.id}: ${one.nodes.map(node => node.html)}`))"""
+HAS_RUN = re.compile(r"\[\d+\]")
 SHUT_DOWN = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     await window.jupyterapp.commands.execute('docmanager:save');
@@ -46,7 +53,7 @@ def shown(lab: Lab) -> Iterator["Locator"]:
     put_notebook(lab.address, "sketch", CELLS)
     with lab.notebook("sketch") as notebook:
         lab.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-        run(lab.page, notebook, 0)
+        run(notebook, 0)
         notebook.locator(".gpulab-sketch svg").first.wait_for()
         yield notebook
 
@@ -58,14 +65,11 @@ def page(lab: Lab, shown: "Locator") -> "Page":
     return lab.page
 
 
-def run(page: "Page", notebook: "Locator", number: int) -> None:
+def run(notebook: "Locator", number: int) -> None:
     """Run a cell, and wait until it has a number."""
     cell = notebook.locator(".jp-CodeCell").nth(number)
-    cell.locator(".cm-content").click()
-    page.keyboard.press("ControlOrMeta+Enter")
-    cell.locator(".jp-InputArea-prompt", has_text="[").filter(has_not_text="*").filter(
-        has_text="1" if number == 0 else ""
-    ).wait_for()
+    run_cell(cell)
+    cell.locator(".jp-InputArea-prompt", has_text=HAS_RUN).wait_for()
 
 
 def told(notebook: "Locator") -> str:
@@ -121,14 +125,12 @@ def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
 def test_the_sketch_has_no_findings_of_axe(shown: "Locator", page: "Page") -> None:
     """Points have names and values, texts have contrast, and all can be reached by keys."""
     del shown
-    axe = pytest.importorskip("axe_playwright_python")
-    page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
-    assert page.evaluate(RUN_AXE) == []
+    assert axe_findings(page, ".gpulab-sketch") == []
 
 
 def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
     """The words are the lesson's; the saved picture is hidden while the widget is there."""
-    run(page, shown, 1)
+    run(shown, 1)
     box = shown.locator(".jp-CodeCell").nth(1).locator('[role="status"]')
     box.wait_for()
     assert "The GPU gets ahead at n: you drew " in box.inner_text()
@@ -137,7 +139,7 @@ def test_the_truth_is_drawn_over_it(shown: "Locator", page: "Page") -> None:
     still = shown.locator('[class^="gpulab-still-"]')
     assert still.locator("figure").count() == 1
     assert not still.is_visible()
-    run(page, shown, 2)
+    run(shown, 2)
     shown.get_by_text("of 1 prediction right").first.wait_for()
     take_picture(page, "sketch_compared")
 

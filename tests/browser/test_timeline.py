@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, take_picture
+from tests.support.jupyterlab import (
+    Lab,
+    go_dark,
+    needs_browser,
+    put_notebook,
+    run_all,
+    take_picture,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -205,10 +212,7 @@ def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
     first = shown.locator(".gpulab-timeline").first
     paper = "root => root.querySelector('canvas.chart').getContext('2d').getImageData(2, 2, 1, 1)"
     assert first.evaluate(f"{paper}.data[0]") > 200
-    page.get_by_text("Settings", exact=True).first.click()
-    page.get_by_text("Theme", exact=True).first.hover()
-    page.get_by_text("JupyterLab Dark", exact=True).first.click()
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
+    go_dark(page)
     first.scroll_into_view_if_needed()
     page.wait_for_function(
         f"root => ({paper})(root).data[0] < 60", arg=first.element_handle(), polling=100

@@ -98,7 +98,7 @@ def test_the_most_certain_mistakes_come_first() -> None:
     assert text.index("01 Naive timing, ") < text.index("You said 1, it was 7.")
     shown = Progress((), MINE)._repr_html_()
     assert 'href="01_naive_timing.ipynb#cell-id=' in shown
-    assert '<figure role="img"' in shown
+    assert '<figure class="gpulab-figure"' in shown
 
 
 def test_calibration_goes_by_step_and_topic() -> None:

@@ -88,12 +88,11 @@ def test_each_rule_finds_what_it_is_there_for(rule: Rule, bad: str, good: str) -
 
 
 class Elements(HTMLParser):
-    """Images with their words, figures with their names, headings, and cells of tables."""
+    """Images with their words, headings, and cells of tables."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.images: list[str] = []
-        self.figures: list[str] = []
         self.levels: list[int] = []
         self.n_headings = 0
         self.feed(text)
@@ -103,8 +102,6 @@ class Elements(HTMLParser):
         given = dict(attrs)
         if tag == "img":
             self.images.append(given.get("alt") or "")
-        elif tag == "figure":
-            self.figures.append(given.get("aria-label") or "")
         elif re.fullmatch("h[1-6]", tag):
             self.levels.append(int(tag[1]))
         elif tag == "th":
@@ -135,6 +132,6 @@ def test_alternatives_survive_nbconvert() -> None:
 
     page = Elements(HTMLExporter().from_notebook_node(with_outputs())[0])
     words = "Line chart: Two points"
-    assert [text[: len(words)] for text in [*page.images, *page.figures]] == [words, words]
+    assert [text[: len(words)] for text in page.images] == [words]
     assert page.levels == [1, 2]
     assert page.n_headings == 3

@@ -57,6 +57,16 @@ ALL_HAVE_RUN = """() => {
     return /[0-9]/.test(shown[0]) && !shown.some(text => text.includes('*'));
 }"""
 
+IS_LIGHT = """([text, property]) => {
+    const parts = getComputedStyle(text)[property].match(/[0-9]+/g).slice(0, 3);
+    return parts.every(part => Number(part) > 150);
+}"""
+RUN_AXE = """async selectors => {
+    const include = selectors.filter(one => document.querySelector(one)).map(one => [one]);
+    const found = await axe.run({ include });
+    const said = one => one.nodes.map(node => node.html.slice(0, 200)).join(' ');
+    return found.violations.map(one => `${one.id}: ${said(one)}`);
+}"""
 ERRORS = '.jp-NotebookPanel:visible [data-mime-type="application/vnd.jupyter.error"]'
 
 needs_browser = [
@@ -191,6 +201,34 @@ def run_all(page: "Page") -> None:
     page.wait_for_function(ALL_HAVE_RUN, polling=100)
     idle.wait_for()
     assert page.locator(ERRORS).all_inner_texts() == []
+
+
+def run_cell(cell: "Locator") -> None:
+    """Run one cell, and leave the cursor in it."""
+    # Not by a click: an output that is still growing above would move the cell from under it.
+    cell.get_by_role("textbox").first.focus()
+    cell.page.keyboard.press("ControlOrMeta+Enter")
+
+
+def go_dark(page: "Page") -> None:
+    """Choose the dark theme in the menu, and wait until it is there."""
+    page.get_by_text("Settings", exact=True).first.click()
+    page.get_by_text("Theme", exact=True).first.hover()
+    page.get_by_text("JupyterLab Dark", exact=True).first.click()
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
+
+
+def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
+    """Wait until a text is light: the style sheet of a theme may come after its name."""
+    text.page.wait_for_function(IS_LIGHT, arg=[text.element_handle(), property_name], polling=100)
+
+
+def axe_findings(page: "Page", *selectors: str) -> list[str]:
+    """Return what axe-core finds in those parts of the page that are there."""
+    axe = pytest.importorskip("axe_playwright_python")
+    page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
+    found: list[str] = page.evaluate(RUN_AXE, selectors)
+    return found
 
 
 def take_picture(page: "Page", name: str) -> None:

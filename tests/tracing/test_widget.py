@@ -107,7 +107,8 @@ def test_picture_and_text_are_always_there() -> None:
     shown = SHOWN._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html"}
     assert str(SHOWN.summary()) in shown["text/plain"]
-    assert shown["text/html"].startswith('<figure role="img" aria-label="Timeline: ')
+    assert shown["text/html"].startswith('<figure class="gpulab-figure" ')
+    assert 'alt="Timeline: ' in shown["text/html"]
 
 
 def test_empty_timeline_says_so() -> None:
