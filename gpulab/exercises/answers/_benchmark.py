@@ -107,7 +107,7 @@ class BenchmarkJudge:
         for rung in RUNGS[self._n_rungs :]:
             found = _missing(rung, answer)
             if found is not None:
-                return f"{done} What it misses yet ({rung}): {found.message}"
+                return f"{done} It still misses one thing ({rung}): {found.message}"
         return f"{done} It agrees with gpulab.measure on every work that was tried."
 
 
