@@ -102,7 +102,7 @@ class MendedTrial:
         return all(got is not None and got > factor * each for got, each in pairs)
 
     def is_in_unit(self, factor: float) -> bool:
-        """Return whether the times are right in another unit, which is ``factor`` times smaller."""
+        """Return whether the times are right in a unit that is ``factor`` times smaller."""
         scaled = (_scaled(value, factor) for value in self.values)
         return all(map(self.mended.agree, scaled, self.expected))
 
