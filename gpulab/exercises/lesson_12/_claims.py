@@ -1,4 +1,4 @@
-"""Facts and published claims that lesson 12 tests, with the rule by which each holds."""
+"""The claims of lesson 12, some of them published ones, each with a rule that tests it."""
 
 from gpulab.exercises._claims import Claim
 
