@@ -227,7 +227,7 @@ class MemoryPools:
 
     def _held(self, pool: PoolId) -> PrivatePool:
         if pool not in self._private:
-            raise VirtualGpuError(f"nobody holds the memory pool {pool}; retain it first")
+            raise VirtualGpuError(f"no one uses the memory pool {pool}; retain it first")
         return self._private[pool]
 
     def _new_arena(self, pool: PoolId | None, is_small: bool, stream: int) -> Arena:  # noqa: FBT001 # a key
