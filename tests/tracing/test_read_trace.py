@@ -88,7 +88,7 @@ def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
         ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": "long"}]}, "dur='long'"),
         ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": -1}]}, "dur=-1"),
         ({"traceEvents": [event("kernel", "k", 1e300)]}, "ts=1e+300"),
-        ({"otherData": {"place": "virtual"}, "traceEvents": []}, "Timeline.load"),
+        ({"otherData": {"place": "virtual"}, "traceEvents": []}, "Timeline.from_json"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> None:
