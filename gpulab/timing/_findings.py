@@ -34,8 +34,8 @@ def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
         return None
     return Finding(
         "too-few-samples",
-        f"{counted(n_samples, 'sample')} cannot give a 95 % interval of the median; the range of the "
-        "samples is shown",
+        f"{counted(n_samples, 'sample')} cannot give a 95 % interval of the median; the range of "
+        "the samples is shown",
         f"take at least {_N_FOR_INTERVAL}: raise n_samples or max_time_s",
     )
 
@@ -154,8 +154,9 @@ def starved(run: RunObservations) -> Finding | None:
         return None
     return Finding(
         "starved",
-        f"in {run.n_starved} of {counted(len(run.samples_s), 'sample')} the GPU had to wait for the host, "
-        "however long it slept first: the work launches more than the queue can store, or waits",
+        f"in {run.n_starved} of {counted(len(run.samples_s), 'sample')} the GPU had to wait for "
+        "the host, however long it slept first: the work launches more than the queue can store, "
+        "or waits",
         'time a part of it, or capture it: method="graph"',
     )
 
@@ -276,8 +277,8 @@ def records_dropped(run: RunObservations) -> Finding | None:
         return None
     return Finding(
         "profiler-dropped-records",
-        f"records are missing in {run.n_dropped} of {counted(len(run.samples_s), 'sample')}, which "
-        "makes those times too short",
+        f"records are missing in {run.n_dropped} of {counted(len(run.samples_s), 'sample')}, "
+        "which makes those times too short",
         "measure again with fewer samples; profilers drop records when their buffers are full",
     )
 
