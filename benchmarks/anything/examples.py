@@ -97,7 +97,7 @@ def training_step() -> Iterator[Work]:
     yield step
 
 
-# By their name in the table. Compilation comes last, because its warm-up may take a minute.
+# By their name in the table, in the order of measuring.
 EXAMPLES: dict[str, Example] = {
     "CuPy, default stream": cupy_default_stream,
     "CuPy, a stream of its own": cupy_own_stream,

@@ -59,7 +59,7 @@ def take_counts(
     works = [work for work in WORKS if work.counted]
     fine_works = [work for work in works if work.name in _FINE_WORKS]
     fine = [way for way in counted if way.name in _FINE_WAYS]
-    # Half of the L2 first, where the ways differ most: the time may not reach for all sizes.
+    # The most informative sizes first, because the time may not reach for all.
     plan = [(work, size, counted) for size in (half, quarter) for work in works]
     plan += [(work, size, fine) for size in _FINE_MIB for work in fine_works]
     plan += [(work, size, counted) for size in (whole, small, double) for work in works]
