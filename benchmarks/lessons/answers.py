@@ -23,8 +23,8 @@ SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 _MARK = "verdict of "
 _ERROR = '[data-mime-type="application/vnd.jupyter.error"]'
 _RIGHT = "✓ Right."
-# Changed answers that are right, too. The first benchmark only has to return a positive time of the
-# launch, so twice that passes. A head start that is twice as long as needed is long enough.
+# Changed answers that are right, too: the first benchmark has to return any positive time of the
+# launch, so twice that passes; and a head start that is twice as long as needed is long enough.
 _ALSO_RIGHT = {("01.benchmark", "wrong: twice"), ("07.long-enough", "wrong: twice")}
 _HEAD = ("exercise", "right", "wrong answers", "nonsense", "faults")
 # Shown in the notebook before the lesson's own cells, and after each cell that checks an answer.
