@@ -151,6 +151,10 @@ class NotSavedError(GpulabError, OSError):
         return str(self.args[0])  # OSError's own would show the number and leave the message out
 
 
+class NotReadError(GpulabError, OSError):
+    """A file is missing, is a folder, or cannot be read."""
+
+
 class FileInUseError(GpulabError, OSError):
     """Another process writes to the file."""
 
