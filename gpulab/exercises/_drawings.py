@@ -190,6 +190,8 @@ class DrawnPrediction:
         self._widget: Any = None
         self._still: Any = None
         self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
+        self._show_still = widgets.JupyterLoop().in_turn(self._update_still)
+        self._is_still_old = False
 
     @property
     def curves(self) -> Curves:
@@ -377,10 +379,16 @@ class DrawnPrediction:
         return made
 
     def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        """Store what the learner drew, and replace the picture for pages without a kernel."""
+        """Store what the learner drew at once: the cell that runs may ask for it."""
         del widget
         self.give({str(name): values for name, values in content.get("drawn", ())})
-        if self._still is not None:
+        self._is_still_old = True
+        # The picture for pages without a kernel waits: matplotlib must not draw on two threads.
+        self._show_still()
+
+    def _update_still(self) -> None:
+        if self._is_still_old and self._still is not None:
+            self._is_still_old = False
             self._still.update(self._bundle(), raw=True)
 
     def _bundle(self) -> dict[str, str]:
