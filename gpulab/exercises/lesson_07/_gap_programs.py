@@ -1,4 +1,4 @@
-"""Three programs to find the gaps of: one waits, one is launched late, one has none."""
+"""Three programs for the exercise on gaps: one waits, one launches too late, one has no gaps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,14 @@ def program(letter: str) -> Callable[[], None]:
     Raises
     ------
     UnknownNameError
-        If there is no program of this letter.
+        If no program has this letter.
+
+    Examples
+    --------
+    >>> from gpulab import virtual
+    >>> from gpulab.exercises import lesson_07 as lab
+    >>> with virtual.virtual_gpu("H200", first_use=False):
+    ...     lab.program("c")()
     """
     if letter not in _PROGRAMS:
         raise UnknownNameError("program", letter, tuple(_PROGRAMS))

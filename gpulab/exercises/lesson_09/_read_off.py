@@ -1,4 +1,4 @@
-"""Sizes to be read off the crossover explorer, judged against the recording that it shows."""
+"""The judge for sizes that the learner reads off the crossover explorer, by its recording."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +35,7 @@ _UNEXPLAINED = Diagnosis(
 
 @dataclass(frozen=True, slots=True)
 class ReadOff:
-    """A size for each link; the recording itself is the key."""
+    """A judge for the crossing over each link; the shipped recording is the key."""
 
     why: str = _WHY
 

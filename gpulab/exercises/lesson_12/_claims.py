@@ -2,7 +2,7 @@
 
 from gpulab.exercises._claims import Claim
 
-_MORE = 1.02  # a ratio that no noise of these measurements makes
+_MORE = 1.02  # a larger ratio is no noise in these measurements
 
 CLAIMS = (
     Claim(
