@@ -41,7 +41,7 @@ def _mean_s(work: Work, n_calls: int) -> float:
 
 
 def _right(work: Work) -> float:
-    _mean_s(work, 200)
+    _mean_s(work, 200)  # a third of a second: the clock settles within about 0.1 s of such work
     return _mean_s(work, 20)
 
 

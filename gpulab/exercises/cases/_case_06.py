@@ -12,8 +12,8 @@ from gpulab.torch_private import spin
 from gpulab.units import format_time
 from gpulab.work import Work
 
-_CYCLES_PER_MS = 1_980_000
-_FLOOR_S = 8e-6
+_CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200
+_FLOOR_S = 8e-6  # by so much a pair of events may read more than the step
 
 
 def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow: int = 1) -> Work:
@@ -61,7 +61,7 @@ def samples_s(step: Work, n_calls: int = 120) -> list[float]:
 
 def _right(step: Work) -> tuple[float, float, float]:
     """Leave out the outlier, and split the sorted samples at the widest gap."""
-    ordered = sorted(samples_s(step))[:-1]
+    ordered = sorted(samples_s(step))[:-1]  # the outlier is the longest sample of all
     gaps = [later - earlier for earlier, later in pairwise(ordered)]
     cut = gaps.index(max(gaps)) + 1
     return median(ordered[:cut]), median(ordered[cut:]), (len(ordered) - cut) / len(ordered)

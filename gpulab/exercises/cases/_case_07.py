@@ -56,7 +56,8 @@ def _ratio(a: Work, b: Work, how: str) -> float:
         "in turns": [a, b] * _N_CALLS,
     }
     for work in () if how == "cold" else (a, b):
-        work()
+        work()  # otherwise the first call loads the library
+    # Without a warm-up few rounds are enough: the library takes far longer than all matmuls.
     a_ms, b_ms = _total_ms(orders.get(how, [a, b] * 5), (a, b))
     return b_ms / a_ms
 

@@ -12,7 +12,7 @@ from gpulab.torch_private import spin
 from gpulab.units import format_time
 from gpulab.work import Work
 
-_N_POSTED = 1500
+_N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 
 
 def kernel(length_us: float = 60.0) -> Work:
@@ -25,7 +25,7 @@ def kernel(length_us: float = 60.0) -> Work:
     >>> with virtual.virtual_gpu("H200", first_use=False):
     ...     cases.kernel(10.0)()
     """
-    return partial(spin, round(length_us * 1_980))
+    return partial(spin, round(length_us * 1_980))  # cycles per microsecond at 1,980 MHz
 
 
 def _posted_samples_s(work: Work, n_calls: int = _N_POSTED) -> list[float]:

@@ -146,7 +146,7 @@ class LearnerJournal:
         The first guess, answer or hint creates the file. If you only run a notebook, it creates
         none.
         """
-        self._waiting.append(record)
+        self._waiting.append(record)  # until it is in the file; a full disk may be emptied later
         if self._folder is None:
             return
         path, contents = self._own()
@@ -178,6 +178,7 @@ class LearnerJournal:
                 return
 
     def _append(self, file: GrowingFile) -> None:
+        # Read under the lock: another notebook may have written the header since the last look.
         before = file.read()
         text = "".join(map(to_line, self._waiting))
         if not before:
@@ -187,7 +188,7 @@ class LearnerJournal:
         elif not before.endswith(b"\n"):  # a crash left half a line, which is kept as it is
             text = "\n" + text
         file.append(text)
-        file.sync()
+        file.sync()  # a power failure after this line loses no record
 
     def _own(self) -> tuple[Path, Contents]:
         """Return the file of this learner: the first that can be used, or the first free name.

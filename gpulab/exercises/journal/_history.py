@@ -47,7 +47,7 @@ def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
         if isinstance(record, Guess | Reveal):
             kept = found.setdefault(record.name, KeptPrediction(record.name))
             if isinstance(record, Reveal):
-                kept.reveal = kept.reveal or record
+                kept.reveal = kept.reveal or record  # the first one counts, as it was shown first
             elif kept.reveal is None:
                 kept.guess = record
             else:

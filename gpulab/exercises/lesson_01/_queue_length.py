@@ -82,6 +82,7 @@ def _seconds(readings: object) -> list[float]:
 def _range(expected: int | None) -> tuple[float, float]:
     if expected is None:
         return _USUAL_RANGE
+    # One more on each side: learners count the blocked call itself, or begin at 0.
     return expected * (1 - _TOLERANCE) - 1, expected * (1 + _TOLERANCE) + 1
 
 

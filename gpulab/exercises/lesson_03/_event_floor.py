@@ -68,6 +68,7 @@ class EventFloor:
     def _recognise(
         self, number_s: float, floor_s: float, empty_s: list[float], pairs_s: list[float]
     ) -> Diagnosis | None:
+        # Units come first: a number of microseconds would otherwise be taken for a ratio.
         if any(self._near(number_s * scale, floor_s) for scale in (1e-6, 1e-3)):
             return _UNITS
         if any(self._near(number_s, value_s) for value_s in empty_s):

@@ -48,6 +48,7 @@ def _read_indices(found: Sequence[object]) -> list[int] | Diagnosis:
 
 
 def _explain(found: Sequence[int]) -> Diagnosis | None:
+    # One index for six different loops is a fixed count, whether it is right for some or not.
     if len(set(found)) == 1 and found[0] < len(traces()[0].samples_s):
         return Diagnosis(
             "guessed-count",

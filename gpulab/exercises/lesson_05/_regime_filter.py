@@ -76,6 +76,7 @@ def _explain_kept(returned: object, samples_s: list[float]) -> Diagnosis | None:
 
 
 def _explain_choice(kept: frozenset[int]) -> Diagnosis | None:
+    # Whole selections first, then single samples that were kept or left out wrongly.
     known = {
         frozenset(range(len(_SAMPLES_MS))): _KEPT_ALL,
         frozenset(_KEPT): None,

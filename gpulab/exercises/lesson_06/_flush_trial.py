@@ -72,6 +72,7 @@ def run(flush: Callable[[], object]) -> FlushTrial:
             own = _read(work, cache="hot", setup=flush)
         except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
             return FlushTrial(hot_s, clean_s, dirty_s, nan, error)
+        # A flush that waits leaves the queue empty before the layer: measure calls that starved.
         waits = any(finding.code == "starved" for finding in own.findings)
         touched_l2 = touched.n_bytes / l2_bytes if touched.n_bytes else inf
         return FlushTrial(hot_s, clean_s, dirty_s, own.median_s, None, waits, touched_l2)
@@ -101,6 +102,7 @@ class _TouchedBytes(TorchDispatchMode):
         for leaf in tree_leaves((args, kwargs, result)):
             if isinstance(leaf, torch.Tensor) and leaf.is_cuda:
                 size = leaf.numel() * leaf.element_size()
+                # By address, so that views and repeated uses of a buffer count once.
                 address = leaf.data_ptr()
                 self._sizes[address] = max(size, self._sizes.get(address, 0))
         return result

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.answers import Table
 
+# Verdicts on the form of an answer, which contain no line that would have to be hidden.
 _NOT_JUDGED = frozenset({"not-a-choice", "incomplete"})
 
 

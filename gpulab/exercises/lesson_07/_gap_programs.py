@@ -44,8 +44,8 @@ def _repeat(step: Callable[[torch.Tensor], object], x: torch.Tensor) -> None:
 
 _PROGRAMS = MappingProxyType(
     {
-        "a": (lambda x: x.sum().item(), (1 << 20,)),
-        "b": (lambda x: x @ x, (2048, 2048)),
-        "c": (lambda x: x.neg_(), (1 << 12,)),
+        "a": (lambda x: x.sum().item(), (1 << 20,)),  # item() waits in every step
+        "b": (lambda x: x @ x, (2048, 2048)),  # each kernel takes longer than its launch
+        "c": (lambda x: x.neg_(), (1 << 12,)),  # each launch takes longer than its kernel
     }
 )

@@ -168,6 +168,7 @@ MEETING_POINT = Exercise(
         why="Divide the difference of the fixed costs by the difference of the slopes. The GPU's "
         "slope is a hundredth of the CPU's, so it hardly matters here: the launch decides small "
         "work, not the speed of the GPU.",
+        # Each typical mistake is computed by the same formula with one wrong input.
         wrong=(
             ("n", _meeting() * _ADD_BYTES, _IN_BYTES),
             ("n", _meeting(item_bytes=4), _ONE_TENSOR),

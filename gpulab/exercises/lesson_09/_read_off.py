@@ -60,6 +60,7 @@ def _key() -> Quantities:
     sizes = {key: record.crossing.size or 0.0 for key, record in found.items()}
     wrong = []
     for key, record in found.items():
+        # A size without a crossing becomes 0, which no learner gives.
         lines = None if record.predicted is None else record.predicted.size
         wrong += [(key, record.bare_crossing.size or 0.0, _BARE), (key, lines or 0.0, _LINES)]
         wrong += [(key, size, _OTHER_LINK) for other, size in sizes.items() if other != key]

@@ -68,7 +68,7 @@ def _allocates() -> None:
     torch.cuda.synchronize()
 
 
-@cache
+@cache  # filling the batch would otherwise be the longest part of the program
 def _batch() -> torch.Tensor:
     return torch.ones(16 * _MIB, dtype=torch.uint8)
 
@@ -77,6 +77,7 @@ def _tensor(*shape: int) -> torch.Tensor:
     return torch.ones(shape, device="cuda")
 
 
+# The letters of the exercise, in no order that would give the answers away.
 _PROGRAMS: dict[str, Callable[[], None]] = {
     "a": _launches,
     "b": _allocates,

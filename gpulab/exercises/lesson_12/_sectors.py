@@ -43,6 +43,7 @@ class StridedRead(NamedTuple):
     size_bytes: int
 
 
+# Chosen so that each of the wrong formulas below differs from the right one in some case.
 CASES = (
     StridedRead(32, 1, 4),
     StridedRead(32, 2, 4),
