@@ -58,6 +58,14 @@ class MendedTrial:
         The learner's program.
     values
         The result of the program for each work.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended, MendedTrial
+    >>> works = (HiddenWork("three", lambda: (3,)), HiddenWork("four", lambda: (4,)))
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> MendedTrial(judge, abs, values=(6, 4)).n_right
+    1
     """
 
     mended: "Mended"
