@@ -66,6 +66,7 @@ def _convolution(call: OperatorCall) -> KernelWork:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
+    # One input channel for each filter leaves nothing to multiply as matrices.
     if groups > 1 and weight.sizes[1] == 1:
         return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
     return _implicit_gemm(call, x, weight, out, groups)

@@ -67,6 +67,8 @@ def lower(
     """
     reads, writes = layouts
     name = operator_name(func)
+    # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
+    # are indices or masks.
     found = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
     dtype = found[0].dtype if found else torch.float32
     arithmetic = _arithmetic(name, dtype)

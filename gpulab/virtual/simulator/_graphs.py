@@ -155,6 +155,7 @@ class Graph:
         # other work, and the pauses inside a graph are shorter.
         self._own: dict[SimulatedStream, SimulatedStream] = {}
         followed = {other for others in before.values() for other in others}
+        # The stream of a launch waits for these; all other tasks are done before one of them.
         self._leaves = [node.task for node in nodes if node.task not in followed]
 
     @property

@@ -91,6 +91,7 @@ class SimulatedGpu:
         self.index = device.index
         self.spec = device.spec
         self.device = device
+        # The allocator knows streams by their numbers and nothing of the machine.
         hooks = DeviceHooks(
             mark=lambda number: machine.unfinished(self.device.streams[number]),
             is_done=machine.is_over,
@@ -276,6 +277,7 @@ class Machine:
         """Make later work of ``second`` wait for the present work of ``first``."""
         if first is second:
             return
+        # As an event would do it: recorded on the one stream, awaited on the other.
         task = self.mark(first, host_ns)
         self.mark(second, host_ns, (task,))
         if self.hazards is not None:
@@ -336,7 +338,7 @@ class Machine:
 
     def note_hidden_wait(self) -> None:
         """Warn of a call that waits for the device, or raise, as ``sync_debug_mode`` says."""
-        message = "called a synchronizing CUDA operation"
+        message = "called a synchronizing CUDA operation"  # PyTorch's text
         if self.sync_debug_mode == 1:
             warnings.warn(message, stacklevel=2)
         elif self.sync_debug_mode:

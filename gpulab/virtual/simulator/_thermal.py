@@ -160,6 +160,7 @@ class SimulatedRegime:
         self.power_limit_w = float(spec.tdp_w)
         self._highest_mhz = self._shown_mhz = spec.boost_clock_mhz
         self._mhz = float(spec.boost_clock_mhz)
+        # The clock at which the fitted durations hold, by type of arithmetic.
         self._bursts_mhz = {
             name: spec.boost_clock_mhz * (_BURST_SHARE if _core(name, spec) == _TENSOR else 1)
             for name in spec.peak_flops_per_s
@@ -318,12 +319,15 @@ class SimulatedRegime:
         self._tick_end_ns += TICK_NS
 
     def _move_clock(self, core_mw: float, memory_mw: float) -> None:
+        # The power of the multiprocessors goes with the cube of the clock. So the clock that meets
+        # the limit is a cube root.
         budget_mw = self.power_limit_w * 1_000 * _LIMIT_SHARE - self._rest_mw - memory_mw
         share = (max(budget_mw, 0) / max(core_mw, 1)) ** (1 / 3)
         within_mhz = max(self.spec.boost_clock_mhz * share, LOWEST_CLOCK_MHZ)
         wanted_mhz = min(within_mhz, self._highest_mhz)
         self._mhz += (wanted_mhz - self._mhz) * _CLOCK_STEP
         self._show()
+        # NVML reports the power cap until the clock is back at its highest value.
         if wanted_mhz < self._highest_mhz:
             self._is_capped = True
         elif self._shown_mhz == self._highest_mhz:

@@ -62,7 +62,9 @@ class Arena:
         self.stream = stream
         self.is_small = is_small
         self.kind = 0 if is_small else 1
+        # PyTorch's rule: a large block is split only if the rest is a large block, too.
         self._min_rest_bytes = BLOCK_BYTES if is_small else SMALL_BYTES + 1
+        # Two parallel lists, so that ``bisect`` compares plain integers.
         self._keys: list[int] = []
         self._blocks: list[MemoryBlock] = []
 
@@ -220,6 +222,7 @@ class MemoryBlock:
     def cut(self, size_bytes: int) -> "MemoryBlock":
         """Cut off the first ``size_bytes`` and return them as a new block; this is the rest."""
         front = MemoryBlock(self.segment, self.address, size_bytes)
+        # In this order the chain of ``next`` is complete after each line; ``repair`` relies on it.
         front.previous, front.next = self.previous, self
         if self.previous is None:
             self.segment.first = front
