@@ -61,6 +61,7 @@ def _layer_norm_backward(call: OperatorCall) -> KernelWork:
 
 def _batch_norm(call: OperatorCall) -> KernelWork:
     x = call.reads[0]
+    # In evaluation mean and variance are given, so there is one elementwise kernel.
     is_training = call.name != "cudnn_batch_norm" and bool(call.args[5])
     if not is_training or len(x.sizes) < 2:  # noqa: PLR2004 # batch and channels
         return call.work("elementwise", host_ns=12_000)

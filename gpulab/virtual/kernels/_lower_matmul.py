@@ -120,6 +120,7 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     """
     out, x, weight = call.reads[:3]
     groups = call.args[9]
+    # PyTorch's output_mask: whether the gradients of images, weights and bias are needed.
     wanted = call.args[10]
     n_taps = prod(weight.sizes[2:])
     if groups > 1 and weight.sizes[1] == 1:

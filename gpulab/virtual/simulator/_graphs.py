@@ -175,6 +175,7 @@ class Graph:
         for node in self.nodes:
             launched[node.task] = self._again(node.task, root, launched)
             host.submit(launched[node.task])
+        # An external event that was recorded in the graph now means the mark of this launch.
         for task, follower in self._followers.items():
             follower(launched[task])
         ends = [launched[leaf] for leaf in self._leaves]

@@ -228,6 +228,7 @@ class Host:
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Run CPU work on ``size_bytes`` of host memory; the device goes on during its time."""
+        # First the device up to now, so that the action reads the values of this moment.
         self.catch_up()
         action()
         transfer_ns = round(size_bytes / self.costs.host_bytes_per_s * 1e9)

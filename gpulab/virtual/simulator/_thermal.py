@@ -116,6 +116,7 @@ def power_draw(
     >>> power_draw("float32", 0, 0, 1_000, gpu("H200"))
     PowerDraw(core_mw=0, memory_mw=0)
     """
+    # 1e12 is 1e3 milliwatts in a watt times 1e9 nanoseconds in a second.
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns
     core = _core(arithmetic, spec) * flops / spec.peak_flops_per_s[arithmetic] if flops else 0
     memory = _MEMORY * n_bytes / spec.bandwidth_bytes_per_s

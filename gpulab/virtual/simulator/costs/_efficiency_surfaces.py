@@ -236,6 +236,7 @@ def _read(found: dict[str, Any]) -> EfficiencySurface:
         for item in found["words"]
     )
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
+    # The last two columns are the weights, hot and cold.
     table = unpacked(found["rows"], len(words) + 2)
     logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
     return EfficiencySurface(

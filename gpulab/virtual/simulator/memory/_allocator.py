@@ -149,7 +149,7 @@ class Allocator:
             raise
 
     def release(self, block: MemoryBlock) -> None:
-        """Free ``block`` for later requests of its stream; first wait for other streams' work."""
+        """Free ``block`` for later requests of its stream, once no other stream uses it."""
         if not block.size_bytes:
             return
         if self._is_torn:

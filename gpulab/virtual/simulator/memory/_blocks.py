@@ -220,7 +220,7 @@ class MemoryBlock:
         return self.previous is not None or self.next is not None
 
     def cut(self, size_bytes: int) -> "MemoryBlock":
-        """Cut off the first ``size_bytes`` and return them as a new block; this is the rest."""
+        """Return the first ``size_bytes`` as a new block; this block is the rest from then on."""
         front = MemoryBlock(self.segment, self.address, size_bytes)
         # In this order the chain of ``next`` is complete after each line; ``repair`` relies on it.
         front.previous, front.next = self.previous, self
