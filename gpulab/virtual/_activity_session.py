@@ -93,7 +93,7 @@ class SimulatorSession:
     @ending
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
-        # ``own`` is another session's replacement if two are open on one machine.
+        # If two sessions are open on one machine, this may be the other one's replacement.
         for owner, name, own in self._own:
             put_back(owner, name, own)
         let_go(self)

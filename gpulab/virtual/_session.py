@@ -20,7 +20,7 @@ from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
 _MOST_GPUS = 120  # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS
 _N_GPUS = Requirement(
-    f"a whole number from 1 to {_MOST_GPUS}, as many as PyTorch can tell apart",
+    f"a whole number from 1 to {_MOST_GPUS}, the most that PyTorch supports",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
 )
 

@@ -233,7 +233,7 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
 
 
 def _floor_ns(work: KernelWork, family: KernelFamily) -> float:
-    if not family.doubling_ns:
+    if not family.doubling_ns:  # all but reductions
         return family.floor_ns
     n_doublings = min(max(log2(max(work.n_elements, 1)), _FEW), _MANY) - _FEW
     return family.floor_ns + n_doublings * family.doubling_ns
