@@ -113,8 +113,9 @@ def tf32_allowed() -> bool:
 
     Examples
     --------
-    >>> tf32_allowed()  # PyTorch's default
-    False
+    >>> import torch
+    >>> tf32_allowed() == torch.backends.cuda.matmul.allow_tf32
+    True
     """
     return bool(torch.backends.cuda.matmul.allow_tf32)
 
