@@ -149,9 +149,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     press(output, "Bytes moved", "ArrowRight")
     output.get_by_text("Ringed, about 4.00 MiB moved: ").first.wait_for()
-    output.locator(".widget-dropdown", has_text="GPU").locator("select").select_option(
-        "measured here"
-    )
+    output.get_by_label("GPU", exact=True).select_option("measured here")
     output.locator(".empty", has_text="Nothing of float32").wait_for()
     output.get_by_role("button", name="Measure here").click()
     output.get_by_text("3 points measured.").wait_for()
