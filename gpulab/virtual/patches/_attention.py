@@ -1,8 +1,8 @@
 """Run ``scaled_dot_product_attention`` as one kernel, as CUDA does.
 
-PyTorch's own choice of the kernel looks for CUDA's tensors. Here the operator with which CPUs
-attend in one step stands for CUDA's: it has the same results, gradients and values, and the
-model of costs prices it like the kernel that CUDA would choose for its type.
+PyTorch chooses a fused kernel only for CUDA tensors. Here the CPU's flash attention operator takes
+its place: it has the same results and gradients, and the cost model treats it like the kernel that
+CUDA would choose for the type.
 """
 
 from typing import Any
@@ -18,18 +18,19 @@ from gpulab.torch_private import (
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
+# The inputs for which CUDA has a fused kernel: batch, heads, sequence and depth, up to this depth.
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
 _LONGEST_DEPTH = 256
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of ``scaled_dot_product_attention``.
+    """Return the replacement of ``scaled_dot_product_attention``.
 
     Parameters
     ----------
     machine
-        The virtual machine; the choice does not depend on its GPU.
+        The virtual machine, which is not used: the choice of the kernel is the same on each GPU.
     """
     del machine
     original = C_nn.scaled_dot_product_attention
@@ -63,7 +64,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     left_aligned = nested_from_mask_left_aligned
 
     def is_left_aligned(source: torch.Tensor, mask: torch.Tensor) -> bool:
-        # Then PyTorch's encoder leaves nested tensors alone, which have no model here.
+        # With False PyTorch's TransformerEncoder makes no nested tensors, which have no model
+        # here.
         return not isinstance(source, VirtualTensor) and left_aligned(source, mask)
 
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
@@ -72,13 +74,13 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _cast(item: torch.Tensor) -> torch.Tensor:
-    """Bring an argument to autocast's type, as CUDA's list has it for attention."""
+    """Return an argument in autocast's type; attention is in CUDA's list of operators to cast."""
     is_cast = item.is_floating_point() and item.dtype is not torch.float64
     return item.to(torch.get_autocast_dtype("cuda")) if is_cast else item
 
 
 def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """Give every head of the query its own keys and values."""
+    """Return keys or values repeated, so that every head of the query has its own."""
     n_heads, n_queries = item.size(1), query.size(1)
     if n_heads == n_queries or not n_heads or n_queries % n_heads:
         return item
@@ -88,7 +90,7 @@ def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
 def _is_eligible(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
 ) -> bool:
-    """Tell whether the kernel takes these; what it does not take goes the way of the formula."""
+    """Return whether the fused kernel can run; otherwise PyTorch's formula does."""
     tensors = (query, key, value)
     if not all(isinstance(item, VirtualTensor) and item.dim() == _N_DIMS for item in tensors):
         return False
@@ -101,9 +103,9 @@ def _is_eligible(
 
 
 def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
-    """Return the mask as what is added to the products: 0, or minus infinity for False."""
+    """Return a mask to add to the scores: 0 for True, minus infinity for False."""
     if mask is None or mask.dtype is not torch.bool:
         return mask
-    # The operator for CPUs adds its mask, where CUDA takes one that says True and False.
+    # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
     zero = torch.zeros((), dtype=query.dtype, device=query.device)
     return zero.masked_fill(~mask, float("-inf"))

@@ -1,4 +1,4 @@
-"""Let ``DataParallel`` over one virtual GPU call its module; several are refused by name."""
+"""``DataParallel`` on one virtual GPU, which calls its module; several GPUs are refused."""
 
 from collections.abc import Sequence
 from functools import wraps
@@ -17,7 +17,7 @@ _INSTEAD = "name one device, as device_ids=[0], or use CUDA GPUs"
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of the class's parts that divide a batch."""
+    """Return the replacements for the parts of ``DataParallel`` that divide a batch."""
     make = torch.nn.DataParallel.__init__
 
     @wraps(make)
@@ -49,7 +49,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _require_one(machine: Machine, device_ids: Any, name: str) -> int:
-    """Return the index of the only device; None stands for all there are."""
+    """Return the index of the only device in ``device_ids``; None means all devices."""
     given = range(len(machine.gpus)) if device_ids is None else list(device_ids)
     if len(given) != 1:
         raise unsupported_error(f"{name} over {len(given)} devices", _INSTEAD)
