@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gpulab import profiling
 from gpulab.activity import ActivityRecord, HostCall
-from gpulab.errors import DamagedDataError
+from gpulab.errors import DamagedDataError, NotReadError
 from gpulab.foreign_text import one_line
 from gpulab.profiling import Records
 from gpulab.requirements import PATH, TEXT
@@ -58,8 +58,10 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
 
     Raises
     ------
+    NotReadError
+        If there is no such file, it is a folder, or the system cannot read it.
     DamagedDataError
-        If the file is not a trace, is damaged, or has no kernel and no copy.
+        If the file is empty, is not a trace, is damaged, or has no kernel and no copy.
 
     Examples
     --------
@@ -75,7 +77,7 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     PATH.check(path=path)
     TEXT.check(device_name=device_name)
     try:
-        trace = parse_json(read_text(path))
+        trace = parse_json(_text(path))
         events = sorted(_events(trace), key=lambda event: event.start_ns)
     except DamagedDataError as error:
         name = one_line(str(path))
@@ -94,6 +96,27 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     found = Records(tuple(records), tuple(shown), source, device_name or name)
     spans, _ = spans_of(found, (), profiling.short_name)
     return Timeline(spans, source, found.device_name)
+
+
+def _text(path: str | Path) -> str:
+    try:
+        text = read_text(path)
+    except OSError as error:
+        raise NotReadError(_why_not_read(path, error)) from error
+    if not text.strip():
+        raise DamagedDataError("it is empty")
+    return text
+
+
+def _why_not_read(path: str | Path, error: OSError) -> str:
+    name, folder = one_line(str(path)), one_line(str(Path.cwd()))
+    if isinstance(error, FileNotFoundError):
+        where = "" if Path(path).is_absolute() else f" in {folder}"
+        return f"there is no file {name}{where}; check the name, or record a trace first: {_CURE}"
+    # Windows refuses to open a folder without saying that it is one.
+    if isinstance(error, IsADirectoryError | PermissionError) and Path(path).is_dir():
+        return f"{name} is a folder; name the file in it: {_CURE}"
+    return f"{name} cannot be read: {error.strerror or error}; {_CURE}"
 
 
 def _events(trace: object) -> Iterator[_Event]:
