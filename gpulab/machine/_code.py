@@ -75,6 +75,7 @@ def _memory(program: MachineProgram) -> Iterator[str]:
         if operation.is_copy:
             pinned = ", pin_memory=True" if operation.is_pinned else ""
             yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
+    # The first matmul of a process loads cuBLAS, so one runs before the timed part.
     for each in kernels[:1]:
         yield f"{_kernel(each)}  # loads the library"
 
@@ -90,6 +91,7 @@ def _graphs(program: MachineProgram) -> Iterator[str]:
 
 
 def _timed(program: MachineProgram) -> Iterator[str]:
+    # Only the body is repeated. Calls before and after it run once.
     body = program.body
     if any(each.kind == "clock" for each in program.operations):
         yield "read_s = []"
@@ -156,6 +158,7 @@ def _kernel(operation: ProgramOperation) -> str:
 
 def _matmul_n(operation: ProgramOperation) -> int:
     flops = operation.duration_us * _US * _MATMUL_FLOPS_PER_S
+    # A matmul of n by n matrices has 2 n³ FLOPs.
     return max(_LEAST_N, round(math.cbrt(flops / 2) / _LEAST_N) * _LEAST_N)
 
 

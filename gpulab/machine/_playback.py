@@ -172,6 +172,7 @@ def play(program: MachineProgram) -> Playback:
     True
     """
     cycle = waiting_circle(program)
+    # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.
     runner = Runner(program, as_drawn=bool(cycle))
     stuck_place = None
     for place, turn in program.calls:
@@ -205,12 +206,14 @@ def _call(call: MadeCall) -> PlayedCall:
     start_us, end_us, waited_us = (
         time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
     )
+    # A queue that was full when the call began may have room by the time of the launch.
     for_room = call.for_room and call.waited_ns > 0
     return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
 
 
 def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
     task = entry.task
+    # A task that never runs is drawn from the time when the GPU saw it to the end of the picture.
     is_stuck = task.end_ns is None
     start_ns = task.visible_ns if task.start_ns is None else task.start_ns
     return PlayedTask(
@@ -227,6 +230,7 @@ def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
 
 
 def _stopwatch_us(runner: Runner) -> float | None:
+    # The clock may be read in each repetition. The first and the last reading enclose all of them.
     read_ns = runner.clock_ns
     if len(read_ns) < 2 or not runner.program.body:  # noqa: PLR2004 # a stopwatch is read twice
         return None
@@ -234,6 +238,7 @@ def _stopwatch_us(runner: Runner) -> float | None:
 
 
 def _events_us(runner: Runner) -> float | None:
+    # An event that a stream waits for orders the streams. The others are there for timing.
     awaited = {each.event for each in runner.program.operations if each.kind == "wait"}
     ends_ns = [
         each.task.end_ns

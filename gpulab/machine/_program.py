@@ -125,6 +125,7 @@ class ProgramOperation:
     def with_pinned(self, is_pinned: bool, spec: GpuSpec) -> "ProgramOperation":  # noqa: FBT001 # the value that is set
         """Return a copy of the same number of bytes with pinned or pageable host memory."""
         size_bytes = copied_bytes(round(self.duration_us * _US), spec, pinned=self.is_pinned)
+        # The bytes stay and the duration changes: that pageable copies are slower is the lesson.
         duration_us = copy_ns(size_bytes, spec, pinned=is_pinned) / _US
         limited_us = min(LONGEST_US, max(SHORTEST_US, round(duration_us, 1)))
         return replace(self, is_pinned=is_pinned, duration_us=limited_us)
@@ -212,6 +213,7 @@ class MachineProgram(Saved):
         Waits between streams, and the events that they wait for, are part of the work. Without
         any kernel, copy or graph the range is empty.
         """
+        # An event that no stream waits for belongs to a timing method, not to the work.
         awaited = {each.event for each in self.operations if each.kind == "wait"}
         places = [
             place
@@ -271,6 +273,7 @@ class MachineProgram(Saved):
     def moved(self, place: int, to: int) -> "MachineProgram":
         """Return the program with one operation moved: the host calls it earlier or later."""
         self._require(place)
+        # The target is clamped, because a learner may drag an operation beyond either end.
         return self.removed(place).inserted(
             min(max(0, to), len(self.operations) - 1), self.operations[place]
         )

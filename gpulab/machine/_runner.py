@@ -121,6 +121,7 @@ class Runner:
         """Make one call of the program and append it to ``calls``."""
         operation = self.program.operations[place]
         host = self.machine.host
+        # The GPU first runs up to the host's time, or the queue would look fuller than it is.
         host.catch_up()
         start_ns = host.now_ns
         is_full = operation.runs_on_stream and self._is_full()
@@ -181,6 +182,8 @@ class Runner:
     def _graph(self, place: int, turn: int, operation: ProgramOperation) -> int:
         self.machine.require_no_capture()  # PyTorch refuses a replay inside a capture
         host, stream = self.machine.host, self.streams[operation.stream]
+        # Captured once, at the first replay. A capture costs the simulated host nothing here, just
+        # as a program would capture before its timed part.
         if place not in self._graphs:
             self._graphs[place] = self._captured(stream, operation)
         graph = self._graphs[place]
@@ -207,6 +210,8 @@ class Runner:
 
     def _wait(self, place: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.stream_wait_ns
+        # Without a record so far, the wait passes as on CUDA, unless the picture shows a deadlock:
+        # then it waits for the record that is drawn later.
         known = self.recorded.get(operation.event)
         awaited = [known[0]] if known else self._later(operation.event)
         task = self._mark_task(operation, awaited)

@@ -94,6 +94,7 @@ def _flows(spans: Sequence[Span], placed: LaneLayout) -> Iterator[TraceEvent]:
         common = {"cat": flow.kind, "name": flow.kind, "id": number}
         ends = (
             ({"ph": "s"}, source, start_us, flow.source),
+            # "bp": "e" binds the end to the span around it, and not to the next one.
             ({"ph": "f", "bp": "e"}, target, meeting_us, flow.target),
         )
         for phase, span, time_us, index in ends:
@@ -132,4 +133,5 @@ def _slice(span: Span) -> tuple[float, float]:
 
 
 def _us(time_s: float) -> float:
+    # Whole nanoseconds: further digits come from floating point and make the file longer.
     return round(time_s * 1e6, 3)

@@ -99,6 +99,7 @@ def gaps(spans: Sequence[Span]) -> list[Gap]:
             found[start_s, work.start_s] = gap
     for (_, lane), queue in streams.items():
         for start_s, work in _pauses(queue):
+            # A stream that worked alone has the gaps of its device, which are listed already.
             if (start_s, work.start_s) not in found:
                 gap = Gap(lane, start_s, work.start_s, *finder.explain(start_s, work))
                 found[start_s, work.start_s] = gap

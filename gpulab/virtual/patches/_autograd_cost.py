@@ -58,6 +58,7 @@ def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
     leaves = set()
     while pending:
         last = pending.pop()
+        # A node without next functions accumulates the gradient of a leaf.
         if not last.next_functions:
             leaves.add(last)
         for node, _ in last.next_functions:

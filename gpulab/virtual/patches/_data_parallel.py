@@ -25,6 +25,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         _require_one(machine, device_ids, "torch.nn.DataParallel")
         make(self, module, device_ids, *args, **kwargs)
 
+    # With one device nothing is divided: the inputs are only moved to it.
     def scatter(_self: Any, inputs: Any, kwargs: Any, device_ids: Sequence[int]) -> Any:
         return _moved(inputs, kwargs, device_ids[0])
 

@@ -25,6 +25,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         "as_tensor": _as_tensor(machine, torch.as_tensor),
         "asarray": _asarray(machine, torch.asarray),
     }
+    # Messages and stack traces show the name.
     for name, factory in factories.items():
         factory.__name__ = name
     default_type = _set_default_type(torch.set_default_tensor_type)

@@ -55,6 +55,8 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        # While a module is being loaded, the modules that it imports load in the same way: the
+        # names are restored until the outermost one is done.
         if self._is_loading or not name.startswith("torch.") or not is_owner():
             return None
         others = (finder for finder in sys.meta_path if finder is not self)

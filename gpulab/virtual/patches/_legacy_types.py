@@ -67,6 +67,7 @@ def _make(dtype: torch.dtype, args: tuple[Any, ...], device: torch.device) -> to
 
 def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tensor:
     """Return a tensor from one argument that is not a size."""
+    # As PyTorch does, a tensor made from a tensor of the same type is a view of it.
     if isinstance(source, VirtualTensor) and source.dtype is dtype:
         return wrap(source.layout_key, source.storage_block, source.offset)
     if isinstance(source, torch.Tensor):

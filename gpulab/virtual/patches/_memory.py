@@ -236,6 +236,7 @@ def _mem_get_info(machine: Machine) -> Callable[..., tuple[int, int]]:
 def _raw(machine: Machine) -> dict[str, Any]:
     def allocate(size_bytes: int, stream: int) -> int:
         memory = machine.gpu.memory
+        # As on CUDA, the first allocation of a process creates the context, which takes time.
         machine.host.start_context()
         try:
             block = memory.allocate(size_bytes, stream)

@@ -131,6 +131,7 @@ def install(_machine: Machine, undo: Undo) -> None:
     """Let ``import pynvml`` find the stand-in if the package is not installed."""
     if sys.modules.get("pynvml"):
         return
+    # sys.modules may have None for pynvml, by which a program forbids the import; it comes back.
     before = {name: sys.modules[name] for name in ("pynvml",) if name in sys.modules}
 
     def restore() -> None:

@@ -91,6 +91,8 @@ def _parameters_by_way(optimizer: Any) -> Counter[str]:
 
 def _way(group: dict[str, Any], parameters: list[Any]) -> str:
     """Return how PyTorch updates the parameters of a group: as asked, or at once on a GPU."""
+    # The rule of torch.optim.optimizer._default_to_fused_or_foreach in torch 2.13: without an
+    # argument, foreach is used if all parameters are on a GPU, and never with differentiable=True.
     loop, at_once, fused = _WAYS
     if group.get("fused"):
         return fused

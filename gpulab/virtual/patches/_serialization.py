@@ -126,6 +126,7 @@ def _path_to(item: object, obj: object) -> str | None:
 
 def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
     """Return what pickle needs to rebuild the tensor, the same as for a CUDA tensor."""
+    # Attributes that the program has set on the tensor are saved, those of gpulab are not.
     own = {*VirtualTensor.__annotations__, "_is_param"}
     state = {name: value for name, value in vars(tensor).items() if name not in own}
     if getattr(tensor, "_is_param", False):

@@ -51,6 +51,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             with OtherThreadMode():  # type: ignore[no-untyped-call] # torch's is untyped
                 work()
 
+        # A dispatch mode belongs to one thread, so the new thread itself must enter it.
         self.run = run  # type: ignore[method-assign] # for this thread alone
         try:
             original(self)

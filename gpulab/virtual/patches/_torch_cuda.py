@@ -61,6 +61,7 @@ from gpulab.virtual.simulator import (
 )
 
 _CUDA_VERSION = "13.0"  # the version on the machine of the recorded H200, as the cuDNN below
+# The types in torch.backends.cudnn.CUDNN_TENSOR_DTYPES of torch 2.13.
 _CUDNN_TYPES = {torch.float16, torch.float32, torch.float64}
 _CUDNN: dict[str, Any] = {
     "is_acceptable": lambda tensor: (
@@ -125,10 +126,13 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     ):
         if module is not None:
             _replace_class(module, name, base, replaced, undo)
+    # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
+    # a backward pass is charged once and then changes streams.
     for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
         feature.install(machine, undo)
     _torch_compile.keep_unloaded(undo)
     _late_imports.install(machine, replaced, undo)
+    # Last, so that undo ends a profiler session of the program before anything else is restored.
     _torch_profiler.install(machine, replaced, undo)
 
 

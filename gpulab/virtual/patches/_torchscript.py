@@ -16,5 +16,6 @@ def register(owner: Any, replacements: dict[str, Any], undo: Undo) -> None:
     for name, replacement in replacements.items():
         operator = operators.get(id(members.get(name)))
         if operator is not None:
+            # Removed again, because the id of a replacement can later belong to another function.
             undo.callback(operators.pop, id(replacement), None)
             operators[id(replacement)] = operator

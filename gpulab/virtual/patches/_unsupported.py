@@ -85,12 +85,15 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         owner, last, original = _find(name)
         if original is None:
             continue  # not in this version of torch, or not imported
+        # A class with __del__ is replaced as a whole: Python would call __del__ on an object whose
+        # __init__ has raised.
         if isinstance(original, type) and not hasattr(original, "__del__"):
-            # The class stays what it is, for those who imported it before.
+            # Only __init__ is replaced, so that a program that imported the class before is
+            # refused, too.
             replaced.append((original, {"__init__": _guard(name, vars(original)["__init__"])}))
             continue
         guarded = _guard(name, original)
-        # torch.cuda shows many functions of its modules under its own name.
+        # torch.cuda re-exports many functions of its submodules, so both names are replaced.
         shown = vars(torch.cuda).get(last) is original
         owners = {id(owner): owner, **({id(torch.cuda): torch.cuda} if shown else {})}
         replaced += [(each, {last: guarded}) for each in owners.values()]
