@@ -170,6 +170,7 @@ def _three_times(situation: Situation) -> str:
         return "There is no work to time."
     if read_us is None:
         return "You need two events that nothing waits for, around the kernel."
+    # The events may be too far apart in any way: late launches, more kernels, other streams.
     factor = read_us / situation.truth_us
     if abs(factor - _THREE) > _NEAR_THREE:
         return f"The events read {factor:.2g} times the kernel."

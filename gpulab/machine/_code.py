@@ -70,6 +70,7 @@ def _memory(program: MachineProgram) -> Iterator[str]:
     for n in sorted({_matmul_n(each) for each in kernels}):
         yield f"a_{n} = torch.randn({n}, {n}, device='cuda')"
     for buffer in sorted({each.buffer for each in program.operations if each.is_work}):
+        # As large as the largest operation on it needs.
         yield f"{buffer} = torch.zeros({_n_items(program, buffer):_}, device='cuda')"
     for place, operation in enumerate(program.operations):
         if operation.is_copy:
@@ -136,6 +137,7 @@ def _line(program: MachineProgram, place: int, operation: ProgramOperation) -> s
 
 
 def _result(program: MachineProgram) -> Iterator[str]:
+    # The same rule as in the simulation: an event that a stream waits for is not for timing.
     awaited = {each.event for each in program.operations if each.kind == "wait"}
     timing = [
         each.event

@@ -183,6 +183,7 @@ def play(program: MachineProgram) -> Playback:
         except VirtualGpuError:  # the host waits for streams that wait for one another
             stuck_place = place
             break
+    # What other streams can finish is played to its end, also beside a deadlock.
     end_ns = runner.settle() + (_STUCK_NS if cycle else 0)
     calls = [_call(call) for call in runner.calls]
     if stuck_place is not None:
@@ -259,6 +260,8 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     run. That is the deadlock which the learner drew, although CUDA would not wait.
     """
     order: dict[int, set[int]] = {}
+    # An operation depends on the one before it in its stream, synchronize on all streams, and a
+    # wait on its record. A deadlock is a circle in this graph.
     last: dict[int, int] = {}  # the last operation of each stream
     for place, operation in enumerate(program.operations):
         if operation.kind == "synchronize":

@@ -285,6 +285,7 @@ class MachineProgram(Saved):
 
     def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
         # An operation on a new stream adds that stream, instead of an error after each edit.
+        # Streams are only ever added: an empty one stays, for an operation to be moved there.
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 
@@ -295,4 +296,5 @@ class MachineProgram(Saved):
 
 
 def _event_names() -> tuple[str, ...]:
+    # Short names, which fit into the picture; more of them than a program can have operations.
     return (*"abcdefgh", *(f"e{number}" for number in range(MAX_OPERATIONS)))

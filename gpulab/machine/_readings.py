@@ -141,7 +141,7 @@ def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
 
 def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
-    runner.synchronize()
+    runner.synchronize()  # the clock must not include work from before
     start_ns = runner.machine.host.read_clock()
     for _ in range(n):
         runner.work()
@@ -191,7 +191,7 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
         start = runner.mark()
         runner.work()
         end = runner.mark()
-    except VirtualGpuError:
+    except VirtualGpuError:  # the work synchronizes, or copies pageable memory
         return None, "cannot be captured"
     finally:
         machine.capture = None

@@ -94,6 +94,7 @@ class Runner:
 
     def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:
         self.program = program
+        # A warm machine: no first call creates a context or loads a library.
         self.machine = Machine(program.spec, _NO_VALUES, first_use=False)
         self.machine.host.costs = replace(HostCosts(), queue_depth=program.queue_depth)
         device = self.machine.gpu.device
@@ -135,7 +136,8 @@ class Runner:
         return self.machine.mark(stream or self.streams[0], cost_ns)
 
     def sleep(self, duration_ns: int) -> None:
-        """Let the default stream sleep."""
+        """Launch a kernel that only waits, on the default stream."""
+        # Like torch.cuda._sleep it needs one multiprocessor, so other streams can run beside it.
         task = self._task(Kind.KERNEL, self.streams[0], "sleep", duration_ns, n_sms=1)
         self.machine.launch(task, self.machine.host.costs.sleep_launch_ns)
 
@@ -171,6 +173,7 @@ class Runner:
         task = self._task(_KINDS[operation.kind], stream, operation.kind, self._ns(operation))
         self._refuse_pageable(operation)
         self._launch(place, turn, operation, task, host_ns)
+        # A copy in writes the buffer, a copy out reads it.
         self._note(place, operation, writes=operation.kind == "copy in")
         if self._waits(operation):
             self.machine.host.wait(task)

@@ -53,6 +53,7 @@ def _names(placed: LaneLayout, place: str) -> Iterator[TraceEvent]:
             seen.add(process)
             name = "host" if lane.device is None else f"cuda:{lane.device} ({place})"
             yield _metadata(process, 0, "process_name", {"name": name})
+            # Puts the host above the devices, whatever their names are.
             yield _metadata(process, 0, "process_sort_index", {"sort_index": process})
         for row in range(lane.first_row, lane.first_row + lane.n_rows):
             number = row - lane.first_row + 1

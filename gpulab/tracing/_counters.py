@@ -12,7 +12,7 @@ from gpulab.tracing._spans import ENGINES, MOST_S, Span
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """A quantity that changes in steps: each value holds until the next time.
+    """A quantity that changes in steps: each value is valid until the next time.
 
     Attributes
     ----------
@@ -134,6 +134,7 @@ def at_once(
     intervals: Iterable[tuple[float, float]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the times at which a count of overlapping intervals changes, and the counts."""
+    # Only the changes are sorted, which takes n log n steps however many intervals overlap.
     change: dict[float, int] = defaultdict(int)
     for start_s, end_s in intervals:
         change[start_s] += 1

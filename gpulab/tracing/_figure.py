@@ -106,6 +106,7 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
     names += [f"{title_of(series, shown)} (≤ {most_of(series)})" for series in shown.series]
     ax.set_yticks(rows, [shortened(one_line(name), _MOST_NAME) for name in names])
     ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)  # reversed: the first row is at the top
+    # A margin, so that an event at either end is not cut.
     ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
     ax.xaxis.set_major_formatter("{x:,.6g}")
     legend_below(ax)
@@ -270,6 +271,7 @@ def _draw_series(ax: "Axes", series: CounterSeries, row: int, length_us: float) 
     times_us = [time_s * _SCALE for time_s in series.times_s]
     heights = [bottom - _SERIES * value / (series.largest or 1) for value in series.values]
     ax.fill_between(
+        # The series begins at the left edge and its last value is valid up to the right edge.
         [0, *times_us, max(length_us, *times_us)],
         [bottom, *heights, heights[-1]],
         bottom,

@@ -111,7 +111,7 @@ class Summary:
     n_missing: int = 0
 
     def idle_by_cause(self, device: int = 0) -> dict[str, float]:
-        """Return the idle seconds of a device between kernels, by cause, longest first."""
+        """Return the idle seconds of a device between its work, by cause, longest first."""
         lost: dict[str, float] = defaultdict(float)
         for gap in self.gaps:
             if gap.device == device:
@@ -155,6 +155,8 @@ class Summary:
         for name, parts in (("Streams", share.streams), ("Engines", share.engines)):
             words = [f"{part.name} {self._percent(part.busy_s)}" for part in parts]
             lines.append(f"  {name}: {', '.join(words)}.")
+        # The window includes the host, so the device is idle before its first and after its last
+        # work. These two are not gaps, but without them the percentages would not add up.
         ends = {"before the first work": share.before_s, "after the last": share.after_s}
         causes = self.idle_by_cause(share.device) | ends
         words = [

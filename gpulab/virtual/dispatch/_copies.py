@@ -83,6 +83,7 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
     if is_owner():
         machine = active()
         block = storage.pinned_block = machine.pin(tensor.nbytes)
+        # Not at exit: the machine may be gone then, and the process gives all memory back.
         weakref.finalize(storage, machine.pinned.release, block).atexit = False
     return tensor
 

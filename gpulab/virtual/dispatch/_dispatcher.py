@@ -360,6 +360,7 @@ def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
+    # PyTorch switches the mode off while a mode handles an operator, so it is entered again.
     with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
         return bool(aten.isclose(*args, **kwargs).all().item())
 
@@ -367,6 +368,7 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
+    # PyTorch's own function reads the flags on the host, and raises its own error.
     if info.has_values:
         func(to_host(info), *args[1:], **kwargs)
     else:
@@ -388,6 +390,7 @@ def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
 
 
 def _lift(func: Any, args: Any, kwargs: Any) -> Any:
+    # PyTorch calls lift_fresh on each new constant. A virtual tensor needs no lifting.
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 

@@ -48,8 +48,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
             query, key, value = _cast(query), _cast(key), _cast(value)
             attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
+        # Neither way below knows grouped queries, so the keys and values are repeated first.
         if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
             key, value = _repeated(key, query), _repeated(value, query)
+        # The CPU's fused operator has no dropout.
         if dropout_p or not _is_eligible(query, key, value, attn_mask):
             plain: torch.Tensor = original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale
@@ -70,6 +72,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
     nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}
+    # torch.nn.functional has imported the function by name, so it is replaced in both modules.
     return [(functional, names), (C_nn, names), (torch, nested)]
 
 

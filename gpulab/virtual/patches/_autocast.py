@@ -63,12 +63,15 @@ FLOAT32 = (
     *("_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d"),
     "_upsample_bicubic2d_aa",
 )
+# PyTorch's policy fp32_set_opt_dtype: the arguments are not cast, but dtype=float32 is passed.
 FLOAT32_RESULT = (
     *("prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum"),
     *("linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_norm.str_ord"),
     *("sum", "sum.dim_IntList"),
 )
+# PyTorch's policy fp32_append_dtype: another overload, which has a dtype, is called.
 NORMS = ("norm.Scalar", "norm.ScalarOpt_dim")
+# PyTorch's policy promote: all arguments are cast to the widest type among them.
 WIDEST = (
     *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler"),
     *("index_put", "tensordot", "scatter_add"),
@@ -123,6 +126,7 @@ def _follow() -> None:
 # cannot run for other tensors.
 @cache
 def _register() -> None:
+    # Operators that are in no list fall through to autograd without a cast.
     if not has_backend_fallback(autocast_key):
         others = _Library("_", "IMPL", autocast_key.name)
         others.fallback(torch.library.fallthrough_kernel)

@@ -14,6 +14,7 @@ from gpulab.virtual._generators import Philox, begin_capture, end_capture
 from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
+# As in PyTorch, the pool of one graph has the id (n, 0), and a pool to be shared the id (0, n).
 _pools = count(1)
 
 
@@ -107,6 +108,7 @@ class GraphBase:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         machine = self._machine_in_use()
         machine.replay(self.graph, machine.gpu.stream)
+        # Each replay uses the next random numbers, so that two replays draw different ones.
         for philox, step in self.draws:
             philox.offset += step
 

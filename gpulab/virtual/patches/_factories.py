@@ -11,7 +11,7 @@ from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
-_COPY_ADVICE = (
+_COPY_ADVICE = (  # PyTorch's own warning
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
     "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
 )

@@ -33,6 +33,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     plain_dropout, plain_rms_norm = torch.dropout, torch.rms_norm
 
     def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002, FBT001 # torch's signature
+        # PyTorch's own condition for the fused kernel (is_fused_kernel_acceptable in Dropout.cpp).
         if isinstance(input, VirtualTensor) and train and 0 < p < 1 and input.numel():
             dropped: torch.Tensor = torch.native_dropout(input, p, train)[0]
             return dropped

@@ -157,6 +157,7 @@ def _figures(machine: Machine) -> dict[str, Any]:
 
 
 def _segment(memory: Allocator, segment: Segment) -> dict[str, Any]:
+    # The keys are those of torch.cuda.memory_snapshot(). Frames stay empty, as without a history.
     arena, blocks = segment.arena, segment.blocks()
     in_use = [block for block in blocks if block.is_allocated]
     active_blocks = [block for block in blocks if not block.is_free]

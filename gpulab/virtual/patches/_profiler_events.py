@@ -172,6 +172,7 @@ class ProfilerResult:
                     yield {
                         "ph": phase,
                         "id": event.correlation_id(),
+                        # Kineto's name for arrows from an asynchronous call to the GPU.
                         "cat": "ac2g",
                         "name": "ac2g",
                         "bp": "e",

@@ -108,6 +108,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements in ``pynvml`` and in ``torch.cuda``."""
     module = sys.modules.get("pynvml") or _stand_in
     is_real = module is not _stand_in
+    # First every function of the package refuses; then those that have a model replace these.
     names = _replaced_functions(module) if is_real else _stand_in_names()
     error = vars(module)["NVMLError"] if is_real else _error
     names.update(nvml.functions(machine, error))

@@ -35,6 +35,7 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
     plain = getattr(torch, name)
 
     def recurrent(*args: Any, **kwargs: Any) -> Any:
+        # Without cuDNN, PyTorch decomposes the layer on a CUDA GPU, too.
         is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
         if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
             return plain(*args, **kwargs)
@@ -62,6 +63,7 @@ def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[
     for sizes in _layers_of(n_gates, args):
         forward += _forward(sizes)
         backward += _backward(sizes)
+    # The first kernel of each pass carries the host time of the whole call.
     first = replace(forward[0], host_ns=_CALL_NS)
     back = replace(backward[0], host_ns=_BACKWARD_NS)
     return [first, *forward[1:]], [back, *backward[1:]]

@@ -128,6 +128,8 @@ def _moves(machine: Machine) -> dict[str, Any]:
             return original(self, cuda_device(index), dtype, **options)
         if self.storage_block.gpu.index == index:
             return original(self, dtype, **options)
+        # To C++ both GPUs are meta, so its own derivative of the copy would leave the gradient on
+        # the wrong GPU.
         return _AcrossGpus.apply(  # type: ignore[no-untyped-call, no-any-return] # torch's is untyped
             self, lambda source: original(source, cuda_device(index), dtype, **options)
         )
@@ -211,6 +213,7 @@ def _host_access(machine: Machine) -> dict[str, Any]:
 
 
 def _factory(machine: Machine, name: str, original: Any) -> Any:
+    # A function such as ones_like() uses the device of its tensor, not the default device.
     follows_default = not name.endswith("_like")
 
     @wraps(original)

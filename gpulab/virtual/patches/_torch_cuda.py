@@ -150,6 +150,7 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         # PyTorch's method would call cuDNN in C++. It only moves the weights into one block of
         # memory, which makes no difference here.
         (torch.nn.RNNBase, {"flatten_parameters": lambda _self: None}),
+        # Programs look at torch.version.cuda to see whether PyTorch was built with CUDA.
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
         *_autograd_cost.replacements(machine, layers),
         *_recurrent_layers.replacements(layers),
@@ -214,6 +215,7 @@ def _devices(machine: Machine) -> dict[str, Any]:
         "_cuda_setDevice": set_device,
         "_cuda_exchangeDevice": exchange_device,
         "_cuda_maybeExchangeDevice": exchange_device,
+        # In the model all GPUs of a machine are connected with one another.
         "_cuda_canDeviceAccessPeer": lambda first, second: first != second,
         "_cuda_getArchFlags": lambda: "sm_{}{}".format(*machine.spec.compute_capability),
         # In a forked process, _threads replaces what tells PyTorch about a bad fork.

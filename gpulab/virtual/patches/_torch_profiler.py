@@ -294,12 +294,14 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
         "kineto_available": lambda: True,
     }
     module = torch.autograd.profiler
+    # Not every version of torch has all of these names.
     replaced.put(module, {name: new for name, new in names.items() if name in vars(module)})
     shared = {
         "_supported_activities": _supported_activities,
         "_add_metadata_json": lambda _key, _value: None,
     }
     replaced.put(torch.autograd, shared)
+    # The base class of profile (_KinetoProfile), which programs may also use by itself.
     profile: Any = torch.profiler.profile.__mro__[1]
     replaced.put(profile, {"prepare_trace": _without_the_compiler(profile.prepare_trace)})
 

@@ -168,6 +168,7 @@ def _refuse_if(name: str, original: Any, is_refused: Callable[..., bool]) -> Any
 
 
 def _uses_nccl(backend: str | None = None, *_args: object, **_kwargs: object) -> bool:
+    # Without an argument PyTorch uses NCCL for tensors on a GPU.
     return backend is None or "nccl" in backend
 
 
