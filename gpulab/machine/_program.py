@@ -284,8 +284,8 @@ class MachineProgram(Saved):
         return next(name for name in _event_names() if name not in taken)
 
     def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
-        # An operation on a new stream adds that stream, instead of an error after each edit.
-        # Streams are only ever added: an empty one stays, for an operation to be moved there.
+        # An operation on a new stream adds that stream. An empty stream stays, so that an
+        # operation can be moved there.
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 

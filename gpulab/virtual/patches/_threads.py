@@ -1,4 +1,4 @@
-"""Refuse device work in other threads and processes than the one that entered the virtual GPU."""
+"""Refuse device work outside the thread and the process that entered the virtual GPU."""
 
 import os
 import threading
