@@ -89,7 +89,7 @@ def read(device: int | None = None, parts: Iterable[str] = PARTS) -> Reading:
     asked = items_of("parts", parts, _PART)
     at_s = time.perf_counter()
     values = _ask_all(driver.gpu_of(device), asked)
-    if values is None:
+    if values is None:  # other code has shut NVML down: connect again and try once more
         driver.forget()
         values = _ask_all(driver.gpu_of(device), asked) or {}
     return Reading(at_s, **values)
@@ -235,6 +235,7 @@ def _looks(
         elapsed_s = time.perf_counter() - began.at_s
         if elapsed_s >= due_s:
             yield look()
+            # The next multiple of the period, also if one call took several periods.
             due_s = period_s * (elapsed_s // period_s + 1)
         if elapsed_s >= duration_s:
             break
@@ -249,6 +250,7 @@ class _Queue:
         self._ahead_s = ahead_s
         self._ends: deque[torch.cuda.Event] = deque()
         self._n_calls = 0
+        # Until the second call has been timed, each call is waited for.
         self._n_ahead = 0
 
     def call(self) -> None:

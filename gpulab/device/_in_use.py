@@ -62,6 +62,7 @@ def use(gpu: str = "auto") -> Device:
     NVIDIA H200, virtual: you asked for it
     """
     chosen = session.switch(gpu)
+    # Only the script itself is __main__: a library that calls use() gives its users no warning.
     is_script = sys._getframe(1).f_globals.get("__name__") == "__main__"  # noqa: SLF001 # the caller
     if chosen.virtual is not None and session.shell is None and is_script:
         name = chosen.virtual.spec.name

@@ -12,6 +12,7 @@ from functools import cache
 
 from gpulab.errors import UnsupportedVersionError
 
+# The first version that is supported, and the first one that is not.
 PYTHON_RANGE = ((3, 11), (3, 15))
 TORCH_RANGE = ((2, 11), (2, 14))
 INSTALL_TORCH = 'pip install "torch>=2.11,<2.14"'

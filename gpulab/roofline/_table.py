@@ -121,6 +121,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     rows = []
     for name, part in groups:
         for model in _MODELS:
+            # The ratio is measured over predicted, and the error is predicted over measured.
             error = (1 / part[f"{model}_ratio"] - 1).dropna()
             if len(error):
                 size = error.abs()
