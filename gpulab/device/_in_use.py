@@ -59,7 +59,7 @@ def use(gpu: str = "auto") -> Device:
 
     >>> import gpulab
     >>> gpulab.use("H200")  # doctest: +SKIP
-    NVIDIA H200, virtual: you asked for it
+    NVIDIA H200, virtual: it was asked for by name, so nothing here is measured on hardware
     """
     chosen = session.switch(gpu)
     # Only the script itself is __main__: a library that calls use() gives its users no warning.
