@@ -102,7 +102,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doctor_on_this_machine() -> None:
-    """Whatever this machine has, the report comes and the exit code is 0."""
+    """On any machine the report is printed and the exit code is 0."""
     result = _run("doctor", "--json")
     assert result.exit_code == 0
     assert len(json.loads(result.output)["rows"]) == 8

@@ -74,7 +74,7 @@ def test_messages_name_argument_value_and_what_it_may_be() -> None:
 
 
 def test_values_are_shown_briefly() -> None:
-    """Neither a page of digits nor an object that cannot be shown spoils a message."""
+    """A page of digits, or an object that cannot be shown, does not spoil a message."""
 
     class Hidden:
         def __repr__(self) -> str:

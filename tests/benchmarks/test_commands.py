@@ -35,7 +35,7 @@ def modules() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", list(modules()))
 def test_every_module_can_be_imported(name: str) -> None:
-    """Whatever a benchmark imports from the project is still there under its name."""
+    """All names that a benchmark imports from the project still exist."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as missing:

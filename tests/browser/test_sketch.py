@@ -98,7 +98,7 @@ def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
 
 
 def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
-    """The second curve: the button, then points by arrows; what is chosen is told."""
+    """The second curve: the button, then points by arrow keys; the choice is announced."""
     button = shown.get_by_role("button", name="Draw GPU")
     button.focus()
     page.keyboard.press("Enter")

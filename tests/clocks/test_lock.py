@@ -341,7 +341,7 @@ def test_refusal_says_how_by_hand(impostors: Impostors, monkeypatch: pytest.Monk
 def test_command_that_says_nothing(
     impostors: Impostors, monkeypatch: pytest.MonkeyPatch, status: str | None, answer: str
 ) -> None:
-    """Its status is told, or that it is not there."""
+    """The error contains its exit status, or says that the command does not exist."""
     monkeypatch.setenv("REFUSES", "1")
     if status is None:
         monkeypatch.setenv("PATH", str(impostors.log.parent))
@@ -438,7 +438,7 @@ def test_watchdog_outlives_signals() -> None:
 
 @pytest.mark.slow
 def test_crash_leaves_no_lock(impostors: Impostors) -> None:
-    """Nor does a process that ends without any clean-up."""
+    """A process that ends without any clean-up leaves no lock either."""
     assert run("os._exit(5)").returncode == 5
     assert impostors.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 

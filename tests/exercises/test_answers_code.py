@@ -209,7 +209,7 @@ def test_a_wrong_kind_of_result_is_shown() -> None:
 
 
 def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
-    """Where no diagnosis fits, the readings themselves are told, as ratios."""
+    """Where no diagnosis fits, the message shows the readings as ratios."""
     message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message
     assert message == (
         "On an idle GPU your reading is 4 times what the work takes; with other work in the queue "

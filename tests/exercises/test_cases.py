@@ -131,7 +131,7 @@ def test_the_solution_is_right(number: str) -> None:
     [(number, name, code) for number, known in MISTAKES.items() for name, code in known.items()],
 )
 def test_each_mistake_has_its_name(number: str, name: str, code: str) -> None:
-    """A program with a typical mistake is told which one, in a whole sentence."""
+    """A program with a typical mistake gets its diagnosis, in a whole sentence."""
     program = getattr(import_module(f"gpulab.exercises.cases._case_{number}"), name)
     verdict = exercises.check(f"case-{number}.mend", program)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code), verdict.message
@@ -148,7 +148,7 @@ def test_the_posted_program_is_the_one_that_is_diagnosed(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["03", "05", "08", "10"])
 def test_milliseconds_are_no_seconds(number: str) -> None:
-    """The unit is named, whatever the case is about."""
+    """The message names the unit, in every case."""
     mended = functions_of(number)["mended"]
     verdict = exercises.check(f"case-{number}.mend", lambda *given: 1e3 * mended(*given))
     assert (verdict.ok, verdict.diagnosis_code) == (False, "milliseconds")

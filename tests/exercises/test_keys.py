@@ -35,7 +35,7 @@ def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
-    """Neither text, repr nor HTML has the reason of the right answer, or a hint."""
+    """Text, repr and HTML contain neither the explanation of the right answer nor a hint."""
     question = exercises.ask(exercise_id)
     printed = [str(question), repr(question), question._repr_html_(), repr(question.choices)]
     for key in keys_of(exercise_id):

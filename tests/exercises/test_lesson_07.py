@@ -193,7 +193,7 @@ def replayed(key: str) -> tuple[list[float], list[float], int]:
 
 
 def test_lines_are_frozen_as_said() -> None:
-    """Every replay computes anew from x; a counter stands still, and a number stays."""
+    """Every replay reads x again; a Python counter does not change, and a number stays."""
     with gpulab.virtual_gpu("H200"):
         assert replayed("a")[:2] == ([1.0] * 8, [5.0] * 8)
         assert replayed("c")[2] == 4  # two at first, one at the capture, one by the test
@@ -219,7 +219,7 @@ def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
 
 
 def test_the_rungs_are_off_by_as_much_as_said() -> None:
-    """Of a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
+    """For a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
     with gpulab.virtual_gpu("H200"):
         a = torch.ones(2048, 2048, device="cuda")
         climbed = gpulab.ladder(lambda: a @ a, progress=False, max_time_s=0.05)

@@ -385,7 +385,7 @@ def test_overlap_is_a_share_of_what_is_possible() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_a_pipeline_has_a_timeline() -> None:
-    """Of its own work alone: one copy and one sleep for each step, on two streams."""
+    """It contains only the pipeline's work: a copy and a sleep for each step, on two streams."""
     shown = pipelines.timeline_of(buffered(), n_steps=3)
     works = [span.name for span in shown.spans if span.is_work]
     assert sum("sleep" in name for name in works) == 3

@@ -140,7 +140,7 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
 def test_recording_of_ones_own_is_read_once_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both sides and every choice take what was read; a file that was written anew is read."""
+    """Both sides and every choice share what was read; a changed file is read again."""
     path = recording(points("add"), tmp_path)
     loaded = []
     load = recordings.load

@@ -1,4 +1,4 @@
-"""What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
+"""The parts of explorers: the saved figure, the pace, the legend, controls and the table."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -106,7 +106,7 @@ def test_places_are_shares_of_the_picture() -> None:
 
 @pytest.mark.parametrize(("asked", "had"), [(0.5, 1.0), (1.5, 1.5), (4.0, 2.0)])
 def test_sharpness(asked: float, had: float) -> None:
-    """A picture has up to two device pixels for each of its own, and is drawn anew for that."""
+    """A picture has up to two device pixels for each CSS pixel; a change draws it again."""
     frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)

@@ -40,7 +40,7 @@ ALL = extent((1024,), (1,), 0, ITEMSIZE)
 
 
 class Teller:
-    """Tells a checker what the host of a small program calls, as the virtual GPU does."""
+    """Reports the calls of a small program to a checker, as the virtual GPU does."""
 
     def __init__(self, program: Program) -> None:
         self.checker = Checker()
@@ -101,7 +101,7 @@ class Teller:
 
 @pytest.mark.slow
 def test_against_all_orders() -> None:
-    """Of 200 random programs exactly the unsafe ones have hazards, and both sorts are many."""
+    """Among 200 random programs, exactly the unsafe ones have hazards; there are many of both."""
     is_unsafe, wrong = [], []
     for seed in range(N_PROGRAMS):
         program = Writer(seed).program()
@@ -166,7 +166,7 @@ def test_text_between_two_devices() -> None:
 
 
 def test_text_of_a_host_access() -> None:
-    """The host is told which stream to wait for."""
+    """The message says which stream the host has to wait for."""
     checker = Checker()
     checker.launch(B, "copy_", [write("host")], ("train.py", 12))
     checker.host_access(read("host"), "sum", ("train.py", 15))
@@ -230,7 +230,7 @@ def test_one_missing_wait_is_one_hazard() -> None:
 
 
 def test_a_read_does_not_hide_the_write_before_it() -> None:
-    """Who has read behind a write is no hazard for other readers, but the write still is."""
+    """An ordered read after a write is no hazard for other reads, but the write still is."""
     checker = Checker()
     checker.launch(A, "fill_", [write(1)], ("train.py", 1))
     for _ in range(2):
@@ -240,7 +240,7 @@ def test_a_read_does_not_hide_the_write_before_it() -> None:
 
 
 def test_an_older_event_takes_nothing_back() -> None:
-    """Who waits for the later event of a stream first and then for the earlier has both."""
+    """A stream that waits for a later event, then for an earlier one, is after both."""
     checker = Checker()
     earlier = checker.record(A)
     checker.launch(A, "fill_", [write(1)], ("train.py", 1))

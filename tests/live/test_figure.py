@@ -60,7 +60,7 @@ def test_limits_and_reasons() -> None:
 
 
 def test_nothing_is_shaded_without_a_reason() -> None:
-    """Neither where the driver names none, nor where it tells nothing."""
+    """Nothing is shaded if the driver gives no reason, or no answer."""
     for record in (replace(TRACE, readings=TRACE.readings[:1]), BLIND):
         assert not panels(record)[0].collections
 

@@ -244,7 +244,7 @@ class gpulab_anew:  # noqa: N801  # reads as a context
 def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever watches sees seconds as seconds; nobody else waits."""
+    """With a front end, seconds take seconds; without one, nothing waits."""
     waited: list[float] = []
     monkeypatch.setattr(Stop, "wait", lambda _, duration_s: bool(waited.append(duration_s)))
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
@@ -363,7 +363,7 @@ def test_a_result_that_swallowed_the_interrupt_is_left_out() -> None:
 
 
 def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
-    """That one was measured whole, so it is kept."""
+    """The result in progress is completed and kept."""
     stop_of = Stop.__enter__
     pressed: list[Stop] = []
 

@@ -73,7 +73,7 @@ def test_the_reason_fits_the_cause(program: MachineProgram, name: str, reason: s
 
 
 def test_no_method_is_right_without_being_near() -> None:
-    """Whatever is called right is within a tenth of the truth, and the rest has a reason."""
+    """Every method called right is within a tenth of the truth; the others have a reason."""
     for name in ("stopwatch", "streams", "queue", "two kernels"):
         for reading in readings(start(name)):
             off = abs((reading.value_us or 0.0) - reading.truth_us)

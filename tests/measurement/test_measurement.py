@@ -212,7 +212,7 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize("name", ["launch_s", "floor_s", "floor_error_s"])
 def test_a_negative_duration_is_refused(name: str) -> None:
-    """Neither a launch nor a floor takes less than no time."""
+    """A launch and a floor cannot take less than no time."""
     change: dict[str, Any] = {name: -1e-9}
     with pytest.raises(InvalidOptionError, match=f"^{name}=-1e-09"):
         replace(TAKEN, **change)
@@ -264,13 +264,13 @@ def test_console_shows_the_line_and_the_findings() -> None:
 
 @given(measurement=measurements)
 def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
-    """Whatever the record, text and dict lead back to an equal one, to the last digit."""
+    """JSON text and dict of any record give an equal record back, to the last digit."""
     assert Measurement.from_json(measurement.to_json()) == measurement
     assert Measurement.from_dict(measurement.to_dict()) == measurement
 
 
 def test_json_names_its_schema_first() -> None:
-    """A reader can tell what a file is before it reads the rest."""
+    """A reader sees what a file is before it reads the rest."""
     assert TAKEN.to_json().startswith('{"schema": "gpulab.measurement/1", "samples_s": [2.45e-05,')
     assert TAKEN.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.measurement/1",'
     assert TIMELINE.to_json().startswith('{"schema": "gpulab.timeline/1", "spans": [{"kind":')
@@ -338,7 +338,7 @@ def test_damaged_record_is_refused(path: list[str], value: object, complaint: st
 
 
 def test_text_cut_short_is_refused() -> None:
-    """A file that was not written to its end is told apart from another schema."""
+    """The error of a truncated file is another one than that of another schema."""
     with pytest.raises(SchemaVersionError) as error:
         Measurement.from_json('{"schema"')
     assert str(error.value) == (
@@ -379,7 +379,7 @@ def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None
 
 
 def test_frame_has_one_row_a_sample() -> None:
-    """The table carries what is needed to tell several measurements apart."""
+    """The table has the columns that distinguish several measurements."""
     frame = replace(TAKEN, samples_s=(1.0, 2.0), label="mm").to_frame()
     assert frame.to_dict("list") == {
         "sample": [0, 1],
@@ -398,7 +398,7 @@ def html_of(measurement: Measurement) -> ET.Element:
 
 @given(measurement=measurements)
 def test_html_is_well_formed(measurement: Measurement) -> None:
-    """Whatever the texts and numbers, the representation is XML, without a script in it."""
+    """With any texts and numbers, the representation is XML without a script."""
     root = html_of(measurement)
     allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
     allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
@@ -437,7 +437,7 @@ def test_html_escapes_every_text() -> None:
 
 
 def test_html_has_a_drawing_with_a_text_alternative() -> None:
-    """Those who do not see the drawing are told what it shows, with its source."""
+    """The text alternative says what the drawing shows, and its source."""
     svg = html_of(TAKEN).find(f"{SVG}svg")
     assert svg is not None
     assert svg.get("role") == "img"

@@ -156,7 +156,7 @@ def _compare_all(
 
 
 def outcome(probe: Probe, place: Place = virtual) -> str:
-    """Run a probe and say in one line what became of it."""
+    """Run a probe and return its outcome in one line."""
     try:
         probe.check(place)
     except AssertionError as error:

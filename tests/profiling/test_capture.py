@@ -297,7 +297,7 @@ def test_the_profilers_records_are_read(fake: FakeGpu) -> None:
 
 
 def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
-    """Neither what `before` launches nor the sleeps nor the events of ours are counted."""
+    """Launches of `before`, our sleeps and our events are not counted."""
     calls = per_call(lambda: fake.launch("work"), n_samples=4, before=lambda: fake.launch("flush"))
     assert [[item.name for item in call.records] for call in calls] == [["work"]] * 4
     assert [[item.name for item in call.calls] for call in calls] == [["cudaLaunchKernel"]] * 4
@@ -349,7 +349,7 @@ def test_host_functions_need_no_record(fake: FakeGpu) -> None:
 
 
 def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
-    """Of several replays of the same graph the one with fewer records lacks the difference."""
+    """A replay with fewer records than other replays of the same graph lacks the difference."""
     sizes = iter([3, 1, 3])
     calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
     assert [call.n_records for call in calls] == [3, 1, 3]
@@ -439,7 +439,7 @@ def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
 def test_records_leave_no_trace_where_cupti_can_go(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither where nobody can take it out, nor where there is none."""
+    """The same where nothing can detach CUPTI, and where there is none."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()
@@ -455,7 +455,7 @@ def test_records_leave_no_trace_where_cupti_can_go(
 def test_a_session_that_a_program_prepares_is_left_alone(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A schedule in its warm-up cannot be seen, so that whoever has made one may be in it."""
+    """A schedule in its warm-up is invisible, so a program that made one may be in it."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()

@@ -67,7 +67,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
-    """Neither its time, nor its memory, nor its random numbers."""
+    """Its time, memory and random numbers stay the same."""
     _trace_kernels.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
@@ -157,7 +157,7 @@ def test_tf32_is_told_by_the_switches() -> None:
 
 
 def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
-    """Whoever has measured roofs predicts with them, of any GPU."""
+    """Predictions can use measured roofs, of any GPU."""
     roof = Roof("measured", {"float16": 100e12}, 1e12, detail="by hand")
     found = roofline.predict("matmul", 1024, "float16", roof, model="plain")
     assert found.duration_s == 2 * 1024**3 / 100e12
@@ -355,7 +355,7 @@ def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
 
 
 def test_a_recording_is_a_list_of_points() -> None:
-    """Whatever has points can be given as it is."""
+    """Any object with points can be given."""
     recording = recordings.Recording("mine", {"gpu": H200}, (point(MATMUL, 1e-3),))
     assert roofline.table(recording).equals(roofline.table([point(MATMUL, 1e-3)]))
 

@@ -158,11 +158,11 @@ class Fake(World):
         return tensor
 
     def index_of(self, tensor: torch.Tensor) -> int:
-        """Tell which GPU a tensor is on: the second one has those of 32 bits without sign."""
+        """Return the GPU of a tensor: unsigned 32-bit tensors count as those of the second GPU."""
         return int(tensor.dtype is torch.int32)
 
     def is_on_host(self, tensor: torch.Tensor) -> bool:
-        """Tell whether a tensor is one of the host's."""
+        """Return whether a tensor counts as one of the host."""
         return tensor.untyped_storage().data_ptr() in self.host_memory
 
 
@@ -207,7 +207,7 @@ def test_a_missing_wait_is_found(world: World) -> None:
     ],
 )
 def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object]) -> None:
-    """Who takes shape and type from a tensor reads none of its elements."""
+    """Reading shape and type of a tensor reads none of its elements."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = world.fill()
@@ -253,7 +253,7 @@ def test_every_wait_orders(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("asked", ["event", "stream"])
 def test_a_query_that_says_yes_orders(asked: str) -> None:
-    """Who has seen the work done need not wait for it; the fake GPU is always done."""
+    """A host that saw that the work is done need not wait; the fake GPU is always done."""
     world = Fake()
     with world.checked() as found:
         side, event = world.cuda.Stream(), world.cuda.Event()
@@ -344,7 +344,7 @@ def test_host_writes_a_buffer_in_flight(world: World) -> None:
 
 
 def test_blocking_copies_and_items_wait(world: World) -> None:
-    """After them the host, and whatever it launches, is behind the stream."""
+    """After them the host, and all that it launches, is ordered after the stream."""
     with world.checked() as found:
         side, host = world.cuda.Stream(), world.pinned()
         with world.cuda.stream(side):

@@ -1,4 +1,4 @@
-"""A busy host is told by what the scheduler counted; the scheduler here is a folder of files."""
+"""The scheduler's counters show a busy host; the scheduler here is a folder of files."""
 
 import os
 import threading

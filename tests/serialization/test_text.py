@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def test_a_packed_file_is_unpacked_by_its_content(tmp_path: Path) -> None:
-    """Whatever its name says."""
+    """The file's name does not matter."""
     path = tmp_path / "x.txt"
     path.write_bytes(gzip.compress(b"a\nb"))
     assert read_text(path) == "a\nb"

@@ -163,7 +163,7 @@ def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
 
 
 def test_each_device_has_its_own_buffer() -> None:
-    """That of the device which is current when the flusher is made."""
+    """The buffer is on the device that is current when the flusher is made."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
         flusher()
         with torch.cuda.device(1):
@@ -198,7 +198,7 @@ def test_a_flush_can_be_captured(kind: str) -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_a_flush_is_no_part_of_a_gradient() -> None:
-    """Neither kind leaves a trace in the user's graph of derivatives or in inference mode."""
+    """Both kinds leave no trace in the user's autograd graph, or in inference mode."""
     with torch.inference_mode():
         empty = flusher()
     empty()

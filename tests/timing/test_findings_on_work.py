@@ -174,7 +174,7 @@ def test_work_that_runs_in_two_ways() -> None:
 
 
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profiler that loses records is told from one that does not."""
+    """The finding distinguishes a profiler that loses records from one that does not."""
     per_call = _profiler.per_call
 
     def losing(*args: object, **options: object) -> object:

@@ -71,7 +71,7 @@ pytestmark = pytest.mark.usefixtures("h200")
 
 
 def test_record_of_a_measurement() -> None:
-    """It tells the method, the source, the device, the label, the counts and why it stopped."""
+    """It contains method, source, device, label, counts and the reason for stopping."""
     measurement = measure(
         kernel, method="naive", n_samples=7, n_warmup=2, inner_loops=3, label="a kernel"
     )
@@ -132,7 +132,7 @@ def test_empty_inputs_are_refused() -> None:
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
-    """Of four calls each holds a quarter of it, which is what is taken off."""
+    """With four calls in a sample, a quarter of the floor is subtracted from each."""
     measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)
     gaps_s = 3 / 4 * Gaps().work_to_work_ns * 1e-9
     assert measurement.median_s == pytest.approx(100e-6 + gaps_s, abs=8e-9)
@@ -184,7 +184,7 @@ def test_precision_is_half_the_width() -> None:
 
 
 def test_one_tick_of_the_events_is_precise_enough() -> None:
-    """No more samples make an interval of 32 ns narrower, whatever was asked for."""
+    """More samples cannot make an interval of 32 ns narrower, for any precision asked for."""
     measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
@@ -601,7 +601,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
 def test_half_the_error_of_the_floor_is_precise_enough(
     method: str, more_us: float, stopped_by: str
 ) -> None:
-    """An interval of 0.2 µs is, whatever was asked for, but only where a floor is taken off."""
+    """An interval of 0.2 µs is precise enough, but only where a floor is subtracted."""
     lengths = itertools.cycle([5.0, 5.0 + more_us])
 
     def work() -> None:
@@ -615,7 +615,7 @@ def test_half_the_error_of_the_floor_is_precise_enough(
     "options", [{"n_samples": 10}, {"n_samples": 10, "inner_loops": 2}, {"inner_loops": 2}]
 )
 def test_a_hot_cache_costs_no_call_that_was_not_asked_for(options: dict[str, Any]) -> None:
-    """Five calls on a cold one tell of the cache, but not where the calls were counted."""
+    """Five calls on a cold cache test the cache, except where the number of calls was given."""
     work = Work()
     measurement = measure(work, cache="hot", n_warmup=2, **options)
     assert work.n_calls == 2 + measurement.n_samples * measurement.inner_loops
@@ -629,7 +629,7 @@ def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
 
 
 def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
-    """What the finding says of it is what a measurement on a cold cache says."""
+    """The finding's time is that of a measurement on a cold cache."""
     x = torch.ones(1 << 21, device="cuda")
     cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
     (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]

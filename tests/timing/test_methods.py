@@ -113,7 +113,7 @@ def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_events_share_the_floor_among_the_calls() -> None:
-    """Of ten calls an interval, each holds a tenth of the floor and nearly one gap."""
+    """With ten calls in an interval, each has a tenth of the floor and nearly one gap."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns + 9 * GAPS.work_to_work_ns
     (_, second_ns) = ns(events(kernel, n_samples=2, inner_loops=10))
     assert second_ns == pytest.approx(KERNEL_NS + floor_ns / 10, abs=TICK_NS / 10 + 1)

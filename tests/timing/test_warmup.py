@@ -1,4 +1,4 @@
-"""Warm-up ends when the times are steady, and tells whether the work waits."""
+"""Warm-up ends when the times are steady, and finds out whether the work waits."""
 
 import itertools
 import time
@@ -68,7 +68,7 @@ def test_slow_work_is_ended_by_the_time() -> None:
 
 @pytest.mark.parametrize("n_calls", [0, 1, 2, 7])
 def test_asked_for_number_of_calls(n_calls: int) -> None:
-    """As many calls as asked are made, whatever the time, the probe among them."""
+    """The number of calls is exact, with the probe and regardless of the time."""
     work, called = durations()
     assert warm_up(work, n_calls=n_calls, max_time_s=1e-9).n_calls == n_calls
     assert len(called) == n_calls

@@ -62,7 +62,7 @@ def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
 
 
 def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
-    """Counted from the first span; colour and hatch tell the kind."""
+    """Times count from the first span; colour and hatch show the kind."""
     timeline(SHOWN, ax)
     kinds = {
         (look.colour.lower(), look.hatch): kind
@@ -143,7 +143,7 @@ def test_thinned_picture_says_so() -> None:
 
 
 def test_nothing_cannot_be_drawn(ax: Axes) -> None:
-    """Who wants to show a timeline that may be empty shows the timeline itself."""
+    """To show a timeline that may be empty, show the timeline itself."""
     for function in (lambda empty: timeline(empty, ax), draw_timeline):
         with pytest.raises(InvalidOptionError) as error:
             function(replace(SHOWN, spans=()))

@@ -42,7 +42,7 @@ LAUNCH = call("launch", "cudaLaunchKernel", 0, 50, 1)
 
 
 def test_zero_is_the_first_start() -> None:
-    """It is told, so that other readings can be put beside the spans."""
+    """The timeline contains its zero, so that other readings can be put beside the spans."""
     found = Records((done(70, 90, 1),), (LAUNCH,), "measured", "NVIDIA H200")
     spans, zero_ns = spans_of(found, [], str.upper)
     assert zero_ns == ZERO
@@ -80,7 +80,7 @@ def test_launch_and_kernel() -> None:
     ],
 )
 def test_engines(name: str, kind: str, engine: str) -> None:
-    """Copies are told by the driver's names and by the model's; a fill is a kernel."""
+    """Copies are known by the driver's names and by the model's; a fill is a kernel."""
     record_kind = "memcpy" if kind == "copy" else "kernel"
     (span,) = made([done(0, 5, None, kind=record_kind, name=name, size_bytes=64)], [])
     assert (span.kind, span.engine, span.size_bytes) == (kind, engine, 64)
@@ -110,7 +110,7 @@ def test_threads_of_the_host() -> None:
 
 
 def test_lanes_of_two_devices() -> None:
-    """Streams of several devices are told apart."""
+    """Streams of several devices have different lanes."""
     spans = made([done(0, 1, None), done(2, 3, None, device=1)], [])
     assert [span.lane for span in spans] == ["cuda:0 stream 7", "cuda:1 stream 7"]
 

@@ -118,7 +118,7 @@ def test_event_that_nobody_saw() -> None:
 
 
 def test_event_that_was_done_already() -> None:
-    """The stream did not wait, whatever the device took to see it."""
+    """The stream did not wait, however long the device took to see the event."""
     spans = before(AHEAD, mark("wait", 10, 11, 0, 3, waits_for=4), mark("event", 8, 8, 1, 4))
     assert only(spans).cause == "device"
 
@@ -160,7 +160,7 @@ def test_nothing_held_it_up() -> None:
 
 
 def test_last_release_is_the_cause() -> None:
-    """Of a late launch and a later event the event decides, and the other way round."""
+    """With a late launch and a later event, the event decides, and vice versa."""
     event = mark("event", 28, 28, 1, 4)
     wait = mark("wait", 10, 28, 0, 3, waits_for=4)
     assert only(before(host("launch", 11, 20, 2), wait, event)).cause == "event"

@@ -1,4 +1,4 @@
-"""What a timeline is made of refuses what cannot be, and comes back from JSON."""
+"""The records of a timeline refuse impossible values, and come back from JSON."""
 
 from dataclasses import replace
 

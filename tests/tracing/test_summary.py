@@ -101,7 +101,7 @@ def test_words() -> None:
 
 
 def test_words_for_two_devices_and_lost_records() -> None:
-    """Each device has its lines, and what is missing is told."""
+    """Each device has its lines, and the text says what is missing."""
     spans = [work(0, 10), work(0, 5, 0, device=1), host("host", 0, 20)]
     lines = summarize(spans, PLACE, n_missing=1).lines()
     assert lines[:3] == [
@@ -113,7 +113,7 @@ def test_words_for_two_devices_and_lost_records() -> None:
 
 
 def test_words_for_nothing() -> None:
-    """Neither no spans nor no work is an error."""
+    """A timeline without spans, or without work, is not an error."""
     assert str(summarize([], PLACE)) == (
         "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
     )

@@ -88,7 +88,7 @@ def test_names_are_sent_as_they_are() -> None:
 
 
 def test_too_many_spans_are_thinned() -> None:
-    """Before anything is sent, and the widget is told."""
+    """Spans are thinned before they are sent, and the widget shows it."""
     spans = tuple(work(n, n + 0.5) for n in range(20_001))
     sent = content(replace(SHOWN, spans=spans))
     assert len(floats(sent["start"])) == 20_000

@@ -158,7 +158,7 @@ def test_each_virtual_device_has_its_own_floor() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_looking_for_the_floor_leaves_nothing_behind() -> None:
-    """Neither memory nor a stream nor the mode of autograd."""
+    """Memory, streams and the mode of autograd are as before."""
     with torch.inference_mode():
         _device_floor.floor()
         _device_floor.floor(of="graph")
@@ -249,7 +249,7 @@ def test_what_does_not_work_is_passed_over(real: Known, error: Exception) -> Non
 
 @pytest.mark.parametrize("has_timer", [True, False])
 def test_a_missing_or_coarse_clock_is_said(real: Known, has_timer: bool) -> None:  # noqa: FBT001 # a parameter of the test
-    """Who asks for the timer by name learns why there is none."""
+    """A request for the timer by name fails with the reason."""
     real.has_timer, real.own_ns = has_timer, None
     with pytest.raises(ProfilerUnavailableError) as error:
         _device_floor.floor("timer")
@@ -258,7 +258,7 @@ def test_a_missing_or_coarse_clock_is_said(real: Known, has_timer: bool) -> None
 
 
 def test_the_floor_of_a_moment_is_read_behind_what_goes_ahead(real: Known) -> None:
-    """The known work is found once; its readings are taken anew, twenty at a time."""
+    """The known work is found once; its readings are taken again, twenty at a time."""
     first = _device_floor.device_floor(None)
     assert (first.method, first.n_samples) == ("timer", 20)
     real.has_timer = False  # nobody looks for it a second time
@@ -283,7 +283,7 @@ def test_a_profiler_that_loses_all_is_of_no_use(real: Known) -> None:
 
 
 def test_the_floor_is_finer_than_the_clocks_tick(real: Known) -> None:
-    """Of readings a tick apart, three to one, the floor lies a quarter of the tick above."""
+    """With readings a tick apart, three to one, the floor is a quarter of a tick above."""
     real.readings_s["reference"] = ([4.992e-6] * 3 + [5.024e-6]) * 25
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-12)
 

@@ -11,7 +11,7 @@ from gpulab.virtual import ValueLimits
 
 
 def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
-    """The line that waits is told which launch before it was at fault, and later work goes on."""
+    """The error at the wait names the launch at fault, and later work continues."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(4, device="cuda")
         x[torch.tensor([7], device="cuda")]

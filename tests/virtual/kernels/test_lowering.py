@@ -94,7 +94,7 @@ def test_a_half_becomes_a_float_one_by_one() -> None:
 
 
 def test_a_table_is_read_as_far_as_rows_are_taken() -> None:
-    """Two rows of four numbers, whatever the size of the table; indices take 16 bytes."""
+    """Two rows of four numbers, for a table of any size; indices take 16 bytes."""
     found = work(aten.embedding.default, empty(1_000, 4), indices(2))
     assert found.most_bytes == 32
 

@@ -169,7 +169,7 @@ def test_every_operator_that_cuda_casts_is_listed() -> None:
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
 def test_recurrent_layers_give_float16(kind: str, lower: torch.dtype) -> None:
-    """A layer of cuDNN runs in float16 whatever type is asked for; its cell in the one asked."""
+    """A layer of cuDNN runs in float16 for any type asked for; its cell in the type asked for."""
     layer = getattr(torch.nn, kind)(8, 4, num_layers=2).cuda()
     cell = getattr(torch.nn, f"{kind}Cell")(8, 4).cuda()
     x = torch.rand(3, 2, 8, device="cuda")

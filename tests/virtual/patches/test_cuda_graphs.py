@@ -287,7 +287,7 @@ def test_callables_are_graphed_with_their_backward() -> None:
 
 
 def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]:
-    """Return a checkpoint's result, further random numbers, and the gradient drawn anew."""
+    """Return a checkpoint's result, further random numbers, and the gradient drawn again."""
     x.grad = None
     result = checkpoint(
         lambda y: torch.nn.functional.dropout(y * 2), x, use_reentrant=use_reentrant
