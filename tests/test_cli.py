@@ -160,7 +160,7 @@ def test_port_in_use(tmp_path: Path) -> None:
 
 
 def test_lab_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was copied, kept and put beside is named, then the address, then the end."""
+    """The output names the files copied, kept and added, then the address, then the end."""
     copies = _folder.CopiedLessons(("00.ipynb",), ("01.ipynb",), ("01.new.ipynb",))
     monkeypatch.setattr(lessons, "copy_lessons", lambda _folder: copies)
 

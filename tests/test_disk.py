@@ -443,7 +443,7 @@ def test_a_late_refusal_is_told(
 
 @posix
 def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sweep runs, and its user knows what nobody watches."""
+    """The sweep runs, and a warning says that the file is not locked."""
     path = tmp_path / "sweep.jsonl"
     monkeypatch.setattr(disk.fcntl, "flock", refusal(errno.ENOLCK))
     with (

@@ -1,4 +1,4 @@
-"""Text from anywhere is shown by everything public, and nothing that shows it obeys it."""
+"""All public outputs show text from anywhere, and none of them obeys it."""
 
 import dataclasses
 import importlib

@@ -1,4 +1,4 @@
-"""How the code is kept, in figures and in words, measured with ``ast``."""
+"""The house rules of the code, checked with ``ast``."""
 
 import ast
 import io

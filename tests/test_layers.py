@@ -1,4 +1,4 @@
-"""Packages are entered by their doors, imports run one way, and no name hides another."""
+"""Packages are imported through their doors and in one direction; no name hides another."""
 
 import ast
 import graphlib

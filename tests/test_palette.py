@@ -1,4 +1,4 @@
-"""Every colour means one thing and can be told from the others, on light and on dark paper."""
+"""Every colour has one meaning and is distinct from the others, on light and on dark paper."""
 
 import itertools
 

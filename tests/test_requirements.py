@@ -1,4 +1,4 @@
-"""What arguments must be: each requirement takes what means something, and names what does not."""
+"""Requirements on arguments: each accepts valid values, and names what is wrong with others."""
 
 import math
 from dataclasses import dataclass, replace
@@ -133,7 +133,7 @@ class Record:
     ],
 )
 def test_fields_are_checked_by_their_annotations(change: dict[str, Any], message: str) -> None:
-    """A whole number may stand for a float, and None where the annotation says so."""
+    """A float field takes an integer, and None is valid where the annotation says so."""
     kept = Record(time_s=1, parts=(1, 2.5))
     with pytest.raises(InvalidOptionError) as refused:
         replace(kept, **change)

@@ -202,7 +202,7 @@ def test_the_middle_sample_belongs_to_neither_half() -> None:
 
 
 def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
-    """The clusters beside the widest gap decide, not the first ones of each side."""
+    """The clusters next to the widest gap decide, not the first ones of each side."""
     samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
     assert modes(samples) == (19.0,)
 

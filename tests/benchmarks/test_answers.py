@@ -1,4 +1,4 @@
-"""The benchmark that answers the exercises in many ways knows all of them, and wrong answers."""
+"""The benchmark that tries answers finds every exercise, and its wrong answers are wrong."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Fitting and judging the host's costs, on numbers that are known."""
+"""Fitting host costs and comparing host times, on known numbers."""
 
 import json
 from collections import Counter

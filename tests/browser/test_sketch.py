@@ -1,4 +1,4 @@
-"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and seen again without a kernel."""
+"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and shown without a kernel."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is read of a GPU's clock, of whichever GPU, in whichever world and with what missing."""
+"""Reading a GPU's clock: real and virtual GPUs, several GPUs, and missing values."""
 
 import os
 import sys
@@ -94,7 +94,7 @@ def _no_gpu_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Return the NVML that stands for a real driver's."""
+    """Return the NVML that replaces a real driver's."""
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake.module)
     return fake
@@ -419,7 +419,7 @@ def test_watched_gpu_has_no_pauses() -> None:
 
 
 def test_host_is_ahead_by_one_period_at_most() -> None:
-    """Work does not pile up behind the last reading."""
+    """Work does not pile up after the last reading."""
     with gpulab.virtual_gpu("H200", first_use=False):
         began_s = time.perf_counter()
         list(watch(products(), duration_s=0.1, period_s=0.01))

@@ -1,4 +1,4 @@
-"""What readings say about the regime: exact verdicts on readings made by hand."""
+"""Regimes: exact verdicts on made-up readings."""
 
 import pytest
 

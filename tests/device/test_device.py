@@ -1,4 +1,4 @@
-"""The choice of a GPU: precise in its reasons, in force per cell, undone on every way out."""
+"""The choice of a GPU: its reasons, its effect in each cell, and its end on every way out."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def _with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_without_a_gpu() -> None:
-    """Without a GPU the virtual H200 stands in, and says why and what that means."""
+    """Without a GPU the virtual H200 is used, and the device says why and what that means."""
     chosen = gpulab.use()
     assert str(chosen) == (
         "NVIDIA H200, virtual: torch 2.13.0 is a CPU build, "
@@ -211,7 +211,7 @@ def test_conditions_of_a_real_gpu() -> None:
 
 
 def test_doctor_says_what_is_used_instead() -> None:
-    """The report names the GPU that stands in, without choosing it for the session."""
+    """The report names the virtual GPU that is used instead, without choosing it."""
     rows = {row.topic: row for row in gpulab.doctor().rows}
     assert rows["GPU"].instead == "the virtual NVIDIA H200"
     assert rows["virtual GPU"].state == "usable"
@@ -220,7 +220,7 @@ def test_doctor_says_what_is_used_instead() -> None:
 
 @pytest.mark.usefixtures("_with_gpu")
 def test_doctor_says_what_is_in_use() -> None:
-    """A real GPU is named, or the virtual one that was asked for beside it."""
+    """The report names the real GPU, and the virtual one if that was chosen."""
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "NVIDIA L4"
     gpulab.use("T4")
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "the virtual Tesla T4"

@@ -1,4 +1,4 @@
-"""What the machine has is found out without a guess, and each gap has its reason and its cure."""
+"""The report on a machine: no guesses, and a reason and a cure for each gap."""
 
 import ctypes
 import importlib.metadata

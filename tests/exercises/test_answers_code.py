@@ -1,4 +1,4 @@
-"""Functions that learners write are run on the virtual GPU, and each mistake has its name."""
+"""Functions that learners write run on the virtual GPU, and each mistake has its diagnosis."""
 
 import time
 import timeit
@@ -72,7 +72,7 @@ def stub(work: Work) -> None:
 
 
 def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1e3) -> float:
-    """Read a pair of events round the work."""
+    """Time the work with a pair of events around it."""
     start = torch.cuda.Event(enable_timing=timing)
     end = torch.cuda.Event(enable_timing=timing)
     start.record()
@@ -105,7 +105,7 @@ def pair_on_a_side_stream(work: Work) -> float:
 
 
 def pair_and_host(work: Work) -> float:
-    """Ask a pair of events, and return what the host's clock says behind a backlog."""
+    """Use a pair of events, but return the host's time, with work in the queue before."""
     start_s = time.perf_counter()
     pair(work)
     return time.perf_counter() - start_s

@@ -1,4 +1,4 @@
-"""The case files: a solution is right, and each typical mistake is called by its name."""
+"""The case files: the solution is right, and each typical mistake has its diagnosis."""
 
 import ast
 from collections.abc import Callable
@@ -184,7 +184,7 @@ def test_the_flaw(number: str) -> None:
 
 
 def test_a_value_that_nobody_foresaw() -> None:
-    """It is shown beside the truth, with the number of works for which the program is right."""
+    """The message shows it beside the true time, and for how many works the program is right."""
     judge = exercise("case-10.mend").judge
     assert isinstance(judge, Mended)
     message = judge(lambda _work: 90e-6, None).message

@@ -203,7 +203,7 @@ def test_no_answer_is_no_mistake(exercise_id: str, blank: object) -> None:
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
 @pytest.mark.parametrize("exercise_id", [name for name in IDS if name not in CODE])
 def test_strange_answers_are_met_with_the_form(exercise_id: str, answer: object) -> None:
-    """What is no answer at all is shown back, beside how to answer; nothing is raised."""
+    """A senseless answer is shown back, with how to answer; nothing is raised."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
     assert verdict.message.endswith(exercises.ask(exercise_id).how)
@@ -440,7 +440,7 @@ def test_recorded_readings_say_so() -> None:
 
 
 def test_exercises_without_readings_say_so() -> None:
-    """Asking for numbers that nobody gives is an error with its cure."""
+    """Asking an exercise without readings for readings is an error with its cure."""
     with pytest.raises(InvalidOptionError) as error:
         exercises.readings("00.sources")
     assert str(error.value) == "exercise '00.sources' has no readings; take your own"

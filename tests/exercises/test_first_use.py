@@ -1,4 +1,4 @@
-"""First-use costs come one by one, from a GPU that nobody has used, and leave the one in use."""
+"""First-use costs are yielded one by one, in a new process, without touching the GPU in use."""
 
 import sys
 from collections.abc import Iterator

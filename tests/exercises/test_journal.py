@@ -155,7 +155,7 @@ def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> Non
 def test_other_files_stay_as_they_are(
     content: bytes, problem: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be used is kept beside a new file, and said once."""
+    """An unusable file stays beside a new one, and one message says so."""
     (folder / FILE_NAME).write_bytes(content)
     own = LearnerJournal(folder)
     own.add(FIRST)

@@ -1,4 +1,4 @@
-"""The lesson on warm-up: each right answer passes, and each typical mistake gets its own words."""
+"""The lesson on warm-up: each right answer passes, and each typical mistake has its diagnosis."""
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence

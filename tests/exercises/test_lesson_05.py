@@ -1,4 +1,4 @@
-"""Lesson 05: right answers pass, each mistake has its reason, and readings become words."""
+"""Lesson 05: right answers pass, mistakes have their diagnosis, and readings become words."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

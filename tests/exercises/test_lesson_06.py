@@ -1,4 +1,4 @@
-"""A learner's flush is judged by what it leaves, and each mistake about caches has its name."""
+"""Lesson 06: a learner's flush is judged by its effect, and each mistake has its diagnosis."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_every_exercise_is_whole(exercise: Exercise) -> None:
     "exercise", [CHOOSE, STATES, WHICH, STAIRCASE], ids=lambda item: item.exercise_id
 )
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
-    """What is no answer is shown back beside how to answer, and nothing is run."""
+    """A senseless answer is shown back, with how to answer, and nothing is run."""
     check_strange(exercise, answer)
 
 
@@ -116,7 +116,7 @@ def writing() -> Callable[[], object]:
 
 
 def writing_then_reading() -> Callable[[], object]:
-    """Write, and clean up behind it."""
+    """Flush by writing, then read to evict the dirty lines."""
     write, read = writing(), reading()
     return lambda: (write(), read())
 
@@ -165,7 +165,7 @@ def waiting() -> Callable[[], object]:
 
 
 def failing() -> Callable[[], object]:
-    """Ask for a buffer that nobody made."""
+    """Use a buffer that does not exist."""
     buffers: list[torch.Tensor] = []
     return lambda: buffers[0]
 
@@ -389,7 +389,7 @@ def two_curves() -> pd.DataFrame:
 
 
 def test_curves_meet_where_they_come_within_5_percent() -> None:
-    """The smallest of the sizes counts, and NaN says that they never meet."""
+    """The answer is the smallest such size, and NaN if there is none."""
     curves = two_curves()
     assert meeting_point(curves) == 40
     assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))

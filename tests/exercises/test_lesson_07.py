@@ -1,4 +1,4 @@
-"""Lesson 07: right answers pass, wrong ones are named, and what is asked is so on the GPU."""
+"""Lesson 07: right answers pass, wrong ones have a diagnosis, and the GPU confirms the keys."""
 
 from collections.abc import Callable
 
@@ -205,7 +205,7 @@ def test_lines_are_frozen_as_said() -> None:
 
 @pytest.mark.parametrize("sleep_cycles", [20_000_000, 0])
 def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
-    """Behind a sleep of 10 ms as without, no sample of work that waits has the host ahead."""
+    """With or without a sleep of 10 ms, the host is never ahead for work that waits."""
     with gpulab.virtual_gpu("H200"):
         loss, n_ahead = torch.ones(64, device="cuda"), 0
         torch.cuda._sleep(sleep_cycles)

@@ -335,7 +335,7 @@ def test_the_table_is_a_frame() -> None:
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each holds for what the lesson says and not for its contrary."""
+    """Each is true for the lesson's values and false for opposite ones."""
     values = {
         "09.launch-is-flat": (1.0, 30.0),
         "09.cpu-wins-small": (0.3, 1.2),

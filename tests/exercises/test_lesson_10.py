@@ -1,4 +1,4 @@
-"""The roofline's exercises: each key follows from the model, and each mistake has its name."""
+"""The exercises on the roofline: keys follow from the model; mistakes have their diagnosis."""
 
 import json
 from collections.abc import Callable
@@ -347,7 +347,7 @@ def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each holds for what the lesson says and not for its contrary."""
+    """Each is true for the lesson's values and false for opposite ones."""
     values = {
         "10.copy-below-sheet": (89.0, 101.0),
         "10.floor": (500.0, 2.0),

@@ -1,4 +1,4 @@
-"""A notebook waits for its own lesson only, and never for a heavy package that it does not use."""
+"""A notebook loads only its own lesson, and no heavy package that it does not use."""
 
 import subprocess
 import sys

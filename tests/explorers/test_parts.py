@@ -191,7 +191,7 @@ def test_pace_draws_the_first_and_the_last() -> None:
 
 
 def test_pace_loses_patience_with_a_page_that_is_gone() -> None:
-    """The last one is drawn though nobody answers; a late answer changes nothing."""
+    """The last picture is drawn without an answer; a late answer changes nothing."""
     pace, drawn, clock = paced()
     pace.ask()
     pace.ask()
@@ -275,7 +275,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
 
 
 class TurnsByHand(JupyterLoop):
-    """A loop whose turns come when the test says so, as beside a cell that runs."""
+    """An event loop whose turns come when the test says so, as while a cell runs."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], object]] = []

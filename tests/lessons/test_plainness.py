@@ -1,4 +1,4 @@
-"""Each lesson fits a class hour, shows code one would write, and names sources of numbers."""
+"""Each lesson fits a class hour, shows ordinary code, and names the sources of its numbers."""
 
 import importlib
 from collections.abc import Callable

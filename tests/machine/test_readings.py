@@ -1,4 +1,4 @@
-"""What each timing method reads of a program, against the truth, and the reason beside it."""
+"""The reading of each timing method for a program, the true time, and the reason."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_readings_of_one_short_kernel() -> None:
     ],
 )
 def test_the_reason_fits_the_cause(program: MachineProgram, name: str, reason: str) -> None:
-    """Streams that are missed, a queue that is too small, what no graph can hold."""
+    """Missed streams, a queue that is too small, and calls that no graph can contain."""
     assert said(program)[name][1] == reason
 
 

@@ -1,4 +1,4 @@
-"""The timed cell is the user's own code: parsed as the shell would, compiled once, kept apart."""
+"""The timed cell is the user's own code: parsed as the shell does, compiled once, isolated."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``%cudatime`` in a real IPython: registered politely, read rightly, printed plainly."""
+"""``%cudatime`` in a real IPython: its registration, its options and its output."""
 
 import re
 from pathlib import Path
@@ -185,7 +185,7 @@ def test_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
 
 
 def test_stream_is_the_users(notebook: Notebook) -> None:
-    """Setup and body run on the stream, behind what was queued before, and it is left again."""
+    """Setup and body run on the user's stream, after its earlier work, and leave it again."""
     ran = notebook.last(
         "s = torch.cuda.Stream(); seen = []; before = torch.cuda.Event()",
         "%%cudatime -q -r 1 --warmup 0 --stream s seen.append(torch.cuda.current_stream() == s)\n"

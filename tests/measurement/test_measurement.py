@@ -1,4 +1,4 @@
-"""The records: what they refuse, what they say, and that nothing is lost when they are saved."""
+"""The records: what they refuse, their text, and that saving loses nothing."""
 
 import json
 import math
@@ -67,7 +67,7 @@ TIMELINE = Timeline(
 
 
 def test_one_line_of_a_measured_result() -> None:
-    """The line holds estimate, interval, count, method, cache, device and source."""
+    """The line contains estimate, interval, count, method, cache, device and source."""
     assert str(TAKEN) == (
         "24.7 µs [24.6, 24.8] per call "
         "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
@@ -453,7 +453,7 @@ def texts_of(measurement: Measurement) -> list[str | None]:
 
 
 def test_drawing_has_units_and_source_on_its_axis() -> None:
-    """The axis has round numbers, their unit, and the device; counts stand at the side."""
+    """The axis has round numbers, their unit, and the device; counts are at the side."""
     assert texts_of(TAKEN) == [
         *["4", "0", "samples"],
         *["24.5", "24.6", "24.7", "24.8", "24.9"],
@@ -471,7 +471,7 @@ def test_drawing_has_units_and_source_on_its_axis() -> None:
     ],
 )
 def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
-    """A handful of round numbers, with the decimals that they need and no more."""
+    """A few round numbers, with as many decimals as they need."""
     assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
 
 
@@ -613,7 +613,7 @@ def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> N
 
 
 def test_a_floor_without_doubt_is_known_exactly() -> None:
-    """As that of a virtual GPU; nobody has to read "within 0.00 s"."""
+    """A virtual GPU's floor is exact, so the text has no "within 0.00 s"."""
     record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
     rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
     assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

@@ -1,4 +1,4 @@
-"""Plots are read back from their artists: what is drawn is what was recorded, and it says so."""
+"""Plots, read back from their artists: they draw the recorded values, and their text says so."""
 
 import html
 import io
@@ -63,7 +63,7 @@ CALLS_S = [5e-6] * 20 + [1e-3]
 
 @dataclass(frozen=True)
 class Card:
-    """Stands for a device: a source and a name."""
+    """Replaces a device: a source and a name."""
 
     source: str
     name: str

@@ -1,4 +1,4 @@
-"""What a probe is: a few lines of ordinary PyTorch, and how its result is judged."""
+"""Probes: a few lines of ordinary PyTorch each, and the judgement of their results."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

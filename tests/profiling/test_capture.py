@@ -1,4 +1,4 @@
-"""What the device did: exact on the virtual GPU, and from the profiler by a fake of it."""
+"""Capturing what the device did: exact on the virtual GPU, and through a fake profiler."""
 
 import os
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    """Put a fake GPU with a fake profiler behind torch."""
+    """Replace torch's GPU and profiler by fakes."""
     return fake_profiler.install(monkeypatch)
 
 
@@ -179,7 +179,7 @@ def test_per_call_counts_the_work_alone() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_a_call_that_outran_its_sleep_is_not_among_them() -> None:
-    """The first sleep is too short for 300 launches: the spans hold the pauses of later calls."""
+    """The first sleep is too short for 300 launches: its spans would contain pauses."""
 
     def work() -> None:
         for _ in range(300):  # each shorter than its launch
@@ -409,7 +409,7 @@ def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
 
 
 def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind an error of the work's, but nothing is asked of a context that is broken."""
+    """CUPTI is detached after an error of the work, too, but not in a broken context."""
     detached: list[bool] = []
     monkeypatch.setattr(_kineto, "detach", lambda: detached.append(fake.is_open))
     capture(fake.launch)
@@ -488,7 +488,7 @@ def test_a_session_that_does_not_begin_says_why(
 def test_a_session_ends_when_its_first_launches_fail(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that refuses even the launches that are thrown away leaves no session behind."""
+    """A device that refuses the first launches leaves no session behind."""
 
     def refuse(_n_cycles: int) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")

@@ -1,4 +1,4 @@
-"""Recordings: found by name, read from files, refused with the reason, compared task by task."""
+"""Recordings: found by name, read from files, refused with a reason, compared task by task."""
 
 import errno
 import gzip
@@ -336,7 +336,7 @@ def test_an_unfinished_file_is_taken_as_far_as_its_lines_are_whole(path: Path) -
 
 
 def test_a_checksum_that_does_not_fit_is_refused_of_an_unfinished_file_too(path: Path) -> None:
-    """Asking for unfinished files is no way round the checksum."""
+    """Reading unfinished files does not bypass the checksum."""
     path.write_text(path.read_text("utf-8").replace("2e-06", "1e-06"), "utf-8")
     with pytest.raises(RecordingError, match="does not fit its checksum"):
         _recording.load(path, unfinished=True)

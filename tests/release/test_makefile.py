@@ -1,4 +1,4 @@
-"""`make lab` says what it will download before it does, and takes no CUDA libraries unasked."""
+"""`make lab` says first what it will download, and installs no CUDA libraries unless asked."""
 
 import os
 import shutil

@@ -113,7 +113,7 @@ def test_work_without_arithmetic_is_bound_by_memory() -> None:
     ],
 )
 def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, bound: str) -> None:
-    """The four limits each have a workload that meets them, and the parts add up."""
+    """Each of the four limits has a workload that it bounds, and the parts add up."""
     found = roofline.predict(name, size, "float32", "H200", cache=cache)
     assert found.bound == bound
     together = found.launch_s + max(found.compute_s, found.memory_s)
@@ -121,7 +121,7 @@ def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, boun
 
 
 def test_what_is_hidden_is_told_too() -> None:
-    """A large product hides its bytes behind its arithmetic, and an addition the reverse."""
+    """A large matmul hides its memory time, and an addition hides its arithmetic."""
     product = roofline.predict("matmul", 4096, "float32", "H200")
     addition = roofline.predict("add", 1 << 26, "float32", "H200")
     assert 0 < product.memory_s < product.compute_s / 10
@@ -275,7 +275,7 @@ def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
 
 
 def test_roofs_survive_a_recording() -> None:
-    """Rows of ceilings become the same ceilings again; what nobody measured stays unknown."""
+    """Recorded ceilings become the same ceilings; missing ones stay unknown."""
     roofs = (
         Roof("data sheet", {"float16": 989e12}, 4.8e12, detail="a document"),
         Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand"),

@@ -1,4 +1,4 @@
-"""Hazards of whole programs: on the virtual GPU, and on CPU tensors in place of a real one's."""
+"""Races in whole programs: on the virtual GPU, and on CPU tensors in place of a real GPU's."""
 
 import types
 import weakref
@@ -68,7 +68,7 @@ class FakeStream(torch.Stream):
 
 
 class World:
-    """A GPU for a program: its ``cuda``, and how tensors come to lie on it or beside it."""
+    """A GPU for a program: its ``cuda``, and how tensors are made on the GPU or on the host."""
 
     cuda: Any
     device: str
@@ -217,7 +217,7 @@ def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object
 
 
 def waits(world: World, side: FakeStream) -> dict[str, Callable[[], None]]:
-    """Return every way to put a side stream behind the default one."""
+    """Return every way to make a side stream wait for the default one."""
     default = world.cuda.default_stream()
 
     def recorded() -> FakeEvent:
@@ -573,7 +573,7 @@ def test_what_launches_nothing_is_no_operation() -> None:
 
 @pytest.mark.parametrize(("is_mask", "expected"), [(True, 0), (False, 1)])
 def test_indexing_by_a_mask_waits(is_mask: bool, expected: int) -> None:  # noqa: FBT001 # pytest gives it
-    """How many elements there are only the device knows; with numbers the host goes on."""
+    """Only the device knows the number of elements; indexing by numbers does not wait."""
     world = Fake()
     with world.checked() as found:
         x, mask = world.fill(), torch.ones(N, dtype=torch.bool)
@@ -624,7 +624,7 @@ def test_everything_is_put_back() -> None:
 
 
 def test_an_inner_block_shares_the_report() -> None:
-    """The outer block goes on over the inner one, and so does its report."""
+    """The outer block and its report continue through the inner one."""
     with gpulab.virtual_gpu("H200") as gpu, hazards() as outer:
         with hazards() as inner:
             assert inner is outer

@@ -91,7 +91,7 @@ def test_logarithms_are_given_with_their_reach() -> None:
     ],
 )
 def test_what_is_not_usual_is_said(change: dict[str, object], how: str) -> None:
-    """Another method, transfers and threads stand in the name of the curve."""
+    """The curve's name contains another method, transfers and threads."""
     curve = curve_of(points(replace(GPU, **change), "B"))
     assert curve.how == how
     assert curve.name.endswith(f"NVIDIA H200, measured{', ' + how if how else ''}")

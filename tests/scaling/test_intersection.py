@@ -1,4 +1,4 @@
-"""Where curves cross: exact places on straight lines, and every reason why there is none."""
+"""Intersections of curves: exact for straight lines, and every reason why there is none."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""JSON from anywhere: what cannot be read says why, and never by an error of Python's."""
+"""JSON from anywhere: unreadable input is refused with the reason, not with Python's errors."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Sweeps: points as measured by hand, files that resume, and nothing lost to what goes wrong."""
+"""Sweeps: the points of single measurements, files that resume, and no losses when things fail."""
 
 import json
 import multiprocessing
@@ -397,7 +397,7 @@ def raising(error: BaseException, at: Task = TASKS[1]) -> Canned:
 
 
 def test_a_killed_worker_costs_its_task_only(h200: VirtualGpu) -> None:
-    """Where the executor goes on, so does the sweep."""
+    """If the executor continues, so does the sweep."""
     del h200
 
     class KilledWorker(Exception):  # noqa: N818  # Dask's name
@@ -493,7 +493,7 @@ def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
 
 
 def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is given out beside a task of the CPU, which would share it."""
+    """No other task runs together with a task of the CPU, which would share it."""
     del h200
     running: list[Task] = []
     crowds = []
@@ -532,7 +532,7 @@ def is_free(name: str) -> bool:
 def test_processes_take_turns_at_hardware(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """While one process measures on the CPU no other one does; a virtual GPU is nobody else's."""
+    """One process at a time measures on the CPU; a virtual GPU belongs to its process."""
     del h200
     monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)  # others may measure now
     seen = []

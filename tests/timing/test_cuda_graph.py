@@ -1,4 +1,4 @@
-"""A graph as a timing method: captured once, exact when replayed, and harmless when it fails."""
+"""The graph method: captured once, exact when replayed, and harmless when capture fails."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Each doubt is provoked by samples, and stays away where there is no reason for it."""
+"""Each finding appears for samples that give a reason for it, and for no others."""
 
 from dataclasses import fields
 from typing import Any
@@ -31,7 +31,7 @@ def observed(  # noqa: PLR0913  # all but two are keyword-only
     floor_s: float | None = None,
     **seen: Any,  # noqa: ANN401  # fields of three records
 ) -> RunObservations:
-    """Return what a run has seen, each value in the record that holds it."""
+    """Return what a run observes, with each value in its record."""
     asked = {"cache": "hot"} | {k: v for k, v in seen.items() if k in names_of(MeasurementOptions)}
     shown = {k: v for k, v in seen.items() if k in names_of(WarmUp)}
     rest = {k: v for k, v in seen.items() if k not in asked | shown}
@@ -72,7 +72,7 @@ def test_work_that_synchronizes() -> None:
 
 
 def test_naive_reads_the_launch() -> None:
-    """A naive reading is called what it is, also where nobody looked whether the work waits."""
+    """A naive reading is called that, even if it is unknown whether the work waits."""
     assert found(method="naive") == Finding(
         "naive-launch-only",
         "the naive method waits for nothing: it reads the launch, not the work of the GPU",
@@ -111,13 +111,13 @@ def test_launch_bound_is_said_of_nothing_else(seen: dict[str, object]) -> None:
 
 
 def test_host_pace_is_not_judged_where_the_work_waits() -> None:
-    """The host time of work that waits holds the GPU's time, so it says nothing."""
+    """The host time of work that waits contains the GPU's time."""
     assert found(host_s=1e-3, synchronizes=True).code == "synchronizes-inside"
 
 
 @pytest.mark.parametrize(("n_samples", "given"), [(1, "1 sample"), (5, "5 samples")])
 def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
-    """Five samples hold the median with 93.75 % at most; six with 96.9 %."""
+    """Five samples contain the median with 93.75 % at most; six with 96.9 %."""
     assert found(samples_s=(1e-3,) * n_samples) == Finding(
         "too-few-samples",
         f"{given} cannot give a 95 % interval of the median; the range of the samples is shown",

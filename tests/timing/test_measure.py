@@ -1,4 +1,4 @@
-"""``measure`` stops when it should, keeps what it has, and refuses what it cannot use."""
+"""``measure`` stops at the right time, keeps its samples, and refuses unusable arguments."""
 
 import gc
 import itertools
@@ -176,7 +176,7 @@ def test_samples_are_taken_until_the_interval_is_narrow() -> None:
 
 
 def test_precision_is_half_the_width() -> None:
-    """An interval from -0.75 % to +0.75 % round the median is within 1 %."""
+    """An interval from -0.75 % to +0.75 % around the median is within 1 %."""
     measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
@@ -208,7 +208,7 @@ def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
 
 
 def test_slow_work_is_not_sampled_ten_times() -> None:
-    """The limit holds also before ten samples; half a second of work is sampled twice."""
+    """The time limit also applies before ten samples; work of half a second is sampled twice."""
     measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
     assert measurement.stopped_by == "max_time"
     assert measurement.n_samples == 2
@@ -367,7 +367,7 @@ def test_stream_left_open(n_warmup: int) -> None:
 
 
 def test_measures_on_the_current_stream() -> None:
-    """Inside a stream's context the events stand in that stream, which stays current."""
+    """Inside a stream's context the events are in that stream, which stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         assert measure(kernel).median_s == pytest.approx(100e-6, abs=16e-9)
@@ -638,7 +638,7 @@ def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
 
 
 def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked of the driver behind the samples raises no doubt about them."""
+    """Memory from the driver after the samples gives no finding about them."""
     n_allocations = 0
 
     def beside(*_: object, **__: object) -> Floor:

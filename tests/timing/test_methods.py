@@ -1,4 +1,4 @@
-"""The rungs, exact on the virtual GPU: a kernel of 100 µs, read in three ways."""
+"""The simple methods, exact on the virtual GPU: a kernel of 100 µs, timed in three ways."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -103,7 +103,7 @@ def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -
 
 @pytest.mark.usefixtures("h200")
 def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
-    """The first sample holds the launch; later ones, with the host ahead, only the floor."""
+    """The first sample contains the launch; later ones, with the host ahead, the floor."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
     first_ns = KERNEL_NS + HOST.sleep_launch_ns + GAPS.work_to_mark_ns
     later_ns = KERNEL_NS + floor_ns

@@ -1,4 +1,4 @@
-"""Events behind a sleep: exact where the host is ahead, and told where it cannot be."""
+"""Events after a sleep: exact where the host is ahead, and a finding where it cannot be."""
 
 from collections.abc import Iterator
 

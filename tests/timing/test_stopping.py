@@ -1,4 +1,4 @@
-"""One rule ends every sampling: by number, by precision, by time."""
+"""One rule ends all sampling: by number, by precision or by time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ WIDE = [1.0, 1.1] * 10
 
 
 def never() -> Sequence[float]:
-    """Stand for values that nobody may look at."""
+    """Replace values that must not be read."""
     raise AssertionError("the values were looked at")
 
 

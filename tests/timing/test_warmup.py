@@ -135,7 +135,7 @@ def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
 
 
 def test_full_launch_queue_counts_as_waiting() -> None:
-    """A call that launches more than the queue holds returns late, too."""
+    """A call with more launches than the queue can take returns late, too."""
 
     def work() -> None:
         for _ in range(HOST.queue_depth + 10):

@@ -1,4 +1,4 @@
-"""The exported trace keeps the rules of the Trace Event Format, so that Perfetto opens it."""
+"""The exported trace follows the Trace Event Format, so that Perfetto opens it."""
 
 import errno
 import json

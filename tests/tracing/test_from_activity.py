@@ -1,4 +1,4 @@
-"""Records of host and device become spans; what they leave open is worked out from them."""
+"""Records of host and device become spans; what they do not contain is worked out."""
 
 import pytest
 
@@ -142,7 +142,7 @@ def test_event_with_a_known_time() -> None:
 
 
 def test_stream_waits_from_its_own_work_to_the_event() -> None:
-    """It waits for the event, and what comes after the wait in the stream is behind it."""
+    """It waits for the event, and later work of the stream comes after the wait."""
     event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
     again = call("other", "cudaEventRecord", 66, 68, 4)
     marks = (wait, event, EventNote("event", 4, (0, 13)))

@@ -1,4 +1,4 @@
-"""What is drawn of a timeline, and how it gets thinner when there is too much."""
+"""The shapes of a timeline's drawing, and how they are thinned if there are too many."""
 
 import numpy as np
 import pytest

@@ -78,7 +78,7 @@ def test_hand_made_spans_have_engines_by_kind() -> None:
 
 
 def test_waits_of_streams_are_not_busy() -> None:
-    """They keep nobody busy."""
+    """A waiting stream does not make the device busy."""
     spans = [work(0, 10), Span("wait", "w", "stream 0", 10 * US, 90 * US, 0)]
     (share,) = summarize(spans, PLACE).devices
     assert share.busy_s == pytest.approx(10 * US)

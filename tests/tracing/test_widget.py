@@ -1,4 +1,4 @@
-"""What a notebook gets of a timeline: text, picture, and a widget where a front end asked."""
+"""A timeline in a notebook: text, picture, and a widget where a front end can show it."""
 
 import re
 import subprocess
@@ -154,7 +154,7 @@ def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPa
 
 
 def test_widget_holds_the_drawing() -> None:
-    """Its script is the file beside the module."""
+    """Its script is the JavaScript file next to the module."""
     widget: Any = view(SHOWN)
     try:
         assert widget.drawing == content(SHOWN)

@@ -1,4 +1,4 @@
-"""Ctrl-C and errors in the middle of the virtual GPU's work: the same GPU goes on afterwards."""
+"""After Ctrl-C or an error in the middle of its work, the same virtual GPU works."""
 
 import signal
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Order, waiting and time on the virtual GPU, beside the facts seen on an NVIDIA H200."""
+"""Order, waiting and time on the virtual GPU, compared with facts of an NVIDIA H200."""
 
 import time
 from collections.abc import Callable, Iterator

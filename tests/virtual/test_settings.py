@@ -1,4 +1,4 @@
-"""Settings that a program changes inside the context: PyTorch keeps its own, and none names us."""
+"""Settings that a program changes inside the context stay, and none points to gpulab."""
 
 import gc
 import warnings

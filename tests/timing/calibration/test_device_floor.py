@@ -1,4 +1,4 @@
-"""The events' floor: exact on the virtual GPU, and each way to find it by fakes."""
+"""The floor of events: exact on the virtual GPU, and each way to find it, with fakes."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -63,20 +63,20 @@ class Known:
         self.index = 0
 
     def load(self) -> object:
-        """Stand behind the loading of the timer kernel."""
+        """Replace the loading of the timer kernel."""
         if not self.has_timer:
             return None
         return type("Timer", (), {"__call__": lambda _: None, "own_ns": lambda _: self.own_ns})()
 
     def per_call(self, _work: Callable[[], object], *, n_samples: int) -> list[Records]:
-        """Stand behind the profiler."""
+        """Replace the profiler."""
         if self.profiler_error is not None:
             raise self.profiler_error
         found = () if self.dropped else (ActivityRecord("kernel", "mul", 0, 2_000, 7),)
         return [Records(found, (), "measured", "NVIDIA H200", int(self.dropped))] * n_samples
 
     def sampler(self, of: str) -> Callable[..., Callable[[int], list[float]]]:
-        """Stand behind the rung for launches or for graphs."""
+        """Replace the sampler for launches or for graphs."""
 
         def make(work: object, **_before: object) -> Callable[[int], list[float]]:
             name = "timer" if type(work).__name__ == "Timer" else "reference"
@@ -104,7 +104,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Known:
 @pytest.mark.parametrize("name", ["H200", "A100", "T4"])
 @pytest.mark.parametrize(("of", "floor_ns"), [("launches", FLOOR_NS), ("graph", GRAPH_FLOOR_NS)])
 def test_the_virtual_floor_is_the_models(name: str, method: str, of: str, floor_ns: int) -> None:
-    """Both pauses round a kernel, to the nanosecond, with no doubt about it."""
+    """Both pauses around a kernel, to the nanosecond, without uncertainty."""
     with gpulab.virtual_gpu(name) as virtual:
         found = _device_floor.floor(method, of=of)
     assert found.value_s == pytest.approx(floor_ns * 1e-9, abs=1e-15)
@@ -367,7 +367,7 @@ def test_the_ways_agree_on_a_real_gpu() -> None:
 
 
 def test_known_work_is_forgotten_too(real: Known) -> None:
-    """Behind it the floor of a moment is read of what works then."""
+    """After that, the floor is read with work that runs at that time."""
     assert _device_floor.device_floor(None).method == "timer"
     real.has_timer = False
     assert _device_floor.device_floor(None).method == "timer"

@@ -1,4 +1,4 @@
-"""The floor of some work from its own records: by made-up records, and on the virtual GPU."""
+"""The floor of some work from its own records: with made-up records, and on the virtual GPU."""
 
 from collections.abc import Callable, Iterator
 
@@ -172,7 +172,7 @@ def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
 
 @pytest.mark.usefixtures("recording")
 def test_measure_takes_off_the_floor_of_the_work() -> None:
-    """A dozen more calls with records, and as many samples behind them; the record's time."""
+    """A dozen more calls with records, and as many samples after them; the record's time."""
     numbers: list[int] = []
 
     def work() -> None:
@@ -344,7 +344,7 @@ def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
-    """The records alone would say 3.5 µs, as half of the spans hold a pause."""
+    """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
     found = calibration.work_floor(calls, [7.5 * US] * 10)
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
@@ -386,7 +386,7 @@ def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("recording")
 def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
-    """A floor behind a flushed cache is another one than behind a hot one."""
+    """The floor after a cache flush is another one than with a hot cache."""
     called: list[str] = []
 
     def work() -> None:

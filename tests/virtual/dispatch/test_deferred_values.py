@@ -1,4 +1,4 @@
-"""Values that appear when a kernel ends: what is said of those that cannot be computed."""
+"""Values appear when a kernel ends; values that cannot be computed have an explanation."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def test_norms_of_halves_are_trained(
 
 
 def test_host_memory_stays_as_it_is_where_no_value_is_carried() -> None:
-    """Filling what nobody looks at would take longer than all the rest of a sweep."""
+    """Filling memory that is not read would take longer than the rest of a sweep."""
     with gpulab.virtual_gpu("H200") as virtual:
         virtual.machine.limits = ValueLimits(0, 0.0, 0)
         target = torch.ones(8)

@@ -1,4 +1,4 @@
-"""What carries values depends on estimates alone, and what carries none says why."""
+"""Which tensors have values depends on estimates alone, and the others say why not."""
 
 import math
 import warnings

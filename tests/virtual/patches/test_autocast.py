@@ -389,7 +389,7 @@ def test_two_lower_types_have_no_widest() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_autocast_of_the_cpu_is_left_alone() -> None:
-    """``torch.autocast("cpu")`` casts host tensors and no others, and the other way round."""
+    """``torch.autocast("cpu")`` casts only host tensors, and "cuda" only those of the GPU."""
     host, device = torch.ones(4, 4), torch.ones(4, 4, device="cuda")
     with torch.autocast("cpu"):
         assert (host @ host).dtype == torch.bfloat16

@@ -1,4 +1,4 @@
-"""What a program reads of the virtual GPU through pynvml and through torch.cuda's own layer."""
+"""The virtual GPU through pynvml, and through torch.cuda's own functions of NVML."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""Files of the virtual GPU are those of a real one, and the other way round."""
+"""Files saved on the virtual GPU load on a real one, and the other way round."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Corrections by size: what lies on a surface, between its points and beyond them."""
+"""Corrections by size: on a surface's points, between them and beyond them."""
 
 import json
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""The virtual GPU's cache keeps results back, and later kernels pay for their way to memory."""
+"""The virtual GPU's cache keeps dirty lines, and later kernels pay for writing them back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Clock, power and temperature of the virtual GPU: as recorded, and by their rules."""
+"""Clock, power and temperature of the virtual GPU: like the recordings, and by their rules."""
 
 import pytest
 
