@@ -1,4 +1,4 @@
-"""What every test gets: a fresh choice of GPU, and no virtual GPU left behind by another test."""
+"""Fixtures for every test: a fresh choice of GPU, no network, and fast Python processes."""
 
 import gc
 import signal
@@ -12,12 +12,12 @@ import pytest
 
 from tests.support import loopback, warm_server
 
-# How long an example takes says how busy the machine is, and nothing about the code.
+# No deadline: how long an example takes depends on how busy the machine is, not on the code.
 hypothesis.settings.register_profile(
     "gpulab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("gpulab")
-# A shell that starts a command in the background makes it deaf to signals that tests send.
+# A shell makes commands in the background ignore these signals, but tests send them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -25,19 +25,19 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
 
 
 loopback.refuse_others()
-# What is imported and collected stays until the end: the collector need not look at it.
+# Imported modules and collected tests live until the end: the collector need not look at them.
 gc.disable()
 gc.set_threshold(10_000, 50, 20)
 
 
 def pytest_collection_finish() -> None:
-    """Let Python's garbage collector see only what the tests themselves make."""
+    """Let Python's garbage collector look only at objects that the tests create."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_runtest_teardown() -> None:
-    """Fail a test that tried to leave the machine, even if its code swallowed the refusal."""
+    """Fail a test that tried to reach another machine, even if it caught the exception."""
     if loopback.attempts:
         tried = ", ".join(loopback.attempts)
         loopback.attempts.clear()
@@ -62,20 +62,20 @@ def _gpu_is_left_as_found() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def warm_python() -> Iterator[list[str]]:
-    """Give the command of a Python in which torch and gpulab are imported already."""
+    """Yield the command of a Python in which torch and gpulab are imported already."""
     with warm_server.warm_python() as command:
         yield command
 
 
 @pytest.fixture(scope="session")
 def warm_kernel(warm_python: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder for ``JUPYTER_PATH`` whose kernel ``python3`` starts from a warm Python."""
+    """Return a folder for ``JUPYTER_PATH`` whose kernel ``python3`` starts from a warm Python."""
     return warm_server.warm_kernel(tmp_path_factory.mktemp("jupyter"), warm_python)
 
 
 @pytest.fixture
 def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave figures undrawn, which is most of their cost; words and artists are as always."""
+    """Skip the drawing of figures, which is most of their cost; texts and artists stay."""
     if request.node.get_closest_marker("pixels"):
         return
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -88,7 +88,7 @@ def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def no_floor_known() -> Iterator[None]:
-    """Forget all floors, and who refused to tell one, before and after a test."""
+    """Forget all floors, and which devices have none, before and after a test."""
     from gpulab.timing.calibration import _device_floor
 
     _device_floor.forget_floors()

@@ -1,7 +1,8 @@
-"""The page on the architecture shows every room, in the words of the room itself."""
+"""The pages on the architecture list every room and module, with its own first sentence."""
 
-import ast
 from pathlib import Path
+
+from docs.extensions import modules
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
@@ -14,13 +15,12 @@ def rooms() -> dict[str, str]:
     found = {}
     for path in paths:
         name = path.parent.name if path.name == "__init__.py" else path.stem
-        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-        found[name] = docstring.partition("\n")[0]
+        found[name] = modules.sentence_of(path)
     return {name: text for name, text in found.items() if name not in {"gpulab", "_version"}}
 
 
 def test_every_room_is_in_the_table() -> None:
-    """Each has its row, with the first sentence of its docstring."""
+    """Each room has its row, with the first sentence of its docstring."""
     lines = PAGE.read_text("utf-8").splitlines()
     rows = {
         line.split("|")[1].strip(): line.split("|")[2].strip() for line in lines if "|" in line
@@ -28,8 +28,19 @@ def test_every_room_is_in_the_table() -> None:
     assert {name: rows.get(f"`{name}`") for name in rooms()} == rooms()
 
 
+def test_every_module_is_on_the_page_of_modules() -> None:
+    """Each module has one line with a whole sentence, and each package a heading."""
+    lines = modules.page().splitlines()
+    entries = [line for line in lines if line.startswith("- `")]
+    headings = [line for line in lines if line.startswith("## ")]
+    paths = [*(ROOT / "gpulab").rglob("*.py")]
+    doors = [path for path in paths if path.name == "__init__.py"]
+    assert (len(entries), len(headings)) == (len(paths) - len(doors), len(doors))
+    assert [line for line in entries if not line.endswith((".", "?"))] == []
+
+
 def test_the_picture_names_rooms_that_exist() -> None:
-    """What is written in bold are packages, parts of the virtual GPU, or what is not ours."""
+    """The bold names are packages, parts of the virtual GPU, or known names of others."""
     outside = {"gpulab.measure", "torch.cuda", "CUDA GPU", "a program on the virtual GPU"}
     parts = {path.parent.name for path in (ROOT / "gpulab/virtual").glob("*/__init__.py")}
     heads = [

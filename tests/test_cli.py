@@ -102,7 +102,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doctor_on_this_machine() -> None:
-    """Whatever this machine has, the report comes and the exit code is 0."""
+    """On any machine the report is printed and the exit code is 0."""
     result = _run("doctor", "--json")
     assert result.exit_code == 0
     assert len(json.loads(result.output)["rows"]) == 8
@@ -160,7 +160,7 @@ def test_port_in_use(tmp_path: Path) -> None:
 
 
 def test_lab_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was copied, kept and put beside is named, then the address, then the end."""
+    """The output names the files copied, kept and added, then the address, then the end."""
     copies = _folder.CopiedLessons(("00.ipynb",), ("01.ipynb",), ("01.new.ipynb",))
     monkeypatch.setattr(lessons, "copy_lessons", lambda _folder: copies)
 

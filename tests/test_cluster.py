@@ -116,7 +116,7 @@ def test_the_cluster_shows_no_pages(executor: Executor) -> None:
 
 @pytest.mark.skipif(not find_spec("cryptography"), reason="without it there are no keys")
 def test_a_stranger_is_refused(executor: Executor) -> None:
-    """Who has an account on this machine and no key of the cluster gets no answer from it."""
+    """Another account on this machine, without the cluster's key, gets no answer."""
     address = urlsplit(scheduler_of(executor).address)
     assert address.scheme == "tls"
     anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -260,7 +260,7 @@ def test_numbers_of_workers_are_checked(
 
 
 def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has not installed the extra is told its name."""
+    """Without the extra, the error names it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingPackageError) as error, cluster.local():
         pass

@@ -1,4 +1,4 @@
-"""Files are written whole, one process adds to a file, and what a disk refuses is told."""
+"""Files are written whole, one process appends to a file, and errors of a disk are explained."""
 
 import errno
 import io
@@ -57,7 +57,7 @@ def mode_of(path: Path) -> int:
 @pytest.mark.usefixtures("_umask")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
 def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
-    """Who could read or write the old file can do so with the new one, and nobody else."""
+    """The new file can be read and written by the same users as the old one."""
     path = tmp_path / "found.json"
     path.write_text("old")
     path.chmod(mode)
@@ -139,7 +139,7 @@ CURES = {
 def test_a_refused_file_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, at: str, *, there: bool
 ) -> None:
-    """Wherever the disk refuses: the old file is as it was, and the reason and a cure are told."""
+    """Wherever the disk fails: the old file is unchanged, and the error has reason and cure."""
     path = tmp_path / "found.json"
     if there:
         path.write_text("old")
@@ -238,7 +238,7 @@ HOLD = "print(flush=True); sys.stdin.read()"
 
 @pytest.mark.parametrize("by", ["name", "link"])
 def test_a_second_process_is_refused_by_name(tmp_path: Path, by: str) -> None:
-    """It is told the file, the process that has it and what to do, and changes nothing."""
+    """The error names the file, the process that has it and what to do; nothing changes."""
     path = tmp_path / "sweep.jsonl"
     asked = path
     if by == "link":
@@ -336,7 +336,7 @@ def test_a_note_that_comes_late_is_read(
 
 
 def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path, own_state: Path) -> None:
-    """Neither an empty file nor a note stays; an empty file that was there does."""
+    """No empty file and no note stays; an empty file that existed before does."""
     (tmp_path / "old").touch()
     for name in ("old", "new"):
         with disk.growing(tmp_path / name):
@@ -381,7 +381,7 @@ def test_what_is_no_file_to_add_to_is_refused(tmp_path: Path, name: str, message
 def test_a_file_that_cannot_be_opened_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A read-only folder is told before anything is measured."""
+    """The error for a read-only folder comes before anything is measured."""
     path = tmp_path / "sweep.jsonl"
     monkeypatch.setattr(os, "open", refusal(number))
     with pytest.raises(NotSavedError) as error:
@@ -443,7 +443,7 @@ def test_a_late_refusal_is_told(
 
 @posix
 def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sweep runs, and its user knows what nobody watches."""
+    """The sweep runs, and a warning says that the file is not locked."""
     path = tmp_path / "sweep.jsonl"
     monkeypatch.setattr(disk.fcntl, "flock", refusal(errno.ENOLCK))
     with (

@@ -1,4 +1,4 @@
-"""Text from anywhere is shown by everything public, and nothing that shows it obeys it."""
+"""All public outputs show text from anywhere, and none of them obeys it."""
 
 import dataclasses
 import importlib
@@ -391,7 +391,7 @@ def test_plots_draw_a_text_as_it_is(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY)
 def test_a_drawn_figure_says_a_text_as_it_is(text: str) -> None:
-    """Title, source, description, caption and page of a figure, whatever they are made of."""
+    """Title, source, description, caption and page of a figure contain any text unchanged."""
     found = plots.draw(
         plots.samples, spoiled(MEASUREMENT, text), title=text, alt=f"x {text}", source=f"on {text}"
     )
@@ -427,7 +427,7 @@ def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_pass_for_a_line() -> None:
-    """What is made of a name stays on the line on which the name stands."""
+    """Text made from a name stays on the line on which the name is."""
     forged = "H200\n24.9 µs per call"
     shown = str(dataclasses.replace(MEASUREMENT, label=forged))
     assert "\n" not in shown

@@ -1,4 +1,4 @@
-"""How the code is kept, in figures and in words, measured with ``ast``."""
+"""The house rules of the code, checked with ``ast``."""
 
 import ast
 import io
@@ -137,7 +137,7 @@ def figures() -> dict[str, str]:
 
 
 def has_all_types(function: Definition) -> bool:
-    """Tell whether the result and every argument but self or cls has a type."""
+    """Return whether the result and every argument but self or cls has a type."""
     assert isinstance(function.node, Function)
     given = function.node.args
     arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]

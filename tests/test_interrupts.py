@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the end of a step, and what was half done is undone or made anew."""
+"""Ctrl-C waits for the end of a step; half a step is undone or done again."""
 
 import signal
 import threading

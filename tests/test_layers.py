@@ -1,4 +1,4 @@
-"""Packages are entered by their doors, imports run one way, and no name hides another."""
+"""Packages are imported through their doors and in one direction; no name hides another."""
 
 import ast
 import graphlib
@@ -182,7 +182,7 @@ def run_python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("module", ["gpulab", "gpulab.cli", "gpulab.lessons"])
 def test_import_is_light(module: str) -> None:
-    """Neither the front door nor the command waits for a heavy package."""
+    """The package and its command import no heavy package at the start."""
     names = run_python(f"import {module}, sys; print(*sys.modules)").stdout.split()
     assert HEAVY.isdisjoint(names), f"import {module} loads {sorted(HEAVY & set(names))}"
 

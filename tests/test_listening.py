@@ -1,4 +1,4 @@
-"""Nothing that gpulab starts listens where another machine could reach it."""
+"""Nothing that gpulab starts listens where another machine could connect."""
 
 import json
 import os

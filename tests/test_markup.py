@@ -1,4 +1,4 @@
-"""Tables of a notebook's output: what a screen reader needs, and nothing taken for markup."""
+"""Tables in a notebook's output: accessible, and no text in them is taken for markup."""
 
 from gpulab.markup import table
 

@@ -1,4 +1,4 @@
-"""Every colour means one thing and can be told from the others, on light and on dark paper."""
+"""Every colour has one meaning and is distinct from the others, on light and on dark paper."""
 
 import itertools
 
@@ -75,7 +75,7 @@ def test_no_two_things_have_one_colour() -> None:
 
 
 def test_roles_differ_by_more_than_colour() -> None:
-    """Markers or hatches tell apart what stands in one picture."""
+    """Roles in one picture also differ by their markers or hatches."""
     for names in TOGETHER:
         signs = [palette.ROLES[name][1:] for name in names]
         assert len(set(signs)) == len(signs)

@@ -1,4 +1,4 @@
-"""What arguments must be: each requirement takes what means something, and names what does not."""
+"""Requirements on arguments: each accepts valid values, and names what is wrong with others."""
 
 import math
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ def test_messages_name_argument_value_and_what_it_may_be() -> None:
 
 
 def test_values_are_shown_briefly() -> None:
-    """Neither a page of digits nor an object that cannot be shown spoils a message."""
+    """A page of digits, or an object that cannot be shown, does not spoil a message."""
 
     class Hidden:
         def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class Record:
     ],
 )
 def test_fields_are_checked_by_their_annotations(change: dict[str, Any], message: str) -> None:
-    """A whole number may stand for a float, and None where the annotation says so."""
+    """A float field takes an integer, and None is valid where the annotation says so."""
     kept = Record(time_s=1, parts=(1, 2.5))
     with pytest.raises(InvalidOptionError) as refused:
         replace(kept, **change)

@@ -50,7 +50,7 @@ def test_interval_is_the_narrowest_that_reaches_its_confidence(
 
 @given(samples=samples_of)
 def test_interval_encloses_the_median(samples: list[float]) -> None:
-    """Whatever the samples, the interval is ordered, made of samples, and round the median."""
+    """For any samples the interval is ordered, consists of samples, and contains the median."""
     low, high = median_interval(samples)
     assert {low, high} <= set(samples)
     assert low <= float(np.median(samples)) <= high
@@ -75,13 +75,13 @@ def test_no_samples_have_no_statistic(statistic: object) -> None:
 
 
 def test_spread_is_blind_to_outliers() -> None:
-    """The spread is 1.4826 median deviations, whatever the largest sample is."""
+    """The spread is 1.4826 median deviations, independent of the largest sample."""
     assert robust_spread([1.0, 2.0, 3.0, 4.0, 100.0]) == pytest.approx(1.4826)
     assert robust_spread([7.0]) == 0
 
 
 def test_spread_of_a_normal_distribution_is_its_sigma() -> None:
-    """That is what the factor is for."""
+    """The factor exists for this."""
     samples = np.random.default_rng(0).normal(10, 2, 100_000)
     assert robust_spread(samples) == pytest.approx(2, rel=0.02)
 
@@ -131,7 +131,7 @@ def test_clusters_need_members_and_distance(
 
 
 def test_clusters_need_six_spreads() -> None:
-    """Clusters are told apart from 6 of their own spreads on, and not below."""
+    """Clusters are separate if they are at least 6 of their own spreads apart."""
     box = np.linspace(-1, 1, 9)
     spread = robust_spread(box)
     for factor, n_modes in ((5.9, 1), (6.1, 2)):
@@ -197,12 +197,12 @@ def test_statistics_take_any_numbers(samples: list[float]) -> None:
 
 
 def test_the_middle_sample_belongs_to_neither_half() -> None:
-    """Of an odd number of samples the later half must not reach into the earlier one."""
+    """With an odd number of samples the later half must not contain an earlier one."""
     assert steady_from([1.03, 1.0, 1.03, 1.0, 1.05, 1.05, 1.03, 1.03, 1.0]) == 9
 
 
 def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
-    """The clusters beside the widest gap decide, not the first ones of each side."""
+    """The clusters next to the widest gap decide, not the first ones of each side."""
     samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
     assert modes(samples) == (19.0,)
 

@@ -77,7 +77,7 @@ def test_interval_has_one_unit(low_s: float, high_s: float, text: str) -> None:
 def test_estimate_keeps_the_unit_of_its_value(
     parts_s: tuple[float, float, float], text: str
 ) -> None:
-    """An interval written after a value cannot change the unit behind the reader's back."""
+    """An interval after a value does not change the unit."""
     assert format_estimate(*parts_s) == text
 
 

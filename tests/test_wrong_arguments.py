@@ -1,4 +1,4 @@
-"""Every public function refuses every argument that means nothing, before it does anything."""
+"""Every public function refuses every wrong argument before it does anything."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext

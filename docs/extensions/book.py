@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from docs.extensions import executed
+from docs.extensions import executed, modules
 from gpulab import terms
 from gpulab.lessons import _build
 
@@ -25,6 +25,7 @@ JUDGED = ("exercises.check(", "exercises.progress(")
 def setup(app: "Sphinx") -> dict[str, Any]:
     """Tell Sphinx what to call, and when."""
     app.connect("builder-inited", write_lessons)
+    app.connect("builder-inited", write_modules)
     app.connect("html-page-context", describe_page)
     app.connect("doctree-resolved", explain_terms)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -42,6 +43,11 @@ def write_lessons(app: "Sphinx") -> None:
                 cell.outputs = [readable(output) for output in done.outputs]
         place = source.relative_to(NOTEBOOKS / "source").with_suffix(".ipynb")
         _write(folder / place, nbformat.writes(notebook))
+
+
+def write_modules(app: "Sphinx") -> None:
+    """Write the page with the first sentence of every module."""
+    _write(Path(app.srcdir) / "reference" / "generated" / "modules.md", modules.page())
 
 
 def answers(cell: Any, solved: Any) -> bool:  # noqa: ANN401 # nbformat's cells are untyped

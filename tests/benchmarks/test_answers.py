@@ -1,4 +1,4 @@
-"""The benchmark that answers the exercises in many ways knows all of them, and wrong answers."""
+"""The benchmark that tries answers finds every exercise, and its wrong answers are wrong."""
 
 import torch
 
@@ -15,7 +15,7 @@ def test_every_exercise_is_found() -> None:
 
 
 def test_wrong_answers_are_wrong() -> None:
-    """No attempt is the right answer itself, whatever its form is."""
+    """No wrong attempt equals the right answer, for each form of answer."""
     with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
         for right in ("b", {"a", "c"}, {"a": "hot", "b": "cold"}, 12.5e-6, {"n": 3}):
             *tried, last = [given for _, given in attempts_at(right)]

@@ -1,4 +1,4 @@
-"""Every benchmark's command line can be read without a GPU, and the pages are what they write."""
+"""Every benchmark prints its help without a GPU, and the pages contain what they write."""
 
 import argparse
 import importlib.util
@@ -35,7 +35,7 @@ def modules() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", list(modules()))
 def test_every_module_can_be_imported(name: str) -> None:
-    """Whatever a benchmark imports from the project is still there under its name."""
+    """All names that a benchmark imports from the project still exist."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as missing:
@@ -111,7 +111,7 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
 
 @pytest.mark.parametrize(("page", "name"), PARTS)
 def test_pages_show_the_results(page: str, name: str) -> None:
-    """Each part that a benchmark writes stands in its page as it would be written now."""
+    """Each generated part of a page is what the benchmark would write now."""
     text = PARTS[page, name]()
     written = (ROOT / page).read_text("utf-8")
     assert f"<!-- {name}:begin -->\n{text}\n<!-- {name}:end -->" in written

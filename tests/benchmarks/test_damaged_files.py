@@ -1,4 +1,4 @@
-"""Every kind of file, damaged in every way: refused in words of ours, or read without harm."""
+"""Files of every kind, damaged in every way, are refused with our own error or read safely."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fitting and judging the host's costs, on numbers that are known."""
+"""Fitting host costs and comparing host times, on known numbers."""
 
 import json
 from collections import Counter
@@ -68,5 +68,5 @@ def test_a_judgement_lists_programs_and_sums_up(
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (1.0, 4.0)])
 def test_a_quantile_lies_between_its_neighbours(share: float, wanted: float) -> None:
-    """Of three numbers the middle is the median."""
+    """The median of three numbers is the middle one."""
     assert judging.quantile([1.0, 2.0, 4.0], share) == wanted

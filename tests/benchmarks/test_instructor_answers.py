@@ -1,4 +1,4 @@
-"""The instructor's answers follow from the lessons, and the guide names what is there."""
+"""The instructor's answers follow from the lessons, and the guide names only what exists."""
 
 import re
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ def test_outcomes_are_read_from_a_notebook_that_ran() -> None:
 
 
 def test_the_guide_names_exercises_and_claims_that_exist() -> None:
-    """An identity such as 03.floor stands in a lesson."""
+    """An id such as 03.floor is that of an exercise or claim of a lesson."""
     lessons = everything()
     pages = "\n".join(path.read_text("utf-8") for path in sorted(GUIDE.glob("*.md")))
     named = set(NAMED.findall(pages))

@@ -1,4 +1,4 @@
-"""A short form of the campaign of interrupts: every so many bytecodes, and some random calls."""
+"""A short form of the campaign of interrupts: every n-th bytecode, and some random calls."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Mutants differ from their file in one place, and those judged by hand still exist."""
+"""Mutants differ from their file in one place, and the listed equivalent ones still exist."""
 
 import ast
 from pathlib import Path

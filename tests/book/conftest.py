@@ -1,4 +1,4 @@
-"""The book, built once from the checkout, and a browser that looks at it."""
+"""The book, built once from the checkout, and a browser to look at it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the book adds to Sphinx, without building it."""
+"""Our extension of Sphinx, without building the book."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The book: no warning, no dead link, no server, nothing that a reader cannot see or reach."""
+"""The book: no warning, no dead link, no server, and accessible pages."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_each_page_says_what_it_was_made_with(book: Path) -> None:
 @needs_browser[2]
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible(book: Path, browser_page: "Page", scheme: str) -> None:
-    """axe-core finds nothing, a phone needs no scrolling to the side, nobody asks the network."""
+    """axe-core finds nothing, no page scrolls sideways on a phone, and none uses the network."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     asked: list[str] = []
     browser_page.on("request", lambda request: asked.append(request.url))

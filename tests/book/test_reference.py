@@ -1,4 +1,4 @@
-"""The reference names what there is, and shows an example of each."""
+"""The reference lists only names that exist, with an example for each."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ LISTED = re.findall(r"^   ([A-Za-z_][\w.]*)$", PAGE, re.MULTILINE)
 
 
 def named(name: str) -> object:
-    """Return what a name of the page stands for."""
+    """Return the object that a name on the page stands for."""
     found: object = gpulab
     path = "gpulab"
     for part in name.split("."):

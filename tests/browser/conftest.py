@@ -1,4 +1,4 @@
-"""One JupyterLab and one browser for all of these tests, on each worker."""
+"""One JupyterLab and one browser for all browser tests of a worker."""
 
 from collections.abc import Iterator
 from pathlib import Path

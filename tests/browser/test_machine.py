@@ -178,7 +178,7 @@ def test_challenges_by_keyboard(machine: Hands) -> None:
 
 
 def test_mistakes_in_the_browser(machine: Hands) -> None:
-    """A length of zero is refused beside its field, what was typed stays, and undo goes on."""
+    """A length of zero is refused beside its field, the typed text stays, and undo works."""
     machine.begin("right stopwatch")
     machine.keys("Home", "ArrowRight")
     length = machine.root.get_by_label("Length, µs")

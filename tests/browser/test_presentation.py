@@ -1,4 +1,4 @@
-"""Every widget in a lecture hall: alone in the window, in large type, and for everybody's eyes."""
+"""Every widget in a lecture hall: alone in the window, in large type, and accessible."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

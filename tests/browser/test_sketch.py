@@ -1,4 +1,4 @@
-"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and seen again without a kernel."""
+"""A curve drawn in a real JupyterLab: by mouse, by keys alone, and shown without a kernel."""
 
 import re
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ def test_the_mouse_draws_a_curve(shown: "Locator", page: "Page") -> None:
 
 
 def test_keys_alone_draw_a_curve(shown: "Locator", page: "Page") -> None:
-    """The second curve: the button, then points by arrows; what is chosen is told."""
+    """The second curve: the button, then points by arrow keys; the choice is announced."""
     button = shown.get_by_role("button", name="Draw GPU")
     button.focus()
     page.keyboard.press("Enter")

@@ -144,7 +144,7 @@ def test_mouse_in_the_browser(shown: "Locator", page: "Page") -> None:
 
 
 def test_keys_in_the_browser(shown: "Locator", page: "Page") -> None:
-    """Keys go from span to span, follow arrows, zoom and pan; what is selected is told."""
+    """Keys go from span to span, follow arrows, zoom and pan; the selection is announced."""
     first = shown.locator(".gpulab-timeline").first
     canvas, told = first.locator("canvas.chart"), first.locator(".told")
     assert told.get_attribute("aria-live") == "polite"

@@ -1,4 +1,4 @@
-"""A card judges a benchmark by records of hidden works, and says what it does not handle."""
+"""A card judges a benchmark by the records of hidden works, and lists what it cannot handle."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -97,7 +97,7 @@ def test_a_benchmark_that_is_tuned_to_the_lessons_is_found_out() -> None:
 
 @pytest.mark.slow
 def test_a_benchmark_that_raises_has_a_card() -> None:
-    """All that was measured beside it is kept, and the problem is one sentence."""
+    """The other readings are on the card, and the problem is one sentence."""
 
     def broken(_fn: Work) -> float:
         raise ZeroDivisionError("division by zero")

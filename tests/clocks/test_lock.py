@@ -1,4 +1,4 @@
-"""A locked clock: who may, what is refused in which words, and that it is always undone.
+"""Locking the clock: who may, the messages of every refusal, and that it is always undone.
 
 No hardware is touched: NVML and nvidia-smi are impostors, also in the processes started here.
 """
@@ -64,7 +64,7 @@ class cuda:
 
 
 class Impostors:
-    """What stands for NVML and nvidia-smi, and what they were asked to do."""
+    """Replacements for NVML and nvidia-smi, and the calls that they got."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
@@ -182,7 +182,7 @@ def test_errors_give_the_clock_free(error: type[BaseException]) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_an_error_at_any_line_of_the_end_gives_the_clock_free() -> None:
-    """A MemoryError while the lock is undone leaves none behind."""
+    """A MemoryError while the lock is undone leaves no lock behind."""
     n_struck, was_struck = 0, True
     while was_struck:
         locked = lock(1005)
@@ -299,7 +299,7 @@ def test_command_takes_the_place_of_nvml(
 
 
 def test_command_needs_no_package(impostors: Impostors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without nvidia-ml-py nobody knows the supported clocks, and the driver takes what it can."""
+    """Without nvidia-ml-py the supported clocks are unknown, and the driver takes what it can."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     with lock(1411):
@@ -341,7 +341,7 @@ def test_refusal_says_how_by_hand(impostors: Impostors, monkeypatch: pytest.Monk
 def test_command_that_says_nothing(
     impostors: Impostors, monkeypatch: pytest.MonkeyPatch, status: str | None, answer: str
 ) -> None:
-    """Its status is told, or that it is not there."""
+    """The error contains its exit status, or says that the command does not exist."""
     monkeypatch.setenv("REFUSES", "1")
     if status is None:
         monkeypatch.setenv("PATH", str(impostors.log.parent))
@@ -376,7 +376,7 @@ def test_clock_that_cannot_be_given_free_is_told(
 def test_without_a_watchdog_nothing_is_locked(
     impostors: Impostors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock that a killed process would leave behind is not set."""
+    """A lock that a killed process would leave is not set."""
     program = impostors.log.parent / "python"
     program.write_text("#!/bin/sh\nexit 3\n", "utf-8")
     program.chmod(0o755)
@@ -438,7 +438,7 @@ def test_watchdog_outlives_signals() -> None:
 
 @pytest.mark.slow
 def test_crash_leaves_no_lock(impostors: Impostors) -> None:
-    """Nor does a process that ends without any clean-up."""
+    """A process that ends without any clean-up leaves no lock either."""
     assert run("os._exit(5)").returncode == 5
     assert impostors.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
 

@@ -1,4 +1,4 @@
-"""What is read of a GPU's clock, of whichever GPU, in whichever world and with what missing."""
+"""Reading a GPU's clock: real and virtual GPUs, several GPUs, and missing values."""
 
 import os
 import sys
@@ -94,7 +94,7 @@ def _no_gpu_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Return the NVML that stands for a real driver's."""
+    """Return the NVML that replaces a real driver's."""
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake.module)
     return fake
@@ -203,7 +203,7 @@ def test_unknown_part_is_refused(nvml: FakeNvml) -> None:
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks is told what to install; measuring code gets None."""
+    """The error says what to install; code that measures gets None."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert message_of(ClocksUnavailableError, read) == (
         "the clocks cannot be read: nvidia-ml-py is not installed; pip install nvidia-ml-py"
@@ -240,7 +240,7 @@ def test_empty_list_of_devices_is_survived(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("nvml")
 def test_numbers_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's device 0 is the first of CUDA_VISIBLE_DEVICES, whatever NVML calls it."""
+    """Torch's device 0 is the first of CUDA_VISIBLE_DEVICES, which NVML numbers differently."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
     assert [read(device).sm_mhz for device in (None, 0, 1)] == [1003, 1003, 1001]
 
@@ -263,7 +263,7 @@ def test_uuid_tells_which_gpu_it_is(nvml: FakeNvml, monkeypatch: pytest.MonkeyPa
 def test_gpu_is_looked_up_again_once_cuda_runs(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was guessed from the environment is not kept when torch can tell."""
+    """A guess from the environment is replaced once torch knows the GPU."""
     nvml.answers["GetHandleByUUID"] = lambda _uuid: 7
     assert read(0).sm_mhz == 1000
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
@@ -285,7 +285,7 @@ def test_asking_does_not_start_cuda(nvml: FakeNvml, monkeypatch: pytest.MonkeyPa
 
 
 def test_highest_clock_is_asked_for_once(nvml: FakeNvml) -> None:
-    """That question alone takes a driver milliseconds, and its answer never changes."""
+    """The query alone takes a driver milliseconds, and its answer never changes."""
     assert [read(device).max_sm_mhz for device in (0, 0, 1)] == [1980] * 3
     assert nvml.asked.count("GetMaxClockInfo") == 2
 
@@ -419,7 +419,7 @@ def test_watched_gpu_has_no_pauses() -> None:
 
 
 def test_host_is_ahead_by_one_period_at_most() -> None:
-    """Work does not pile up behind the last reading."""
+    """Work does not pile up after the last reading."""
     with gpulab.virtual_gpu("H200", first_use=False):
         began_s = time.perf_counter()
         list(watch(products(), duration_s=0.1, period_s=0.01))

@@ -1,4 +1,4 @@
-"""What readings say about the regime: exact verdicts on readings made by hand."""
+"""Regimes: exact verdicts on made-up readings."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_protection_is_throttling(reason: str) -> None:
 
 
 def test_protection_without_a_clock_is_throttling() -> None:
-    """A driver that tells reasons and no clock says enough."""
+    """A driver that gives reasons but no clock gives enough."""
     assert summarize([at(None, "power brake", "power cap")]) == Regime(
         kind="throttled",
         why="the driver reports: power brake",
@@ -119,7 +119,7 @@ def test_locked_clock_is_settled() -> None:
 
 
 def test_moving_clock_without_a_reason_is_unknown() -> None:
-    """Neither at the top nor at rest: the readings cannot tell what went on."""
+    """A clock that moves below its maximum, without a reason, has no known regime."""
     regime = summarize([at(1980), at(1605), at(1605)])
     assert (regime.kind, regime.changed) == ("unknown", True)
     assert regime.why == (

@@ -1,4 +1,4 @@
-"""One exported course and one process for answers, for all tests of the room."""
+"""One exported course and one process for answers, for all tests of the course."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What holds an answer: each wall by itself, tried from inside."""
+"""The sandbox for answers: each of its restrictions, tried from inside."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An export that cannot work says why in one line, and a course is never written over another."""
+"""An export that fails says why in one line, and never overwrites another course."""
 
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What learners get: questions of their own that stay the same, and keys that the GPU confirms."""
+"""Learners get their own questions, which stay the same, and keys that the GPU confirms."""
 
 import time
 from pathlib import Path

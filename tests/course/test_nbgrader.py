@@ -1,4 +1,4 @@
-"""nbgrader takes the course as it is: from the export to marks in its gradebook."""
+"""nbgrader takes the course without changes: from the export to marks in its gradebook."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The choice of a GPU: precise in its reasons, in force per cell, undone on every way out."""
+"""The choice of a GPU: its reasons, its effect in each cell, and its end on every way out."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def _with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_without_a_gpu() -> None:
-    """Without a GPU the virtual H200 stands in, and says why and what that means."""
+    """Without a GPU the virtual H200 is used, and the device says why and what that means."""
     chosen = gpulab.use()
     assert str(chosen) == (
         "NVIDIA H200, virtual: torch 2.13.0 is a CPU build, "
@@ -107,7 +107,7 @@ def test_html_is_escaped() -> None:
 
 
 def test_current_chooses_at_first_need() -> None:
-    """Who never chose gets what "auto" gives, and keeps it."""
+    """Without a choice, the first use chooses as "auto" does, and the choice stays."""
     first = device.current()
     assert first.reason == NO_GPU.reason
     assert device.current() is first
@@ -124,7 +124,7 @@ def test_only_an_unasked_virtual_gpu_stands_in() -> None:
 
 
 def test_current_sees_a_gpu_entered_by_hand() -> None:
-    """Inside a with statement its GPU is the one in use, whatever was chosen."""
+    """Inside a with statement its GPU is the one in use, before any other choice."""
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
         assert device.current().virtual is by_hand
@@ -146,7 +146,7 @@ def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.Mo
 
 
 def test_a_script_is_told_to_enter() -> None:
-    """A script that chooses a virtual GPU is told at once how torch.cuda gets it."""
+    """A script that chooses a virtual GPU gets an error at once, with the way to enter it."""
     script = {"__name__": "__main__", "gpulab": gpulab}
     with pytest.warns(device.NotEnteredWarning) as caught:
         exec("gpulab.use('a100')", script)
@@ -211,7 +211,7 @@ def test_conditions_of_a_real_gpu() -> None:
 
 
 def test_doctor_says_what_is_used_instead() -> None:
-    """The report names the GPU that stands in, without choosing it for the session."""
+    """The report names the virtual GPU that is used instead, without choosing it."""
     rows = {row.topic: row for row in gpulab.doctor().rows}
     assert rows["GPU"].instead == "the virtual NVIDIA H200"
     assert rows["virtual GPU"].state == "usable"
@@ -220,7 +220,7 @@ def test_doctor_says_what_is_used_instead() -> None:
 
 @pytest.mark.usefixtures("_with_gpu")
 def test_doctor_says_what_is_in_use() -> None:
-    """A real GPU is named, or the virtual one that was asked for beside it."""
+    """The report names the real GPU, and the virtual one if that was chosen."""
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "NVIDIA L4"
     gpulab.use("T4")
     assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "the virtual Tesla T4"
@@ -344,7 +344,7 @@ def test_a_cell_that_runs_a_cell(warm_python: list[str]) -> None:
 
 @pytest.mark.slow
 def test_a_cell_whose_end_was_lost_is_made_up_for(warm_python: list[str]) -> None:
-    """Ctrl-C in IPython itself may skip the end of a cell; the next cell counts anew."""
+    """Ctrl-C in IPython itself may skip the end of a cell; the next cell counts from zero."""
     lose = (
         "from IPython import get_ipython\n"
         "leave = gpulab.device._notebook_session.session.leave\n"

@@ -1,4 +1,4 @@
-"""What the machine has is found out without a guess, and each gap has its reason and its cure."""
+"""The report on a machine: no guesses, and a reason and a cure for each gap."""
 
 import ctypes
 import importlib.metadata
@@ -112,7 +112,7 @@ def test_cpu_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CUDA build without a driver is told from one without a GPU."""
+    """The report distinguishes a CUDA build without a driver from one without a GPU."""
     _machine(monkeypatch, driver=None)
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but no NVIDIA driver was found",
@@ -130,7 +130,7 @@ def test_old_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hidden_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU that is hidden by the environment is told from a missing one."""
+    """The report distinguishes a GPU hidden by the environment from a missing one."""
     _machine(monkeypatch, driver=(13, 0), visible="")
     assert _probe.cuda_obstacle() == Obstacle(
         "torch 2.13.0 is built for CUDA 13.0, but CUDA_VISIBLE_DEVICES='' shows it no GPU",
@@ -149,7 +149,7 @@ def test_no_gpu_behind_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where torch can use a GPU nothing stands in the way, whatever it warns of."""
+    """There is no obstacle where torch can use a GPU, even if torch warns."""
     _machine(monkeypatch, driver=(13, 0))
 
     def is_available() -> bool:
@@ -161,7 +161,7 @@ def test_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_driver_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver tells its CUDA version as one number: 1000 times major plus 10 times minor."""
+    """The driver gives its CUDA version as one number: 1000 times major plus 10 times minor."""
 
     def answer(pointer: object) -> None:
         pointer._obj.value = 12110  # type: ignore[attr-defined] # what byref() returns

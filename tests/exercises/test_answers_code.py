@@ -1,4 +1,4 @@
-"""Functions that learners write are run on the virtual GPU, and each mistake has its name."""
+"""Functions that learners write run on the virtual GPU, and each mistake has its diagnosis."""
 
 import time
 import timeit
@@ -72,7 +72,7 @@ def stub(work: Work) -> None:
 
 
 def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1e3) -> float:
-    """Read a pair of events round the work."""
+    """Time the work with a pair of events around it."""
     start = torch.cuda.Event(enable_timing=timing)
     end = torch.cuda.Event(enable_timing=timing)
     start.record()
@@ -105,7 +105,7 @@ def pair_on_a_side_stream(work: Work) -> float:
 
 
 def pair_and_host(work: Work) -> float:
-    """Ask a pair of events, and return what the host's clock says behind a backlog."""
+    """Use a pair of events, but return the host's time, with work in the queue before."""
     start_s = time.perf_counter()
     pair(work)
     return time.perf_counter() - start_s
@@ -209,7 +209,7 @@ def test_a_wrong_kind_of_result_is_shown() -> None:
 
 
 def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
-    """Where no diagnosis fits, the readings themselves are told, as ratios."""
+    """Where no diagnosis fits, the message shows the readings as ratios."""
     message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message
     assert message == (
         "On an idle GPU your reading is 4 times what the work takes; with other work in the queue "

@@ -1,4 +1,4 @@
-"""A learner's benchmark is run over works whose truth is known, and the missing rung is named."""
+"""A learner's benchmark runs on works with known times, and the diagnosis names what it lacks."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""The case files: a solution is right, and each typical mistake is called by its name."""
+"""The case files: the solution is right, and each typical mistake has its diagnosis."""
 
 import ast
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def test_the_solution_is_right(number: str) -> None:
     [(number, name, code) for number, known in MISTAKES.items() for name, code in known.items()],
 )
 def test_each_mistake_has_its_name(number: str, name: str, code: str) -> None:
-    """A program with a typical mistake is told which one, in a whole sentence."""
+    """A program with a typical mistake gets its diagnosis, in a whole sentence."""
     program = getattr(import_module(f"gpulab.exercises.cases._case_{number}"), name)
     verdict = exercises.check(f"case-{number}.mend", program)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code), verdict.message
@@ -148,7 +148,7 @@ def test_the_posted_program_is_the_one_that_is_diagnosed(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["03", "05", "08", "10"])
 def test_milliseconds_are_no_seconds(number: str) -> None:
-    """The unit is named, whatever the case is about."""
+    """The message names the unit, in every case."""
     mended = functions_of(number)["mended"]
     verdict = exercises.check(f"case-{number}.mend", lambda *given: 1e3 * mended(*given))
     assert (verdict.ok, verdict.diagnosis_code) == (False, "milliseconds")
@@ -184,7 +184,7 @@ def test_the_flaw(number: str) -> None:
 
 
 def test_a_value_that_nobody_foresaw() -> None:
-    """It is shown beside the truth, with the number of works for which the program is right."""
+    """The message shows it beside the true time, and for how many works the program is right."""
     judge = exercise("case-10.mend").judge
     assert isinstance(judge, Mended)
     message = judge(lambda _work: 90e-6, None).message

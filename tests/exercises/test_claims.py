@@ -1,4 +1,4 @@
-"""A claim stands beside three worlds, and its verdict is computed from the value given."""
+"""A claim shows three worlds side by side, and its verdict follows from the value given."""
 
 from collections.abc import Iterator
 from dataclasses import replace

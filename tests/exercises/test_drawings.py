@@ -1,4 +1,4 @@
-"""A curve is drawn before it is measured: what the page does, what is kept, and what is said."""
+"""Drawing a curve before measuring it: the page's messages, what is saved, and the verdict."""
 
 import asyncio
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ def test_the_floor_is_compared() -> None:
 def test_without_a_drawing_the_notebook_goes_on(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """A run that nobody watches shows one line, and then the truth; it leaves no file."""
+    """Without a front end, one line is shown, and then the true curve; no file is written."""
     shown = shown_in(monkeypatch, watched=False)
     ten_calls()._ipython_display_()
     (((text,),),) = ([each] for each in shown.outputs)

@@ -1,4 +1,4 @@
-"""Right answers pass, typical wrong ones are told apart, and no answer breaks a notebook."""
+"""Right answers pass, typical wrong ones get their diagnosis, and no answer breaks a notebook."""
 
 import re
 from collections.abc import Iterator
@@ -173,7 +173,7 @@ def _nothing_answered() -> Iterator[None]:
 
 @pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
 def test_right_answers_pass(exercise_id: str, answer: object) -> None:
-    """However it is written, a right answer is right, and it is told why."""
+    """A right answer passes in every way of writing it, and gets the explanation."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code, verdict.exercise_id) == (True, "", exercise_id)
     assert bool(verdict)
@@ -203,7 +203,7 @@ def test_no_answer_is_no_mistake(exercise_id: str, blank: object) -> None:
 @pytest.mark.parametrize("answer", STRANGE, ids=repr)
 @pytest.mark.parametrize("exercise_id", [name for name in IDS if name not in CODE])
 def test_strange_answers_are_met_with_the_form(exercise_id: str, answer: object) -> None:
-    """What is no answer at all is shown back, beside how to answer; nothing is raised."""
+    """A senseless answer is shown back, with how to answer; nothing is raised."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
     assert verdict.message.endswith(exercises.ask(exercise_id).how)
@@ -422,7 +422,7 @@ def test_floor_is_judged_by_the_learners_own_readings() -> None:
 
 @pytest.mark.parametrize("own", [[1, 2], pd.DataFrame({"kernel_s": [0.0], "pair_s": [1.0]})])
 def test_readings_without_a_kernel_are_refused(own: object) -> None:
-    """Whoever wrote the cell must see it, so it is an error with its cure."""
+    """The mistake is in the cell and not in the answer, so it is an error with its cure."""
     with pytest.raises(InvalidOptionError) as error:
         exercises.check("03.floor", 3.1e-6, readings=own)
     assert str(error.value) == (
@@ -440,7 +440,7 @@ def test_recorded_readings_say_so() -> None:
 
 
 def test_exercises_without_readings_say_so() -> None:
-    """Asking for numbers that nobody gives is an error with its cure."""
+    """Asking an exercise without readings for readings is an error with its cure."""
     with pytest.raises(InvalidOptionError) as error:
         exercises.readings("00.sources")
     assert str(error.value) == "exercise '00.sources' has no readings; take your own"

@@ -1,4 +1,4 @@
-"""First-use costs come one by one, from a GPU that nobody has used, and leave the one in use."""
+"""First-use costs are yielded one by one, in a new process, without touching the GPU in use."""
 
 import sys
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def test_a_process_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("real")
 def test_whoever_stops_early_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process is ended with the generator, whatever it was about to do."""
+    """The process ends when the generator is closed, at any point."""
     code = "import time; print('{\"what\": 0}', flush=True); time.sleep(600)"
     monkeypatch.setattr(first_use, "_COMMAND", (sys.executable, "-c", code))
     made: list[first_use.subprocess.Popen[str]] = []

@@ -1,4 +1,4 @@
-"""What a learner said is kept in one file, whatever happens to the disk, and nothing is lost."""
+"""A learner's answers are saved in one file; no failure of the disk loses any."""
 
 import errno
 import json
@@ -110,7 +110,7 @@ def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
 
 
 def test_a_guess_after_the_outcome_does_not_count(folder: Path) -> None:
-    """Who measures first and guesses then is told; a notebook that is only run leaves no file."""
+    """The review says so; a notebook that is only run leaves no file."""
     predict("How long?", ..., name="01.naive").compare(50e-6)
     assert list(folder.iterdir()) == []
     assert "kept and does not count" in str(predict("How long?", 50, name="01.naive"))
@@ -155,7 +155,7 @@ def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> Non
 def test_other_files_stay_as_they_are(
     content: bytes, problem: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What cannot be used is kept beside a new file, and said once."""
+    """An unusable file stays beside a new one, and one message says so."""
     (folder / FILE_NAME).write_bytes(content)
     own = LearnerJournal(folder)
     own.add(FIRST)

@@ -1,4 +1,4 @@
-"""A learner does not come upon a key: not by printing, not by completion, not in an object."""
+"""A learner does not find a key by accident: not by printing, by completion or in an object."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
 
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
-    """Neither text, repr nor HTML has the reason of the right answer, or a hint."""
+    """Text, repr and HTML contain neither the explanation of the right answer nor a hint."""
     question = exercises.ask(exercise_id)
     printed = [str(question), repr(question), question._repr_html_(), repr(question.choices)]
     for key in keys_of(exercise_id):
@@ -102,7 +102,7 @@ STRANGE: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("kind", STRANGE)
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_whatever_is_answered_gets_a_sentence(exercise_id: str, kind: str) -> None:
-    """Nothing is raised, nothing strange is right, and there is a sentence to go on with."""
+    """For any answer: nothing is raised, nothing strange is right, and a sentence helps."""
     verdict = exercises.check(exercise_id, STRANGE[kind]())
     assert verdict.ok is not True
     assert verdict.message.strip().endswith((".", ")", "?", "`"))

@@ -1,4 +1,4 @@
-"""The lesson on warm-up: each right answer passes, and each typical mistake gets its own words."""
+"""The lesson on warm-up: each right answer passes, and each typical mistake has its diagnosis."""
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -473,7 +473,7 @@ WRONG: list[tuple[str, object, str, str]] = [
 
 @pytest.mark.parametrize(("exercise_id", "answer"), RIGHT)
 def test_right_answers_pass(exercise_id: str, answer: object) -> None:
-    """However it is written, a right answer is right, and it is told why."""
+    """A right answer passes in every way of writing it, and gets the explanation."""
     verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (True, ""), verdict.message
     assert verdict.message.endswith(".")

@@ -1,4 +1,4 @@
-"""Lesson 05: right answers pass, each mistake has its reason, and readings become words."""
+"""Lesson 05: right answers pass, mistakes have their diagnosis, and readings become words."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -79,7 +79,7 @@ WRONG: list[tuple[Exercise, object, str, str]] = [
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """However it is written, a right answer is right, and it is told why."""
+    """A right answer passes in every way of writing it, and gets the explanation."""
     verdict = exercise.judge(answer, None)
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
     assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # all of them say
@@ -175,7 +175,7 @@ def without_none(samples_s: list[float], readings: list[Reading | None]) -> list
 
 
 def usual(reading: Reading) -> bool:
-    """Tell whether this is the clock of most, give or take some steps."""
+    """Return whether this is about the most frequent clock."""
     return 1400 < (reading.sm_mhz or 0) < 1500
 
 
@@ -296,7 +296,7 @@ def test_frames_without_the_column_are_refused(ax: Any) -> None:  # noqa: ANN401
 
 
 def test_a_clock_that_is_asked_for_gives_way_to_the_power_limit() -> None:
-    """Of the clocks asked for, only the one below the settled clock is kept."""
+    """The GPU keeps a locked clock only if it is below the settled clock."""
     frame = asked_for([1980, 1695, 1200])
     clocks_mhz = frame.groupby("asked_mhz")["sm_mhz"]
     assert clocks_mhz.first().to_dict() == {1200: 1200, 1695: 1695, 1980: 1980}

@@ -1,4 +1,4 @@
-"""A learner's flush is judged by what it leaves, and each mistake about caches has its name."""
+"""Lesson 06: a learner's flush is judged by its effect, and each mistake has its diagnosis."""
 
 import json
 import re
@@ -72,7 +72,7 @@ STRANGE = ["z", 3.5j, [1], {"z": 1}, {"a": 1}, object, {"a": ("b",)}, {"flush": 
 
 @pytest.mark.parametrize(("exercise", "answer"), RIGHT)
 def test_right_answers_pass(exercise: Exercise, answer: object) -> None:
-    """A right answer is right, as a word or as a number, and it is told why."""
+    """A right answer passes, as a word or as a number, and gets the explanation."""
     check_right(exercise, answer)
 
 
@@ -95,7 +95,7 @@ def test_every_exercise_is_whole(exercise: Exercise) -> None:
     "exercise", [CHOOSE, STATES, WHICH, STAIRCASE], ids=lambda item: item.exercise_id
 )
 def test_strange_answers_are_met_with_the_form(exercise: Exercise, answer: object) -> None:
-    """What is no answer is shown back beside how to answer, and nothing is run."""
+    """A senseless answer is shown back, with how to answer, and nothing is run."""
     check_strange(exercise, answer)
 
 
@@ -116,7 +116,7 @@ def writing() -> Callable[[], object]:
 
 
 def writing_then_reading() -> Callable[[], object]:
-    """Write, and clean up behind it."""
+    """Flush by writing, then read to evict the dirty lines."""
     write, read = writing(), reading()
     return lambda: (write(), read())
 
@@ -165,7 +165,7 @@ def waiting() -> Callable[[], object]:
 
 
 def failing() -> Callable[[], object]:
-    """Ask for a buffer that nobody made."""
+    """Use a buffer that does not exist."""
     buffers: list[torch.Tensor] = []
     return lambda: buffers[0]
 
@@ -182,7 +182,7 @@ NUMBERS = re.compile(
     [reading, writing_then_reading, lambda: flusher("read"), reading_shares(0.8, 0.8)],
 )
 def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -> None:
-    """Whatever leaves the weights in memory and nothing to be written back is right."""
+    """Every flush that evicts the weights and leaves no dirty lines is right."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": " C "})
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
@@ -210,7 +210,7 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
 def test_flushes_with_faults_are_told_apart(
     make: Callable[[], Callable[[], object]], code: str, begins: str
 ) -> None:
-    """Hot, dirty, waiting and broken flushes are run, and each is told what it did."""
+    """Hot, dirty, waiting and broken flushes are run, and each gets its own diagnosis."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": "c"})
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
@@ -219,7 +219,7 @@ def test_flushes_with_faults_are_told_apart(
 
 
 def test_verdicts_on_a_flush_hold_its_three_numbers() -> None:
-    """Whoever is told that a flush is dirty sees the reading, and what it is compared with."""
+    """The verdict on a dirty flush shows its reading and the reading to compare with."""
     fault = explain_flush(FlushTrial(hot_s=7e-6, clean_s=9e-6, dirty_s=11e-6, own_s=10.8e-6))
     assert fault is not None
     assert fault.message == (
@@ -389,7 +389,7 @@ def two_curves() -> pd.DataFrame:
 
 
 def test_curves_meet_where_they_come_within_5_percent() -> None:
-    """The smallest of the sizes counts, and NaN says that they never meet."""
+    """The answer is the smallest such size, and NaN if there is none."""
     curves = two_curves()
     assert meeting_point(curves) == 40
     assert np.isnan(meeting_point(curves.assign(value=[1.0] * 3 + [2.0] * 3)))

@@ -1,4 +1,4 @@
-"""Lesson 07: right answers pass, wrong ones are named, and what is asked is so on the GPU."""
+"""Lesson 07: right answers pass, wrong ones have a diagnosis, and the GPU confirms the keys."""
 
 from collections.abc import Callable
 
@@ -193,7 +193,7 @@ def replayed(key: str) -> tuple[list[float], list[float], int]:
 
 
 def test_lines_are_frozen_as_said() -> None:
-    """Every replay computes anew from x; a counter stands still, and a number stays."""
+    """Every replay reads x again; a Python counter does not change, and a number stays."""
     with gpulab.virtual_gpu("H200"):
         assert replayed("a")[:2] == ([1.0] * 8, [5.0] * 8)
         assert replayed("c")[2] == 4  # two at first, one at the capture, one by the test
@@ -205,7 +205,7 @@ def test_lines_are_frozen_as_said() -> None:
 
 @pytest.mark.parametrize("sleep_cycles", [20_000_000, 0])
 def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
-    """Behind a sleep of 10 ms as without, no sample of work that waits has the host ahead."""
+    """With or without a sleep of 10 ms, the host is never ahead for work that waits."""
     with gpulab.virtual_gpu("H200"):
         loss, n_ahead = torch.ones(64, device="cuda"), 0
         torch.cuda._sleep(sleep_cycles)
@@ -219,7 +219,7 @@ def test_the_host_is_never_ahead_of_a_wait(sleep_cycles: int) -> None:
 
 
 def test_the_rungs_are_off_by_as_much_as_said() -> None:
-    """Of a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
+    """For a kernel of 0.3 ms events are within 2 %, and the stopwatch is not."""
     with gpulab.virtual_gpu("H200"):
         a = torch.ones(2048, 2048, device="cuda")
         climbed = gpulab.ladder(lambda: a @ a, progress=False, max_time_s=0.05)

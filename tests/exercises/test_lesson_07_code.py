@@ -1,4 +1,4 @@
-"""Sleeps and graphs that learners write are run on the virtual GPU; each mistake has its name."""
+"""Sleeps and graphs of learners run on the virtual GPU, and each mistake has its diagnosis."""
 
 import time
 from collections.abc import Callable
@@ -156,7 +156,7 @@ def test_a_host_held_up_once_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_sleep_far_too_long_is_told_and_not_slept() -> None:
-    """Nobody waits for eight minutes to be told that eight minutes are too long."""
+    """The diagnosis of a sleep of eight minutes comes without waiting for it."""
     with gpulab.virtual_gpu("H200") as entered:
         before_s = entered.now_s
         expect(check(lesson.LONG_ENOUGH, called(10**12)), "too-long")

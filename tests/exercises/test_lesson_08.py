@@ -1,4 +1,4 @@
-"""Lesson 08: right answers pass, each typical mistake is named, and pipelines are really run."""
+"""Lesson 08: right answers pass, each typical mistake has its diagnosis, and pipelines run."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -349,7 +349,7 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_host_that_is_busy_for_once_is_no_mistake(
     monkeypatch: pytest.MonkeyPatch, n_disturbed: int, code: str
 ) -> None:
-    """A program beside it can delay all launches of a run; one that waits is always slow."""
+    """Another program can delay all launches of a run; a pipeline that waits is always slow."""
     runs = [pipelines.run(buffered(device_sync=True))] * n_disturbed
     runs.append(pipelines.run(buffered()))
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
@@ -385,7 +385,7 @@ def test_overlap_is_a_share_of_what_is_possible() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_a_pipeline_has_a_timeline() -> None:
-    """Of its own work alone: one copy and one sleep for each step, on two streams."""
+    """It contains only the pipeline's work: a copy and a sleep for each step, on two streams."""
     shown = pipelines.timeline_of(buffered(), n_steps=3)
     works = [span.name for span in shown.spans if span.is_work]
     assert sum("sleep" in name for name in works) == 3
@@ -398,7 +398,7 @@ def test_a_pipeline_has_a_timeline() -> None:
 
 @pytest.mark.usefixtures("_gpu")
 def test_how_work_ran() -> None:
-    """Beside each other or in turns, from the busy time and that of all work one by one."""
+    """Side by side or in turns, from the busy time and that of all work one by one."""
     sides = [torch.cuda.Stream() for _ in range(2)]
 
     def sleep(*streams: torch.cuda.Stream) -> None:
@@ -457,7 +457,7 @@ def torch_wait() -> None:
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each holds for what the lesson says and not for its contrary."""
+    """Each is true for the lesson's values and false for opposite ones."""
     values = {
         "08.no-fence": (0.34, 1.0),
         "08.pageable-blocks": (0.99, 0.1),

@@ -1,4 +1,4 @@
-"""The lesson on crossovers: each mistake has its name, and its figures are those it tells."""
+"""The lesson on crossovers: each mistake has its diagnosis, and its numbers are right."""
 
 import math
 from collections.abc import Callable
@@ -83,7 +83,7 @@ test_right, test_mistake, test_whole, test_strange = exercise_tests(
 
 
 def test_the_key_is_what_the_explorer_shows() -> None:
-    """By hand through its own choices, with what the explanation says of rates and sizes."""
+    """The explorer's own choices give the same answer, rates and sizes as the explanation."""
     from gpulab.explorers import crossover_explorer
     from gpulab.scaling import LINKS as KNOWN
 
@@ -134,7 +134,7 @@ def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> 
 
 
 def test_no_number_is_enough_for_what_the_gpu_does_slower() -> None:
-    """Nor for what takes as long on both sides."""
+    """The same holds for work that takes equally long on both sides."""
     assert n_needed(*NEVER) is None
     assert n_needed(1.0, 1.0, 1.0) is None
 
@@ -147,7 +147,7 @@ def staying(formula: Callable[[float, float, float], object]) -> Callable[..., o
 
 
 def test_a_tie_is_no_gain() -> None:
-    """With two operations both sides take equally long, whatever the rounding."""
+    """With two operations both sides take equally long, and rounding does not change that."""
     cpu_s, gpu_s, transfers_s = TIE
     assert transfers_s + 2 * gpu_s == 2 * cpu_s == 1 / 64
     assert n_needed(*TIE) == 3
@@ -335,7 +335,7 @@ def test_the_table_is_a_frame() -> None:
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each holds for what the lesson says and not for its contrary."""
+    """Each is true for the lesson's values and false for opposite ones."""
     values = {
         "09.launch-is-flat": (1.0, 30.0),
         "09.cpu-wins-small": (0.3, 1.2),

@@ -1,4 +1,4 @@
-"""The roofline's exercises: each key follows from the model, and each mistake has its name."""
+"""The exercises on the roofline: keys follow from the model; mistakes have their diagnosis."""
 
 import json
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def test_numbers_say_how_they_are_given() -> None:
 
 
 def test_the_most_telling_mistake_comes_first() -> None:
-    """Of two wrong numbers the one that the exercise is about is talked about."""
+    """With two wrong numbers, the message is about the one that the exercise is about."""
     verdict = judged(A100, {"ridge": 1, "compute_ms": 0.22, "memory_ms": 0.1})
     assert verdict.diagnosis_code == "bytes-twice"
 
@@ -299,7 +299,7 @@ def test_a_function_for_the_bound(function: Least, code: str, part: str) -> None
 
 
 def test_figures_in_the_diagnoses_are_right() -> None:
-    """What a learner is told of an H200 follows from its data sheet."""
+    """Numbers of an H200 in the messages follow from its data sheet."""
     assert round(SHEET.ridge("float16")) == 206
     assert SHEET.memory_s(12_000) * 1e9 == pytest.approx(2.5)
     assert round(SHEET.memory_s(12 * 2**28) * 1e6) == 671
@@ -347,7 +347,7 @@ def test_each_mistake_of_a_function_has_a_name_of_its_own(judge: CaseFunction) -
 
 
 def test_claims_of_the_lesson_can_fail() -> None:
-    """Each holds for what the lesson says and not for its contrary."""
+    """Each is true for the lesson's values and false for opposite ones."""
     values = {
         "10.copy-below-sheet": (89.0, 101.0),
         "10.floor": (500.0, 2.0),

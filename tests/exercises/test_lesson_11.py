@@ -1,4 +1,4 @@
-"""Lesson 11: each typical mistake has its diagnosis, and the four programs are what they are."""
+"""Lesson 11: each typical mistake has its diagnosis, and the four programs have their profiles."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lesson 12: each typical mistake has its diagnosis, and its claims and helpers are sound."""
+"""Lesson 12: each typical mistake has its diagnosis, and its claims and helpers are right."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The clinic: each patient fails as it should, its cure is right, and nonsense is refused."""
+"""The clinic: each program fails as intended, its cure is right, and nonsense is refused."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A notebook waits for its own lesson only, and never for a heavy package that it does not use."""
+"""A notebook loads only its own lesson, and no heavy package that it does not use."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ FUNCTION = "from gpulab.exercises.lesson_09 import n_needed"
     ids=["question", "figures", "function"],
 )
 def test_a_lesson_is_loaded_by_itself(code: str, lesson: str, loads: set[str]) -> None:
-    """Neither its questions nor what it draws load another lesson or torch."""
+    """Questions and figures of a lesson load no other lesson, and not torch."""
     command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     names = done.stdout.split()

@@ -1,4 +1,4 @@
-"""A guess is kept and compared; whatever is typed in its place, a notebook runs on."""
+"""Guesses are saved and compared; a notebook runs on with anything typed in their place."""
 
 import numpy as np
 import pytest
@@ -221,7 +221,7 @@ def test_no_guess_says_how_to_give_one(blank: object) -> None:
     ],
 )
 def test_a_guess_that_cannot_be_used_says_why(guess: object, unit: str, problem: str) -> None:
-    """Nothing is raised; the prediction counts as open and tells what to type."""
+    """Nothing is raised; the prediction counts as open and says what to type."""
     prediction = predict(QUESTION, guess, unit)
     assert prediction.guess is None
     assert str(prediction) == f"{QUESTION} {problem}"

@@ -1,4 +1,4 @@
-"""What a learner and a class see of their predictions: numbers, links to cells, and no names."""
+"""The review of predictions for a learner and for a class: numbers, links and no names."""
 
 import json
 import re
@@ -145,7 +145,7 @@ def fill_class(folder: Path) -> None:
 
 
 def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
-    """Guesses before the outcome are counted, a copy once, and nobody can be recognised."""
+    """Guesses before the outcome are counted, copies once, and no learner can be recognised."""
     fill_class(tmp_path)
     found = exercises.class_progress(tmp_path)
     assert found.n_learners == 12

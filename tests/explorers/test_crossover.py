@@ -1,4 +1,4 @@
-"""Explorers by their state, without a browser: what is chosen, and what follows from it."""
+"""The crossover explorer without a browser: its choices, and what follows from them."""
 
 import asyncio
 import re
@@ -110,7 +110,7 @@ def test_link_counts_with_transfers_only(explorer: Explorer[CrossoverState]) -> 
 
 
 def test_axes_stay_while_link_and_threads_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a slider does is seen against axes that do not move, and hold all that it shows."""
+    """The axes do not move with a slider, and contain all that it can show."""
     from matplotlib.figure import Figure
 
     monkeypatch.setattr("os.cpu_count", lambda: 128)
@@ -140,7 +140,7 @@ def test_recording_of_ones_own(tmp_path: Path) -> None:
 def test_recording_of_ones_own_is_read_once_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both sides and every choice take what was read; a file that was written anew is read."""
+    """Both sides and every choice share what was read; a changed file is read again."""
     path = recording(points("add"), tmp_path)
     loaded = []
     load = recordings.load
@@ -243,7 +243,7 @@ def test_slow_sizes_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_interrupt_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends the measuring, and the next press goes on with the rest."""
+    """Ctrl-C ends the measuring, and the next press continues with the rest."""
     n_calls = 0
 
     def interrupted(step: Task) -> Point:
@@ -304,7 +304,7 @@ def test_page_without_widgets_has_picture_and_table(
 def test_widget_where_somebody_looks(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A front end gets the widget beside the figure."""
+    """A front end gets the widget in addition to the figure."""
     monkeypatch.setattr(widgets, "is_watched", lambda: True)
     shown = explorer._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html", WIDGET}
@@ -355,7 +355,7 @@ def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> No
 def test_table_and_files_are_made_when_asked_for(
     explorer: Explorer[CrossoverState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slider does not wait for what nobody sees."""
+    """A slider does not wait for parts that are not shown."""
     shown = picture(explorer)
     assert shown.table == ""
     shown._handle_custom_msg({"is_open": True}, [])
@@ -405,7 +405,7 @@ def test_button_measures_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_stop_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The step that runs is the last one; the same button goes on later."""
+    """The running step is the last one; the same button continues later."""
     monkeypatch.setattr("gpulab.explorers._scheduling._PAUSE_S", 0.0)
 
     async def session() -> None:

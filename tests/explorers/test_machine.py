@@ -1,4 +1,4 @@
-"""The machine in Python: messages of the page, undo, challenges, what is saved and displayed."""
+"""The machine in Python: messages from the page, undo, challenges, saving and display."""
 
 import json
 from pathlib import Path
@@ -168,7 +168,7 @@ def test_settings_are_those_of_the_program() -> None:
 
 
 def test_without_a_page_the_picture_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook that nobody watches gets one output: the picture with its words."""
+    """A notebook without a front end gets one output: the picture with its text."""
     shown: list[dict[str, str]] = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     explorer = machine_explorer("streams")

@@ -1,4 +1,4 @@
-"""What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
+"""The parts of explorers: the saved figure, the pace, the legend, controls and the table."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -106,7 +106,7 @@ def test_places_are_shares_of_the_picture() -> None:
 
 @pytest.mark.parametrize(("asked", "had"), [(0.5, 1.0), (1.5, 1.5), (4.0, 2.0)])
 def test_sharpness(asked: float, had: float) -> None:
-    """A picture has up to two device pixels for each of its own, and is drawn anew for that."""
+    """A picture has up to two device pixels for each CSS pixel; a change draws it again."""
     frame = Renderer()
     scene = Scene(plot=line(3.0), key=1)
     frame.draw(scene)
@@ -191,7 +191,7 @@ def test_pace_draws_the_first_and_the_last() -> None:
 
 
 def test_pace_loses_patience_with_a_page_that_is_gone() -> None:
-    """The last one is drawn though nobody answers; a late answer changes nothing."""
+    """The last picture is drawn without an answer; a late answer changes nothing."""
     pace, drawn, clock = paced()
     pace.ask()
     pace.ask()
@@ -275,7 +275,7 @@ def test_controls_tell_of_the_reader_alone() -> None:
 
 
 class TurnsByHand(JupyterLoop):
-    """A loop whose turns come when the test says so, as beside a cell that runs."""
+    """An event loop whose turns come when the test says so, as while a cell runs."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], object]] = []

@@ -1,4 +1,4 @@
-"""The roofline explorer by its state: filters, views, roofs, and what is measured."""
+"""The roofline explorer without a browser: filters, views, roofs, and measuring."""
 
 from dataclasses import replace
 from pathlib import Path

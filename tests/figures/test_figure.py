@@ -1,4 +1,4 @@
-"""A figure as a page shows it: shapes in the colours of the page's theme, as wide as the page."""
+"""Figures on a page: shapes in the colours of the page's theme, as wide as the page."""
 
 import base64
 import re

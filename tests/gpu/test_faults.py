@@ -1,4 +1,4 @@
-"""Faults that hardware gives without harm: each in a process of its own, which it ends.
+"""Faults that do not harm the hardware, each in its own process, which they end.
 
 Run it alone by ``python -m pytest -n0 -q -m gpu tests/gpu/test_faults.py``.
 """

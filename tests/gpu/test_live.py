@@ -1,4 +1,4 @@
-"""A load that is stopped, on a real GPU and on the virtual one: what must hold on both."""
+"""Stopping a load, on a real GPU and on the virtual one: what must be true on both."""
 
 import signal
 import threading

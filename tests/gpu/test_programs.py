@@ -66,7 +66,7 @@ def test_an_interval_that_has_not_ended_is_refused_in_the_same_words() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_the_launch_queue_holds_about_a_thousand() -> None:
-    """Behind a kernel of half a second, the first call that waits comes after 900 to 1,100."""
+    """After a kernel of half a second, the first call that waits comes after 900 to 1,100."""
     x = torch.zeros(1024, device="cuda")
     x.add_(1)
     torch.cuda.synchronize()

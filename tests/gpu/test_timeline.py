@@ -1,4 +1,4 @@
-"""Timelines of the same programs on a real GPU and on the virtual one: what must hold on both."""
+"""Timelines of the same programs on a real GPU and on the virtual one: what is true on both."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext

@@ -156,7 +156,7 @@ WHY = {
 
 @pytest.mark.parametrize("driver_name", WHY)
 def test_what_has_no_data_sheet_is_unknown_and_it_is_said_why(driver_name: str) -> None:
-    """Parts of a GPU, shares of one, relatives of one: the figures of the whole do not hold."""
+    """The numbers of a whole GPU do not hold for its parts, shares or relatives."""
     assert by_driver_name(driver_name) is None
     assert not is_extrapolated(driver_name)
     assert why_unknown(driver_name) == f"{driver_name} {WHY[driver_name]}: {ONLY_MEASURED}"
@@ -199,7 +199,7 @@ def test_power_at_rest_is_the_share_of_the_recorded_gpu(name: str) -> None:
 
 
 def test_the_nearest_name_is_proposed() -> None:
-    """The message holds what was given, the nearest name and all of them."""
+    """The message contains the given name, the nearest name and all names."""
     with pytest.raises(UnknownNameError) as error:
         gpu("H20")
     assert str(error.value) == (

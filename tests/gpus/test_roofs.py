@@ -1,4 +1,4 @@
-"""A roof is two slopes and a peak; the least time of work follows from it by division."""
+"""A roof has two slopes and a peak; the least time of work follows from them."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_an_unknown_type_is_refused() -> None:
 
 
 def test_the_fastest_type_has_the_highest_peak() -> None:
-    """It stands in for a type that nobody told."""
+    """It replaces a type that is not known."""
     assert A100.fastest == "float16"
 
 

@@ -1,4 +1,4 @@
-"""The hazard checker against every legal order of small programs, and what it says and costs.
+"""The race detector, compared with every legal order of small programs; its text and its cost.
 
 A program is unsafe exactly if it has two legal orders in which some operation observes different
 things; what it observes is what it reads and what it overwrites. ``all_orders`` says which orders
@@ -40,7 +40,7 @@ ALL = extent((1024,), (1,), 0, ITEMSIZE)
 
 
 class Teller:
-    """Tells a checker what the host of a small program calls, as the virtual GPU does."""
+    """Reports the calls of a small program to a checker, as the virtual GPU does."""
 
     def __init__(self, program: Program) -> None:
         self.checker = Checker()
@@ -101,7 +101,7 @@ class Teller:
 
 @pytest.mark.slow
 def test_against_all_orders() -> None:
-    """Of 200 random programs exactly the unsafe ones have hazards, and both sorts are many."""
+    """Among 200 random programs, exactly the unsafe ones have hazards; there are many of both."""
     is_unsafe, wrong = [], []
     for seed in range(N_PROGRAMS):
         program = Writer(seed).program()
@@ -166,7 +166,7 @@ def test_text_between_two_devices() -> None:
 
 
 def test_text_of_a_host_access() -> None:
-    """The host is told which stream to wait for."""
+    """The message says which stream the host has to wait for."""
     checker = Checker()
     checker.launch(B, "copy_", [write("host")], ("train.py", 12))
     checker.host_access(read("host"), "sum", ("train.py", 15))
@@ -220,7 +220,7 @@ def test_a_hazard_is_reported_once_and_counted() -> None:
 
 
 def test_one_missing_wait_is_one_hazard() -> None:
-    """What comes behind the first conflict would be ordered by the same wait."""
+    """The same wait would also order what comes after the first conflict."""
     checker = Checker()
     checker.launch(A, "fill_", [write(1), write(2)], ("train.py", 1))
     for line in (2, 3):
@@ -230,7 +230,7 @@ def test_one_missing_wait_is_one_hazard() -> None:
 
 
 def test_a_read_does_not_hide_the_write_before_it() -> None:
-    """Who has read behind a write is no hazard for other readers, but the write still is."""
+    """An ordered read after a write is no hazard for other reads, but the write still is."""
     checker = Checker()
     checker.launch(A, "fill_", [write(1)], ("train.py", 1))
     for _ in range(2):
@@ -240,7 +240,7 @@ def test_a_read_does_not_hide_the_write_before_it() -> None:
 
 
 def test_an_older_event_takes_nothing_back() -> None:
-    """Who waits for the later event of a stream first and then for the earlier has both."""
+    """A stream that waits for a later event, then for an earlier one, is after both."""
     checker = Checker()
     earlier = checker.record(A)
     checker.launch(A, "fill_", [write(1)], ("train.py", 1))
@@ -252,7 +252,7 @@ def test_an_older_event_takes_nothing_back() -> None:
 
 
 def test_a_recorded_stream_stands_for_what_it_waited_for() -> None:
-    """The allocator waits for what was behind the recorded stream when the block was freed."""
+    """The allocator waits for all that the recorded stream had waited for at the free."""
     for is_before, n_hazards in ((True, 0), (False, 1)):
         checker, block = Checker(), Allocation(A, 0x1000, 4096)
         checker.launch(C, "mul", [read("old")], ("train.py", 1))
@@ -357,7 +357,7 @@ def test_a_freed_block_of_a_side_stream_is_found_again() -> None:
 
 
 def test_the_rest_of_a_freed_block() -> None:
-    """What is not handed out with a piece is remembered for the next one, before and behind."""
+    """The parts before and after a reused piece are remembered for the next allocation."""
     checker = Checker()
     old = Allocation(A, 0x1000, 4096)
     checker.launch(C, "mul", [read("old")], ("train.py", 1))
@@ -471,7 +471,7 @@ def test_views_meet_exactly_if_they_share_a_byte() -> None:
 
 
 def test_axes_are_joined_with_the_longest_before_them() -> None:
-    """An axis goes on from the one with the next longest step, and from no other."""
+    """An axis joins the one with the next longest step, and no other."""
     assert extent((2, 2, 3), (3, 7, 14), 0, 1).axes == ((7, 6), (3, 2))
     assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
 

@@ -1,4 +1,4 @@
-"""A lesson read by somebody who does not see it, or sees it without colours, or as a web page.
+"""Lessons for readers who do not see them, see no colours, or read them as a web page.
 
 The rules are those of ``@jupyterlab-a11y-checker/cli`` that a notebook's text can break; the order
 of headings is checked when a notebook is built.

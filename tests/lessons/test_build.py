@@ -1,4 +1,4 @@
-"""A notebook follows from its source alone, and a lesson that breaks a rule is refused."""
+"""A notebook follows from its source alone, and the build refuses a lesson that breaks a rule."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

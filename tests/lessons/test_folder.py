@@ -1,4 +1,4 @@
-"""The learner's folder is never harmed, and every lesson runs as shipped and as solved."""
+"""The learner's folder is never damaged, and every lesson runs as shipped and as solved."""
 
 import errno
 import json
@@ -81,7 +81,7 @@ def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
-    """What the learner changed stays; a new version is put beside it, once for each version."""
+    """The learner's changes stay; each new version is written beside them once."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
@@ -96,7 +96,7 @@ def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
 
 
 def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> None:
-    """A learner may go on in the file that was put beside; that one is not overwritten either."""
+    """A learner may work in the new file; that one is not overwritten either."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
     (mine / "00_a.ipynb").write_text("my work")
@@ -176,7 +176,7 @@ def test_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_lessons_of_wheel_and_clone(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wheel has the lessons inside the package, a clone beside it."""
+    """A wheel contains the lessons in the package; a clone has them beside it."""
     expected = tmp_path / place
     expected.mkdir(parents=True)
     (expected / "00_a.ipynb").touch()
@@ -275,7 +275,7 @@ def test_command_keeps_to_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_environment_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JupyterLab asks nobody for news; what the user configured stays in force beside it."""
+    """JupyterLab fetches no news; the user's own configuration stays in force."""
     ours = str(ROOT / "gpulab" / "data" / "jupyter")
     monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
     assert _server._lab_environment("t")["JUPYTER_CONFIG_PATH"] == ours

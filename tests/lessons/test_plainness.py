@@ -1,4 +1,4 @@
-"""Each lesson fits a class hour, shows code one would write, and names sources of numbers."""
+"""Each lesson fits a class hour, shows ordinary code, and names the sources of its numbers."""
 
 import importlib
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def outcomes_that_came_out(lesson: LessonText) -> list[str]:
 
 
 def computed_alternatives(lesson: LessonText) -> list[str]:
-    """Expect no cell to say by hand what is to be seen in its figure."""
+    """Expect no cell to write by hand what its figure shows."""
     return [
         line
         for cell in lesson.cells

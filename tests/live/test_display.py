@@ -1,4 +1,4 @@
-"""Where a growing picture goes: a watched notebook, an exported one, a console, or nowhere."""
+"""Where a live picture is shown: a front end, an exported notebook, a console, or nowhere."""
 
 import sys
 import threading
@@ -41,7 +41,7 @@ def opened(stop: Stop | None = None, *, progress: bool = True, threaded: bool = 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Put a clock in place of the real one, that stands still: its only item is the time."""
+    """Replace the real clock by one that does not move: its only item is the time."""
     now = [100.0]
     monkeypatch.setattr(_display, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
@@ -101,7 +101,7 @@ def test_a_slow_picture_leaves_as_much_time_to_the_work(
 
 
 def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One result may be too little for a plot; the whole must be drawn or the error is told."""
+    """One result may be too few for a plot; if all results fail, the error is shown."""
     shown = shown_in(monkeypatch, watched=True)
     screen = opened()
     screen.show("too little", 1)
@@ -111,7 +111,7 @@ def test_a_frame_that_cannot_be_drawn_is_skipped(monkeypatch: pytest.MonkeyPatch
 
 
 def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the place holds a note."""
+    """The output then contains a note."""
     for watched in (True, False):
         shown = shown_in(monkeypatch, watched=watched)
         opened().close(None, "nothing <yet>")
@@ -125,7 +125,7 @@ def test_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_exported_picture_is_shown_once(
     *, watched: bool, progress: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever runs a notebook unseen, or wants no progress, gets the finished picture."""
+    """A notebook without a front end, or without progress, shows the finished picture."""
     shown = shown_in(monkeypatch, watched=watched)
     screen = opened(progress=progress, threaded=True)
     screen.show("one", 1)

@@ -1,4 +1,4 @@
-"""The picture of a load: four panels with units, what is missing, and words for all of it."""
+"""The picture of a load: four panels with units, explained gaps, and a text alternative."""
 
 from dataclasses import replace
 
@@ -60,13 +60,13 @@ def test_limits_and_reasons() -> None:
 
 
 def test_nothing_is_shaded_without_a_reason() -> None:
-    """Neither where the driver names none, nor where it tells nothing."""
+    """Nothing is shaded if the driver gives no reason, or no answer."""
     for record in (replace(TRACE, readings=TRACE.readings[:1]), BLIND):
         assert not panels(record)[0].collections
 
 
 def test_what_is_missing_is_said_in_its_place() -> None:
-    """A part that the driver keeps to itself, and all parts where there is no driver."""
+    """A part that the driver does not give, and all parts without a driver."""
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
     said = [[text.get_text() for text in ax.texts] for ax in panels(mute)]
     assert said == [["highest"], ["this GPU or its driver does not tell"], [], []]
@@ -116,7 +116,7 @@ def test_a_trace_is_saved_and_read_back() -> None:
 
 
 def test_a_trace_that_says_nothing_is_refused() -> None:
-    """It must hold a reading, and a reason that there is."""
+    """It must contain a reading, and a reason for ending."""
     with pytest.raises(InvalidOptionError) as empty:
         replace(TRACE, readings=())
     assert str(empty.value) == "readings=(); a trace must hold at least one"

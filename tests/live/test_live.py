@@ -1,4 +1,4 @@
-"""A load or a series is shown while it runs; however it ends, what there is stays."""
+"""A load or a series is shown while it runs; however it ends, its results stay."""
 
 import signal
 import threading
@@ -182,7 +182,7 @@ def test_settings_that_the_load_changes_are_put_back() -> None:
 def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readings hold the time alone."""
+    """Readings then contain only the time."""
 
     def refuse(*_: object) -> _read.Reading:
         raise ClocksUnavailableError("the clocks cannot be read: no NVML here")
@@ -244,7 +244,7 @@ class gpulab_anew:  # noqa: N801  # reads as a context
 def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
     *, watched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever watches sees seconds as seconds; nobody else waits."""
+    """With a front end, seconds take seconds; without one, nothing waits."""
     waited: list[float] = []
     monkeypatch.setattr(Stop, "wait", lambda _, duration_s: bool(waited.append(duration_s)))
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
@@ -254,7 +254,7 @@ def test_a_virtual_gpu_is_slowed_down_where_it_is_watched(
 
 
 def test_frames_of_a_load_are_drawn_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host goes on launching meanwhile; the caller draws the finished picture."""
+    """The host launches meanwhile; the caller draws the finished picture."""
     drawn: list[str] = []
     draw = _live.draw
 
@@ -308,7 +308,7 @@ def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_record_is_gathered_as_asked() -> None:
-    """For instance each result may hold all before it."""
+    """For example, each result may contain all results before it."""
     made = draw_rising(
         (pd.DataFrame(rising(n)) for n in (1, 2, 3)), gather=lambda found: found[-1]
     )
@@ -363,7 +363,7 @@ def test_a_result_that_swallowed_the_interrupt_is_left_out() -> None:
 
 
 def test_the_button_ends_a_series_after_the_result_in_hand() -> None:
-    """That one was measured whole, so it is kept."""
+    """The result in progress is completed and kept."""
     stop_of = Stop.__enter__
     pressed: list[Stop] = []
 
@@ -396,7 +396,7 @@ def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_series_without_results() -> None:
-    """Nothing is drawn; asking for the frame is refused; an interrupt goes on to the caller."""
+    """Nothing is drawn, the frame is refused, and an interrupt reaches the caller."""
     made = draw_rising(iter(()))
     assert (str(made), made.record) == ("0 results", None)
     with pytest.raises(InvalidOptionError) as error:

@@ -1,4 +1,4 @@
-"""Challenges: none is solved at the start, each has a solution, and what was tried counts."""
+"""Challenges: none is solved at the start, each has a solution, and attempts are counted."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The program as PyTorch code: it runs, in the same order, with the same races."""
+"""A program of the machine as PyTorch code: it runs in the same order, with the same races."""
 
 from collections.abc import Iterable
 

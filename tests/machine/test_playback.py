@@ -1,4 +1,4 @@
-"""What a program does on the machine: exact times, and what is said about mistakes."""
+"""Playing a program on the machine: exact times, and messages about mistakes."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_the_machine_is_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pinned_copies_run_beside_a_kernel_and_pageable_ones_stop_the_host() -> None:
-    """A pageable copy lets the host go on only when it is done; a pinned one runs at once."""
+    """A pageable copy blocks the host until it is done; a pinned one does not."""
     pinned = MachineProgram((O("copy in", stream=1, buffer="y"), O("kernel")), n_streams=2)
     copy, kernel = play(pinned).tasks
     assert kernel.start_us < copy.end_us
@@ -151,7 +151,7 @@ def test_a_circle_of_waits_is_shown_as_a_deadlock() -> None:
 
 
 def test_a_host_that_waits_for_its_own_later_record_is_a_deadlock() -> None:
-    """As drawn, a synchronize before the record lets nothing go on."""
+    """A synchronize that is drawn before its record blocks for ever."""
     program = MachineProgram(
         (O("wait", stream=1, event="a"), O("synchronize"), O("record", event="a"), O("kernel")),
         n_streams=2,

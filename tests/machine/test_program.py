@@ -1,4 +1,4 @@
-"""A program as a record: what it refuses, what belongs to the work, and how it is changed."""
+"""Programs of the machine as records: what they refuse, and how they are changed."""
 
 from dataclasses import replace
 

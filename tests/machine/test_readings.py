@@ -1,4 +1,4 @@
-"""What each timing method reads of a program, against the truth, and the reason beside it."""
+"""The reading of each timing method for a program, the true time, and the reason."""
 
 import pytest
 
@@ -68,12 +68,12 @@ def test_readings_of_one_short_kernel() -> None:
     ],
 )
 def test_the_reason_fits_the_cause(program: MachineProgram, name: str, reason: str) -> None:
-    """Streams that are missed, a queue that is too small, what no graph can hold."""
+    """Missed streams, a queue that is too small, and calls that no graph can contain."""
     assert said(program)[name][1] == reason
 
 
 def test_no_method_is_right_without_being_near() -> None:
-    """Whatever is called right is within a tenth of the truth, and the rest has a reason."""
+    """Every method called right is within a tenth of the truth; the others have a reason."""
     for name in ("stopwatch", "streams", "queue", "two kernels"):
         for reading in readings(start(name)):
             off = abs((reading.value_us or 0.0) - reading.truth_us)

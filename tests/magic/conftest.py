@@ -1,4 +1,4 @@
-"""One IPython for all of these tests, on each worker; every test begins a session of its own."""
+"""One IPython for all tests of a worker; every test starts a new session in it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The timed cell is the user's own code: parsed as the shell would, compiled once, kept apart."""
+"""The timed cell is the user's own code: parsed as the shell does, compiled once, isolated."""
 
 import pytest
 
@@ -69,7 +69,7 @@ def test_setup_runs_once_and_is_seen_by_the_body(notebook: Notebook) -> None:
     ],
 )
 def test_names_of_setup_and_body_are_one_scope(notebook: Notebook, setup: str, body: str) -> None:
-    """Whatever form binds a name in one of them, the other sees it as in one function."""
+    """Names bound in setup or body, in any form, are visible in both, as in one function."""
     ran = notebook.last("log = []", f"%%cudatime -q -r 1 --warmup 0 {setup}\n{body}", "print(log)")
     assert ran.out == "[2]\n"
 

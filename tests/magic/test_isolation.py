@@ -1,4 +1,4 @@
-"""A timed cell leaves shell and torch as it found them, and fails in its user's words."""
+"""A timed cell restores shell and torch, and its errors show only the user's code."""
 
 import re
 
@@ -63,7 +63,7 @@ def test_settings_of_the_user_survive_success(notebook: Notebook) -> None:
 
 
 def test_virtual_gpu_is_left_when_nobody_asked_to_keep_it(notebook: Notebook) -> None:
-    """Without ``gpulab.use`` the virtual GPU stands behind torch.cuda for the magic alone."""
+    """Without ``gpulab.use`` the virtual GPU replaces torch.cuda only for the magic."""
     *_, failed, after = notebook.run(
         f"{LOAD}\nimport torch", "%cudatime 1 / 0", "print(torch.cuda.is_available())"
     )

@@ -1,4 +1,4 @@
-"""``%cudatime`` in a real IPython: registered politely, read rightly, printed plainly."""
+"""``%cudatime`` in a real IPython: its registration, its options and its output."""
 
 import re
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_reloading_keeps_the_magics(notebook: Notebook) -> None:
 
 
 def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
-    """A mistake in the options is one line on stderr, and an error for whoever runs the cell."""
+    """A mistake in the options is one line on stderr, and an error of the cell."""
     ran = notebook.last("%cudatime --run=1 x")
     assert (ran.error, ran.out) == ("UsageError", "")
     assert ran.err == "UsageError: --run=1; --run takes no value; write --run alone\n"
@@ -118,7 +118,7 @@ def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
     ],
 )
 def test_unusable_request_is_refused(notebook: Notebook, line: str, message: str) -> None:
-    """What only the session can tell is refused as plainly as a bad option."""
+    """A request that only the session can refuse gets as plain a message as a bad option."""
     ran = notebook.last(f"%cudatime {line}")
     assert (ran.error, ran.message) == ("UsageError", message)
 
@@ -185,7 +185,7 @@ def test_seed_makes_the_inputs_repeat(notebook: Notebook) -> None:
 
 
 def test_stream_is_the_users(notebook: Notebook) -> None:
-    """Setup and body run on the stream, behind what was queued before, and it is left again."""
+    """Setup and body run on the user's stream, after its earlier work, and leave it again."""
     ran = notebook.last(
         "s = torch.cuda.Stream(); seen = []; before = torch.cuda.Event()",
         "%%cudatime -q -r 1 --warmup 0 --stream s seen.append(torch.cuda.current_stream() == s)\n"
@@ -469,7 +469,7 @@ def test_magic_writes_no_file(notebook: Notebook) -> None:
 
 
 def test_the_floor_that_is_taken_off_is_a_choice(notebook: Notebook) -> None:
-    """That of the work, unless --floor says otherwise; the virtual GPU gives records of it."""
+    """The floor of the work, unless --floor chooses another; the virtual GPU has records."""
     ran = notebook.last(
         "from unittest.mock import patch",
         "with patch('gpulab.timing.calibration.can_record', lambda: True):\n"

@@ -1,4 +1,4 @@
-"""Options are read like those of %timeit, and the code behind them is not touched."""
+"""Options are read like those of %timeit, and the code after them is not changed."""
 
 from inspect import signature
 from typing import Any
@@ -73,14 +73,14 @@ def test_options_in_front_are_read(line: str, options: CellOptions) -> None:
     ],
 )
 def test_code_is_kept_byte_for_byte(code: str) -> None:
-    """What is not an option but Python is code, also behind a minus, with all its blanks."""
+    """All that is not an option is code with its spaces, even after a minus sign."""
     assert parse_options(code, is_cell=False) == (asked(), code)
     assert parse_options(f"-r 3 {code}", is_cell=False) == (asked(n_samples=3), code)
 
 
 @pytest.mark.parametrize("code", ["-q", "--run", "--a", "-n 3"])
 def test_two_minus_signs_end_the_options(code: str) -> None:
-    """Behind ``--`` everything is code, even what looks like an option."""
+    """After ``--`` everything is code, even text that looks like an option."""
     assert parse_options(f"-q -- {code}", is_cell=False) == (asked(quiet=True), code)
 
 

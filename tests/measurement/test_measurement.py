@@ -1,4 +1,4 @@
-"""The records: what they refuse, what they say, and that nothing is lost when they are saved."""
+"""The records: what they refuse, their text, and that saving loses nothing."""
 
 import json
 import math
@@ -67,7 +67,7 @@ TIMELINE = Timeline(
 
 
 def test_one_line_of_a_measured_result() -> None:
-    """The line holds estimate, interval, count, method, cache, device and source."""
+    """The line contains estimate, interval, count, method, cache, device and source."""
     assert str(TAKEN) == (
         "24.7 µs [24.6, 24.8] per call "
         "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
@@ -212,7 +212,7 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize("name", ["launch_s", "floor_s", "floor_error_s"])
 def test_a_negative_duration_is_refused(name: str) -> None:
-    """Neither a launch nor a floor takes less than no time."""
+    """A launch and a floor cannot take less than no time."""
     change: dict[str, Any] = {name: -1e-9}
     with pytest.raises(InvalidOptionError, match=f"^{name}=-1e-09"):
         replace(TAKEN, **change)
@@ -264,13 +264,13 @@ def test_console_shows_the_line_and_the_findings() -> None:
 
 @given(measurement=measurements)
 def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
-    """Whatever the record, text and dict lead back to an equal one, to the last digit."""
+    """JSON text and dict of any record give an equal record back, to the last digit."""
     assert Measurement.from_json(measurement.to_json()) == measurement
     assert Measurement.from_dict(measurement.to_dict()) == measurement
 
 
 def test_json_names_its_schema_first() -> None:
-    """A reader can tell what a file is before it reads the rest."""
+    """A reader sees what a file is before it reads the rest."""
     assert TAKEN.to_json().startswith('{"schema": "gpulab.measurement/1", "samples_s": [2.45e-05,')
     assert TAKEN.to_json(indent=1).splitlines()[1] == ' "schema": "gpulab.measurement/1",'
     assert TIMELINE.to_json().startswith('{"schema": "gpulab.timeline/1", "spans": [{"kind":')
@@ -338,7 +338,7 @@ def test_damaged_record_is_refused(path: list[str], value: object, complaint: st
 
 
 def test_text_cut_short_is_refused() -> None:
-    """A file that was not written to its end is told apart from another schema."""
+    """The error of a truncated file is another one than that of another schema."""
     with pytest.raises(SchemaVersionError) as error:
         Measurement.from_json('{"schema"')
     assert str(error.value) == (
@@ -379,7 +379,7 @@ def test_a_clock_or_power_below_zero_is_refused(name: str, value: float) -> None
 
 
 def test_frame_has_one_row_a_sample() -> None:
-    """The table carries what is needed to tell several measurements apart."""
+    """The table has the columns that distinguish several measurements."""
     frame = replace(TAKEN, samples_s=(1.0, 2.0), label="mm").to_frame()
     assert frame.to_dict("list") == {
         "sample": [0, 1],
@@ -398,7 +398,7 @@ def html_of(measurement: Measurement) -> ET.Element:
 
 @given(measurement=measurements)
 def test_html_is_well_formed(measurement: Measurement) -> None:
-    """Whatever the texts and numbers, the representation is XML, without a script in it."""
+    """With any texts and numbers, the representation is XML without a script."""
     root = html_of(measurement)
     allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
     allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
@@ -437,7 +437,7 @@ def test_html_escapes_every_text() -> None:
 
 
 def test_html_has_a_drawing_with_a_text_alternative() -> None:
-    """Those who do not see the drawing are told what it shows, with its source."""
+    """The text alternative says what the drawing shows, and its source."""
     svg = html_of(TAKEN).find(f"{SVG}svg")
     assert svg is not None
     assert svg.get("role") == "img"
@@ -453,7 +453,7 @@ def texts_of(measurement: Measurement) -> list[str | None]:
 
 
 def test_drawing_has_units_and_source_on_its_axis() -> None:
-    """The axis has round numbers, their unit, and the device; counts stand at the side."""
+    """The axis has round numbers, their unit, and the device; counts are at the side."""
     assert texts_of(TAKEN) == [
         *["4", "0", "samples"],
         *["24.5", "24.6", "24.7", "24.8", "24.9"],
@@ -471,7 +471,7 @@ def test_drawing_has_units_and_source_on_its_axis() -> None:
     ],
 )
 def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
-    """A handful of round numbers, with the decimals that they need and no more."""
+    """A few round numbers, with as many decimals as they need."""
     assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
 
 
@@ -613,7 +613,7 @@ def test_table_tells_from_what_the_floor_is_known(method: str, source: str) -> N
 
 
 def test_a_floor_without_doubt_is_known_exactly() -> None:
-    """As that of a virtual GPU; nobody has to read "within 0.00 s"."""
+    """A virtual GPU's floor is exact, so the text has no "within 0.00 s"."""
     record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
     rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
     assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

@@ -1,4 +1,4 @@
-"""Plots are read back from their artists: what is drawn is what was recorded, and it says so."""
+"""Plots, read back from their artists: they draw the recorded values, and their text says so."""
 
 import html
 import io
@@ -63,7 +63,7 @@ CALLS_S = [5e-6] * 20 + [1e-3]
 
 @dataclass(frozen=True)
 class Card:
-    """Stands for a device: a source and a name."""
+    """Replaces a device: a source and a name."""
 
     source: str
     name: str
@@ -111,7 +111,7 @@ def test_axes_say_what_they_show_and_in_which_unit(
 def test_drawing_changes_no_style_and_keeps_no_figure(
     plot: Callable[..., Axes], record: object
 ) -> None:
-    """The settings of matplotlib are what they were, whoever set them."""
+    """The settings of matplotlib are the same afterwards."""
     before = dict(mpl.rcParams)
     plots.draw(plot, record, title="A plot", alt="Nothing.", source=CARD)
     assert dict(mpl.rcParams) == before
@@ -223,7 +223,7 @@ def test_scaling_sorts_each_series_by_size(ax: Axes) -> None:
 
 
 def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
-    """Of more sizes than fit under the axis as many are written as fit."""
+    """With more sizes than fit under the axis, only as many as fit are written."""
     sizes = [2**step for step in range(23)]
     plots.scaling(pd.DataFrame({"size": sizes, "duration_s": 1e-6, "series": "a"}), ax)
     assert list(ax.get_xticks()) == sizes[::2]
@@ -235,7 +235,7 @@ def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
     ids=["sequence", "measurement", "frame"],
 )
 def test_call_times_count_from_one(record: object, ax: Axes) -> None:
-    """Whatever holds the durations, point n is call n, and the asked call is marked."""
+    """For every kind of input, point n is call n, and the asked call is marked."""
     plots.call_times(record, ax, blocked_from=21)
     points, mark = ax.lines
     assert points.get_xydata()[-1] == pytest.approx([21, 1000])
@@ -261,7 +261,7 @@ def test_timeline_has_a_lane_for_each_and_starts_at_zero(ax: Axes) -> None:
 
 
 def test_timeline_has_the_host_on_top(ax: Axes) -> None:
-    """Whoever begins, the host's lane comes first and the streams in the order they come."""
+    """The host's lane comes first, then the streams in their order of appearance."""
     plots.timeline(replace(QUEUE, spans=QUEUE.spans[::-1]), ax)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["host", "stream 0"]
 
@@ -302,7 +302,7 @@ def test_description_is_complete() -> None:
 
 
 def test_description_names_rows_where_an_axis_has_no_label() -> None:
-    """A ladder's vertical axis is made of names."""
+    """The vertical axis of a ladder consists of names."""
     figure = plots.draw(plots.compare_methods, [EVENTS, NAIVE], title="Two", alt="Apart.")
     assert "The y axis has the rows events, naive." in figure.description
 
@@ -401,7 +401,7 @@ def test_numbers_without_a_source_are_not_drawn(record: object, kind: str) -> No
 
 
 def test_figures_without_words_are_not_drawn() -> None:
-    """Whoever cannot see the figure is owed a sentence."""
+    """A figure needs a sentence for people who cannot see it."""
     with pytest.raises(InvalidOptionError) as error:
         plots.draw(plots.samples, EVENTS, title="A", alt=" ")
     assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
@@ -442,6 +442,6 @@ def test_ticks_of_a_logarithmic_axis_are_short() -> None:
 
 
 def test_ticks_at_sizes_are_powers_of_two() -> None:
-    """A size of a computer is written as such, and another one in thousands."""
+    """A power of two is written as one, and another size in thousands."""
     sizes = (512, 8192, 2**16, 2**22, 3 * 2**30, 20_000)
     assert list(map(short_size, sizes)) == ["512", "8,192", "64 Ki", "4 Mi", "3 Gi", "20 k"]

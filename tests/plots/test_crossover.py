@@ -44,7 +44,7 @@ def test_both_curves_are_drawn_with_their_sources(ax: Axes) -> None:
 
 
 def test_the_crossing_is_marked_with_its_interval(ax: Axes) -> None:
-    """A ring where the curves meet, and a band from one end of the interval to the other."""
+    """A ring at the intersection, and a band over its interval."""
     wide = [*ON_CPU, *(wider(point) for point in ON_GPU)]
     record = crossover("add", source=wide)
     plot(record, ax)
@@ -104,7 +104,7 @@ def test_the_figure_reads_as_text() -> None:
 
 
 def test_doubts_stand_under_the_picture() -> None:
-    """A figure is looked at without its text, so the caption holds what is doubtful."""
+    """A figure may be seen without its text, so the caption contains the doubts."""
     record = crossover("add", source=ALL)
     waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
     assert draw_crossover(waited).caption == (

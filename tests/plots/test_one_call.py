@@ -1,4 +1,4 @@
-"""A plot called with its record alone is a figure whose words are computed from the record."""
+"""A plot of a record alone is a whole figure, with a text computed from the record."""
 
 import inspect
 from collections.abc import Callable

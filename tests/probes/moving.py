@@ -1,4 +1,4 @@
-"""Probes of what goes between host and device, and of results that mix the two."""
+"""Probes of copies between host and device, and of operations that mix the two."""
 
 import numpy as np
 import torch

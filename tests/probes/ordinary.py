@@ -1,4 +1,4 @@
-"""Probes of everyday calls: numbers as devices, sequences as indices, work on nothing."""
+"""Probes of everyday calls: numbers as devices, sequences as indices, empty tensors."""
 
 import copy
 import io

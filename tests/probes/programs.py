@@ -1,4 +1,4 @@
-"""Probes of small whole programs, as they stand in tutorials."""
+"""Probes of small whole programs, as in tutorials."""
 
 import math
 

@@ -16,7 +16,7 @@ def _draw(n: int = 4) -> list[float]:
 
 
 def _repeats(rewind: Callable[[], Callable[[], object]]) -> Callable[[], list[bool]]:
-    """Return a program that rewinds the numbers and tells: the same again, and then others."""
+    """Return a program that resets the generator: the same numbers again, then others."""
 
     def run() -> list[bool]:
         back = rewind()

@@ -1,4 +1,4 @@
-"""Probes of what the virtual GPU does not model: refused by name, and never done wrongly."""
+"""Probes of what the virtual GPU does not model: refused by name, and never computed wrongly."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a probe is: a few lines of ordinary PyTorch, and how its result is judged."""
+"""Probes: a few lines of ordinary PyTorch each, and the judgement of their results."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -156,7 +156,7 @@ def _compare_all(
 
 
 def outcome(probe: Probe, place: Place = virtual) -> str:
-    """Run a probe and say in one line what became of it."""
+    """Run a probe and return its outcome in one line."""
     try:
         probe.check(place)
     except AssertionError as error:

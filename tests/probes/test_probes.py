@@ -87,7 +87,7 @@ def test_a_program_runs_as_on_the_hardware(probe: Probe) -> None:
 
 
 def test_the_battery_is_large_and_each_name_is_used_once() -> None:
-    """There are at least 200 probes, and a name with its family tells which one failed."""
+    """There are at least 200 probes, and family and name identify the one that failed."""
     names = [(family, probe.name) for family, probe in PROBES]
     assert len(names) >= 200
     assert len(set(names)) == len(names)

@@ -53,7 +53,7 @@ def _lbfgs(d: str) -> torch.Tensor:
 
 
 def _scheduled(make: Callable[[torch.optim.Optimizer], Any]) -> Callable[[str], object]:
-    """Return a program that takes four steps with a schedule and tells the rates."""
+    """Return a program that takes four steps with a schedule and returns the rates."""
 
     def run(d: str) -> list[object]:
         weight = nn.Parameter(normal(d, 3))

@@ -1,4 +1,4 @@
-"""What the device did: exact on the virtual GPU, and from the profiler by a fake of it."""
+"""Capturing what the device did: exact on the virtual GPU, and through a fake profiler."""
 
 import os
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def h200() -> Iterator[VirtualGpu]:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    """Put a fake GPU with a fake profiler behind torch."""
+    """Replace torch's GPU and profiler by fakes."""
     return fake_profiler.install(monkeypatch)
 
 
@@ -179,7 +179,7 @@ def test_per_call_counts_the_work_alone() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_a_call_that_outran_its_sleep_is_not_among_them() -> None:
-    """The first sleep is too short for 300 launches: the spans hold the pauses of later calls."""
+    """The first sleep is too short for 300 launches: its spans would contain pauses."""
 
     def work() -> None:
         for _ in range(300):  # each shorter than its launch
@@ -297,7 +297,7 @@ def test_the_profilers_records_are_read(fake: FakeGpu) -> None:
 
 
 def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:
-    """Neither what `before` launches nor the sleeps nor the events of ours are counted."""
+    """Launches of `before`, our sleeps and our events are not counted."""
     calls = per_call(lambda: fake.launch("work"), n_samples=4, before=lambda: fake.launch("flush"))
     assert [[item.name for item in call.records] for call in calls] == [["work"]] * 4
     assert [[item.name for item in call.calls] for call in calls] == [["cudaLaunchKernel"]] * 4
@@ -349,7 +349,7 @@ def test_host_functions_need_no_record(fake: FakeGpu) -> None:
 
 
 def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
-    """Of several replays of the same graph the one with fewer records lacks the difference."""
+    """A replay with fewer records than other replays of the same graph lacks the difference."""
     sizes = iter([3, 1, 3])
     calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
     assert [call.n_records for call in calls] == [3, 1, 3]
@@ -409,7 +409,7 @@ def test_a_session_ends_with_the_work_that_fails(fake: FakeGpu) -> None:
 
 
 def test_cupti_goes_with_its_session(fake: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind an error of the work's, but nothing is asked of a context that is broken."""
+    """CUPTI is detached after an error of the work, too, but not in a broken context."""
     detached: list[bool] = []
     monkeypatch.setattr(_kineto, "detach", lambda: detached.append(fake.is_open))
     capture(fake.launch)
@@ -439,7 +439,7 @@ def test_what_events_read_comes_with_the_records(h200: VirtualGpu) -> None:
 def test_records_leave_no_trace_where_cupti_can_go(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither where nobody can take it out, nor where there is none."""
+    """The same where nothing can detach CUPTI, and where there is none."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()
@@ -455,7 +455,7 @@ def test_records_leave_no_trace_where_cupti_can_go(
 def test_a_session_that_a_program_prepares_is_left_alone(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A schedule in its warm-up cannot be seen, so that whoever has made one may be in it."""
+    """A schedule in its warm-up is invisible, so a program that made one may be in it."""
     del fake
     monkeypatch.setattr(gpulab.profiling._capture, "is_detachable", lambda: True)
     assert leaves_no_trace()
@@ -488,7 +488,7 @@ def test_a_session_that_does_not_begin_says_why(
 def test_a_session_ends_when_its_first_launches_fail(
     fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that refuses even the launches that are thrown away leaves no session behind."""
+    """A device that refuses the first launches leaves no session behind."""
 
     def refuse(_n_cycles: int) -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")

@@ -1,4 +1,4 @@
-"""Taking CUPTI out again: by a list of what is mapped, and by whom it is wanted."""
+"""Detaching CUPTI: found among the mapped libraries, unless another program needs it."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ MAPPED = """\
 
 
 class Library:
-    """Stands behind the CUPTI that is loaded."""
+    """Replaces the loaded CUPTI."""
 
     n_calls = 0
 

@@ -1,4 +1,4 @@
-"""Recordings: found by name, read from files, refused with the reason, compared task by task."""
+"""Recordings: found by name, read from files, refused with a reason, compared task by task."""
 
 import errno
 import gzip
@@ -65,7 +65,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_disk_that_refuses_keeps_the_old_recording(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A recording that cannot be written is told in one sentence and replaces nothing."""
+    """A recording that cannot be written gives one sentence and replaces nothing."""
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", refusal(errno.ENOSPC))
@@ -309,7 +309,7 @@ LINES = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_bad_line_is_named(path: Path, line: str) -> None:
-    """Where no checksum tells, the line that cannot be read is named."""
+    """Without a checksum, the error names the line that cannot be read."""
     path.write_text("\n".join([lines_of(path)[0], line, ""]), "utf-8")
     with pytest.raises(RecordingError) as error:
         _recording.load(path, unfinished=True)
@@ -336,7 +336,7 @@ def test_an_unfinished_file_is_taken_as_far_as_its_lines_are_whole(path: Path) -
 
 
 def test_a_checksum_that_does_not_fit_is_refused_of_an_unfinished_file_too(path: Path) -> None:
-    """Asking for unfinished files is no way round the checksum."""
+    """Reading unfinished files does not bypass the checksum."""
     path.write_text(path.read_text("utf-8").replace("2e-06", "1e-06"), "utf-8")
     with pytest.raises(RecordingError, match="does not fit its checksum"):
         _recording.load(path, unfinished=True)
@@ -391,7 +391,7 @@ def test_both_errors_are_in_the_interval() -> None:
 
 
 def test_an_interval_down_to_zero_leaves_the_ratio_open() -> None:
-    """Readings that may be all floor say little, and no error of arithmetic comes of them."""
+    """Readings that may be all floor have no known ratio, and cause no arithmetic error."""
     a = recording(Point(Task("add", 8), median_s=1.0, low_s=0.0, high_s=2.0, n_samples=9))
     b = recording(point(3.0, size=8), point(0.0, size=9), name="b")
     row = _recording.compare(a, b).iloc[0]
@@ -511,7 +511,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("how", DAMAGED)
 def test_values_that_mean_nothing_are_refused(tmp_path: Path, how: str) -> None:
-    """Where no checksum tells, the message names the line and what is wrong with it."""
+    """Without a checksum, the message names the line and what is wrong with it."""
     text, message = DAMAGED[how]
     path = tmp_path / "mine.jsonl"
     path.write_text(text, "utf-8")

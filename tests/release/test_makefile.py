@@ -1,4 +1,4 @@
-"""`make lab` says what it will download before it does, and takes no CUDA libraries unasked."""
+"""`make lab` says first what it will download, and installs no CUDA libraries unless asked."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def test_with_a_gpu_torch_is_what_pip_takes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("gpu", "torch", "n_calls"), [(True, "cpu", 3), (False, "default", 2)])
 def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gpu: bool) -> None:
-    """Whatever nvidia-smi says."""
+    """The choice does not depend on nvidia-smi."""
     clone = Clone(tmp_path, gpu=gpu)
     assert "because you chose it" in clone.make("lab", f"TORCH={torch}").stdout
     assert len(clone.calls()) == n_calls

@@ -1,4 +1,4 @@
-"""Wheel and sdist: small, the same bytes every time, complete, and good for themselves."""
+"""Wheel and sdist: small, reproducible byte by byte, complete, and usable alone."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every file that names versions says what pyproject.toml and the package say."""
+"""Every file that contains versions agrees with pyproject.toml and the package."""
 
 import re
 import tomllib

@@ -67,7 +67,7 @@ def test_cold_it_differs_by_what_the_flush_leaves(name: str) -> None:
 
 @pytest.mark.usefixtures("virtual")
 def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> None:
-    """Neither its time, nor its memory, nor its random numbers."""
+    """Its time, memory and random numbers stay the same."""
     _trace_kernels.cache_clear()
     torch.manual_seed(1)
     before = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
@@ -113,7 +113,7 @@ def test_work_without_arithmetic_is_bound_by_memory() -> None:
     ],
 )
 def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, bound: str) -> None:
-    """The four limits each have a workload that meets them, and the parts add up."""
+    """Each of the four limits has a workload that it bounds, and the parts add up."""
     found = roofline.predict(name, size, "float32", "H200", cache=cache)
     assert found.bound == bound
     together = found.launch_s + max(found.compute_s, found.memory_s)
@@ -121,7 +121,7 @@ def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, boun
 
 
 def test_what_is_hidden_is_told_too() -> None:
-    """A large product hides its bytes behind its arithmetic, and an addition the reverse."""
+    """A large matmul hides its memory time, and an addition hides its arithmetic."""
     product = roofline.predict("matmul", 4096, "float32", "H200")
     addition = roofline.predict("add", 1 << 26, "float32", "H200")
     assert 0 < product.memory_s < product.compute_s / 10
@@ -157,7 +157,7 @@ def test_tf32_is_told_by_the_switches() -> None:
 
 
 def test_a_measured_roof_gives_the_plain_model_other_limits() -> None:
-    """Whoever has measured roofs predicts with them, of any GPU."""
+    """Predictions can use measured roofs, of any GPU."""
     roof = Roof("measured", {"float16": 100e12}, 1e12, detail="by hand")
     found = roofline.predict("matmul", 1024, "float16", roof, model="plain")
     assert found.duration_s == 2 * 1024**3 / 100e12
@@ -275,7 +275,7 @@ def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
 
 
 def test_roofs_survive_a_recording() -> None:
-    """Rows of ceilings become the same ceilings again; what nobody measured stays unknown."""
+    """Recorded ceilings become the same ceilings; missing ones stay unknown."""
     roofs = (
         Roof("data sheet", {"float16": 989e12}, 4.8e12, detail="a document"),
         Roof("measured", {"float16": 788e12}, 4.3e12, 8e12, 1.2e-6, "by hand"),
@@ -355,7 +355,7 @@ def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
 
 
 def test_a_recording_is_a_list_of_points() -> None:
-    """Whatever has points can be given as it is."""
+    """Any object with points can be given."""
     recording = recordings.Recording("mine", {"gpu": H200}, (point(MATMUL, 1e-3),))
     assert roofline.table(recording).equals(roofline.table([point(MATMUL, 1e-3)]))
 

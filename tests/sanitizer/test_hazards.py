@@ -1,4 +1,4 @@
-"""Hazards of whole programs: on the virtual GPU, and on CPU tensors in place of a real one's."""
+"""Races in whole programs: on the virtual GPU, and on CPU tensors in place of a real GPU's."""
 
 import types
 import weakref
@@ -68,7 +68,7 @@ class FakeStream(torch.Stream):
 
 
 class World:
-    """A GPU for a program: its ``cuda``, and how tensors come to lie on it or beside it."""
+    """A GPU for a program: its ``cuda``, and how tensors are made on the GPU or on the host."""
 
     cuda: Any
     device: str
@@ -158,11 +158,11 @@ class Fake(World):
         return tensor
 
     def index_of(self, tensor: torch.Tensor) -> int:
-        """Tell which GPU a tensor is on: the second one has those of 32 bits without sign."""
+        """Return the GPU of a tensor: unsigned 32-bit tensors count as those of the second GPU."""
         return int(tensor.dtype is torch.int32)
 
     def is_on_host(self, tensor: torch.Tensor) -> bool:
-        """Tell whether a tensor is one of the host's."""
+        """Return whether a tensor counts as one of the host."""
         return tensor.untyped_storage().data_ptr() in self.host_memory
 
 
@@ -207,7 +207,7 @@ def test_a_missing_wait_is_found(world: World) -> None:
     ],
 )
 def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object]) -> None:
-    """Who takes shape and type from a tensor reads none of its elements."""
+    """Reading shape and type of a tensor reads none of its elements."""
     with world.checked() as found:
         side = world.cuda.Stream()
         x = world.fill()
@@ -217,7 +217,7 @@ def test_a_shape_is_no_value(world: World, make: Callable[[torch.Tensor], object
 
 
 def waits(world: World, side: FakeStream) -> dict[str, Callable[[], None]]:
-    """Return every way to put a side stream behind the default one."""
+    """Return every way to make a side stream wait for the default one."""
     default = world.cuda.default_stream()
 
     def recorded() -> FakeEvent:
@@ -253,7 +253,7 @@ def test_every_wait_orders(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("asked", ["event", "stream"])
 def test_a_query_that_says_yes_orders(asked: str) -> None:
-    """Who has seen the work done need not wait for it; the fake GPU is always done."""
+    """A host that saw that the work is done need not wait; the fake GPU is always done."""
     world = Fake()
     with world.checked() as found:
         side, event = world.cuda.Stream(), world.cuda.Event()
@@ -344,7 +344,7 @@ def test_host_writes_a_buffer_in_flight(world: World) -> None:
 
 
 def test_blocking_copies_and_items_wait(world: World) -> None:
-    """After them the host, and whatever it launches, is behind the stream."""
+    """After them the host, and all that it launches, is ordered after the stream."""
     with world.checked() as found:
         side, host = world.cuda.Stream(), world.pinned()
         with world.cuda.stream(side):
@@ -573,7 +573,7 @@ def test_what_launches_nothing_is_no_operation() -> None:
 
 @pytest.mark.parametrize(("is_mask", "expected"), [(True, 0), (False, 1)])
 def test_indexing_by_a_mask_waits(is_mask: bool, expected: int) -> None:  # noqa: FBT001 # pytest gives it
-    """How many elements there are only the device knows; with numbers the host goes on."""
+    """Only the device knows the number of elements; indexing by numbers does not wait."""
     world = Fake()
     with world.checked() as found:
         x, mask = world.fill(), torch.ones(N, dtype=torch.bool)
@@ -624,7 +624,7 @@ def test_everything_is_put_back() -> None:
 
 
 def test_an_inner_block_shares_the_report() -> None:
-    """The outer block goes on over the inner one, and so does its report."""
+    """The outer block and its report continue through the inner one."""
     with gpulab.virtual_gpu("H200") as gpu, hazards() as outer:
         with hazards() as inner:
             assert inner is outer

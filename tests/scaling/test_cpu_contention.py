@@ -1,4 +1,4 @@
-"""A busy host is told by what the scheduler counted; the scheduler here is a folder of files."""
+"""The scheduler's counters show a busy host; the scheduler here is a folder of files."""
 
 import os
 import threading
@@ -110,7 +110,7 @@ def test_the_thread_that_waits_longest_is_told(scheduler: Scheduler) -> None:
 
 
 def test_a_thread_that_ends_is_left_out(scheduler: Scheduler) -> None:
-    """Nobody can ask for its counters any more."""
+    """Its counters cannot be read any more."""
     scheduler.spend(12, 1.0, 1.0, 1)
     assert waits_of(point(CPU), lambda: scheduler.end(12)) == ()
 
@@ -201,7 +201,7 @@ def test_a_crossover_tells_of_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("measured")
 def test_given_times_are_not_doubted() -> None:
-    """Nobody knows any more how busy the host of a recording was."""
+    """How busy the host of a recording was is unknown."""
     source = [point(replace(task, size=size)) for task in (CPU, GPU) for size in (32, 64)]
     assert crossover("matmul", source=source).findings == ()
 

@@ -1,4 +1,4 @@
-"""Crossovers: exact on points made by hand, and on the virtual GPU; each number says whence."""
+"""Crossovers: exact for made-up points and on the virtual GPU; each number has its source."""
 
 import math
 from dataclasses import replace
@@ -117,7 +117,7 @@ def test_with_transfers_both_crossings_are_told() -> None:
 
 
 def test_the_details_hold_lines_prediction_and_mixture() -> None:
-    """What is printed in a notebook: each side with its device, its line, and where they meet."""
+    """The notebook's text: each side with its device and line, and the intersection."""
     mixed = [*ON_CPU, *(replace(point, source="virtual") for point in ON_GPU)]
     assert crossover("add", source=mixed).details.splitlines() == [
         "add float32: n = 16,700 [16,700, 16,700]",
@@ -170,7 +170,7 @@ def test_transfers_that_the_source_has_not_are_computed_for_the_gpus_own_link() 
 
 
 def test_a_gpu_without_known_link_asks_for_one() -> None:
-    """Nobody knows how fast the copies to an unknown GPU are."""
+    """The speed of copies to an unknown GPU is unknown."""
     unknown = [*ON_CPU, *(replace(point, device_name="Mystery") for point in ON_GPU)]
     with pytest.raises(InvalidOptionError) as error:
         crossover("add", source=unknown, transfers="both")
@@ -223,7 +223,7 @@ def test_the_gpu_in_use_is_measured_without_a_source(monkeypatch: pytest.MonkeyP
 
 
 def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
-    """The curves hold to the last digit what a single task of the same kind takes there."""
+    """The curves have exactly the times of single tasks of the same kind."""
     sizes = [2**10, 2**16, 2**22]
     cpu = [point for point in ON_CPU if point.task.size in sizes]
     found = crossover("add", sizes, source=cpu, gpu="H200", transfers="both", progress=False)

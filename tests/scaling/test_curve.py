@@ -1,4 +1,4 @@
-"""A curve is made of points of one device, and its line runs over what fits better."""
+"""A curve consists of points of one device, and its line uses the quantity that fits better."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def points(task: Task, unit: str) -> list[Point]:
 
 @pytest.mark.parametrize("unit", ["B", "FLOP"])
 def test_the_line_runs_over_what_the_times_grow_with(unit: str) -> None:
-    """A product of matrices is bound by its FLOPs, or by its bytes: the points tell."""
+    """A matmul is bound by its FLOPs or by its bytes: the points decide."""
     fit = curve_of(points(GPU, unit)).fit
     assert fit is not None
     assert (fit.unit, fit.worst) == (unit, pytest.approx(0, abs=1e-5))
@@ -91,14 +91,14 @@ def test_logarithms_are_given_with_their_reach() -> None:
     ],
 )
 def test_what_is_not_usual_is_said(change: dict[str, object], how: str) -> None:
-    """Another method, transfers and threads stand in the name of the curve."""
+    """The curve's name contains another method, transfers and threads."""
     curve = curve_of(points(replace(GPU, **change), "B"))
     assert curve.how == how
     assert curve.name.endswith(f"NVIDIA H200, measured{', ' + how if how else ''}")
 
 
 def test_two_devices_make_no_curve() -> None:
-    """Nor do recorded and computed times of one."""
+    """Recorded and computed times of one device make no curve either."""
     made = points(GPU, "B")
     made[0] = replace(made[0], source="virtual")
     with pytest.raises(InvalidOptionError) as error:
@@ -110,7 +110,7 @@ def test_two_devices_make_no_curve() -> None:
 
 
 def test_no_time_at_all_is_refused_with_the_reason() -> None:
-    """The first error is told."""
+    """The message contains the first error."""
     failed = Point(replace(GPU, size=2**17), error="out of memory: needs 200 GiB")
     with pytest.raises(InvalidOptionError) as error:
         curve_of([failed])

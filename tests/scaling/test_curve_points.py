@@ -1,4 +1,4 @@
-"""Points are chosen from a source, or measured size by size; what is missing is said."""
+"""Points are chosen from a source or measured size by size; the errors say what is missing."""
 
 from dataclasses import replace
 from pathlib import Path

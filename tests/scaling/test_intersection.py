@@ -1,4 +1,4 @@
-"""Where curves cross: exact places on straight lines, and every reason why there is none."""
+"""Intersections of curves: exact for straight lines, and every reason why there is none."""
 
 import math
 
@@ -91,5 +91,5 @@ def test_an_end_that_is_not_decided_but_leans_the_same_way_changes_nothing() -> 
     [(64, "2^6"), (2**26, "2^26"), (32, "32"), (212.4, "212"), (123_456, "123,000"), (65, "65")],
 )
 def test_sizes_are_short(size: float, text: str) -> None:
-    """Powers of two from 64 on are written as such, others with three digits."""
+    """Powers of two from 64 on are written as powers, other sizes with three digits."""
     assert size_text(size) == text

@@ -14,7 +14,7 @@ NOISY_S = LINE_S * np.exp(np.random.default_rng(1).normal(0, 0.1, len(BYTES)))
 
 
 def test_an_exact_line_is_found() -> None:
-    """Of times on a line, fixed cost and slope come back, and no point is off."""
+    """Times on a line give fixed cost and slope exactly, and no point is off."""
     fit = fit_line(BYTES, LINE_S, "B")
     assert fit.fixed_s == pytest.approx(12e-6, rel=1e-6)
     assert fit.slope_s == pytest.approx(1 / 4e12, rel=1e-6)
@@ -70,7 +70,7 @@ def test_the_band_minds_that_both_errors_go_together() -> None:
 
 
 def test_the_intervals_hold_what_they_say() -> None:
-    """Of 300 noisy lines, about 95 in 100 intervals of the fixed cost hold the true one."""
+    """For 300 noisy lines, about 95 % of the intervals contain the true fixed cost."""
     generator, n_right = np.random.default_rng(2), 0
     for _ in range(300):
         times_s = LINE_S * np.exp(generator.normal(0, 0.1, len(BYTES)))
@@ -107,7 +107,7 @@ def test_two_points_have_a_line_and_no_interval() -> None:
 
 
 def test_equal_amounts_are_a_constant() -> None:
-    """Where nothing tells a slope from a fixed cost, there is none."""
+    """Points of one size give no slope."""
     fit = fit_line([8, 8, 8], [1.0, 2.0, 4.0], "B")
     assert (fit.fixed_s, fit.slope_s) == pytest.approx((2.0, 0.0))
 

@@ -1,4 +1,4 @@
-"""Copies over another link: bytes, launches and the rate of the link, exact to the nanosecond."""
+"""Copies over another link: bytes, launches and the link's rate, exact to the nanosecond."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_links_are_found_in_any_spelling(name: str) -> None:
 
 
 def test_every_link_has_a_reference() -> None:
-    """A rate without a document behind it could be anything."""
+    """A rate needs a document as its source."""
     assert all(len(link.reference) > 20 for link in LINKS.values())
 
 
@@ -43,7 +43,7 @@ def test_a_copy_takes_its_bytes_at_the_share_that_is_reached() -> None:
 
 
 def test_small_copies_cost_their_launches() -> None:
-    """Two inputs: 5 us each; the last one's 1.7 us hide behind the launch of the work."""
+    """Two inputs: 5 us each; the last one's 1.7 us overlap with the launch of the work."""
     assert copies_s("add", 1, "float32", "in", PCIE_5) == pytest.approx(10e-6)
     assert copies_s("add", 1, "float32", "out", PCIE_5) == pytest.approx(5e-6 + 1.7e-6, rel=1e-4)
     assert copies_s("add", 1, "float32", "both", PCIE_5) == pytest.approx(16.7e-6, rel=1e-4)

@@ -1,4 +1,4 @@
-"""JSON from anywhere: what cannot be read says why, and never by an error of Python's."""
+"""JSON from anywhere: unreadable input is refused with the reason, not with Python's errors."""
 
 import re
 
@@ -100,7 +100,7 @@ def test_what_is_no_text_is_refused(text: object) -> None:
 def test_fields_of_another_type_are_named_shortly(
     field: str, value: str, complaint: str | None
 ) -> None:
-    """True is no count, and a message stays short whatever was found."""
+    """True is not a count, and a message stays short for any value."""
     text = re.sub(rf'"{field}": [^,]+,', f'"{field}": {value},', RECORD.to_json(), count=1)
     if complaint is None:
         assert Measurement.from_json(text).label == "x" * 10_000

@@ -1,4 +1,4 @@
-"""Files from anywhere: read as far as memory allows, and refused in a clause."""
+"""Files from anywhere: read within limits of memory, and refused in a short text."""
 
 import errno
 import gzip
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def test_a_packed_file_is_unpacked_by_its_content(tmp_path: Path) -> None:
-    """Whatever its name says."""
+    """The file's name does not matter."""
     path = tmp_path / "x.txt"
     path.write_bytes(gzip.compress(b"a\nb"))
     assert read_text(path) == "a\nb"
@@ -36,7 +36,7 @@ def test_a_small_file_that_unpacks_to_a_gigabyte_takes_little_memory(tmp_path: P
 
 
 def test_a_plain_file_may_be_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the memory that it has, which nobody is surprised by."""
+    """It needs as much memory as its size, which is no surprise."""
     monkeypatch.setattr(_text, "_MAX_BYTES", 10)
     path = tmp_path / "large.txt"
     path.write_bytes(b"x" * 100)

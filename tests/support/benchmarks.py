@@ -1,4 +1,4 @@
-"""The benchmark that a learner writes through the lessons, at each of its rungs."""
+"""The benchmark function that a learner improves from lesson to lesson, at each stage."""
 
 import statistics
 import time
@@ -62,7 +62,7 @@ def _flush(fn: Work) -> tuple[float, float]:
 
 
 def _sleep(fn: Work) -> tuple[float, float]:
-    """Time fn with all rungs: seconds for one call, and the clock in MHz."""
+    """Time fn with all that the lessons teach: seconds for one call, and the clock in MHz."""
     for _ in range(10):
         fn()
     buffer = torch.empty(2**25, device="cuda")

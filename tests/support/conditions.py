@@ -1,4 +1,4 @@
-"""Where and when the made-up measurements of the tests were taken."""
+"""Conditions (GPU, versions, date) for the made-up measurements of the tests."""
 
 from gpulab.measurement import Conditions
 

@@ -1,4 +1,4 @@
-"""A machine for the tests of the explorers: times by a formula, in place of measuring."""
+"""Times from a formula instead of measurements, for the tests of the explorers."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _BYTES_PER_S = {"cpu": 4e10, "gpu": 4e12}
 
 
 def formula(task: Task) -> Point:
-    """Return the point of a task: a fixed cost, and so much for each byte."""
+    """Return the point of a task: a fixed time, and a time for each byte."""
     size_bytes = workload(task.workload).bytes(task.size, task.dtype)
     time_s = _FIXED_S[task.on] + size_bytes / _BYTES_PER_S[task.on] / (task.n_threads or 1)
     time_s += 1e-5 if task.transfers != "none" else 0.0
@@ -24,7 +24,7 @@ def formula(task: Task) -> Point:
 
 
 def take(step: object) -> Point | Ceilings:
-    """Return what a step of an explorer finds."""
+    """Return the result of a step of an explorer: a point or the ceilings."""
     if isinstance(step, Task):
         return formula(step)
     roof = Roof("measured", {"float32": 5e13, "tf32": 4e14}, 4e12, 6e12, 1e-6)
@@ -32,7 +32,7 @@ def take(step: object) -> Point | Ceilings:
 
 
 def points(name: str, *, n_threads: tuple[int, ...] = (1,)) -> tuple[Point, ...]:
-    """Return both sides of a crossover at the catalogue's sizes."""
+    """Return points of the CPU and the GPU for a crossover, at the catalogue's sizes."""
     sizes = workload(name).sizes
     cpu = [Task(name, size, on="cpu", n_threads=n) for n in n_threads for size in sizes]
     gpu = [Task(name, size, cache="hot", method="synchronized") for size in sizes]

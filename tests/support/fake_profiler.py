@@ -1,4 +1,4 @@
-"""A profiler without hardware: a clock, launches, and what CUPTI would tell of them."""
+"""A profiler without hardware: a clock, launches, and the records that CUPTI would give."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ STREAM, THREAD = 7, 1514393920
 
 @dataclass
 class Event:
-    """What the profiler keeps of a call of the host's or of a piece of the device's work."""
+    """The profiler's record of a call on the host or of work on the device."""
 
     on: str
     shown: str
@@ -43,7 +43,7 @@ class Event:
         return self.lasted_ns
 
     def device_type(self) -> Any:  # noqa: ANN401 # an enumeration of torch's
-        """Return whose event it is."""
+        """Return whether the event is of the host or of the device."""
         return getattr(DeviceType, self.on)
 
     def device_index(self) -> int:
@@ -59,24 +59,24 @@ class Event:
         return self.number
 
     def nbytes(self) -> int:
-        """Return what torch 2.11 does."""
+        """Return 0, as torch 2.11 does."""
         return 0
 
     def is_user_annotation(self) -> bool:
-        """Tell whether a program put it there."""
+        """Return whether a program added it."""
         return self.annotation
 
 
 @dataclass
 class FakeGpu:
-    """A host whose clock moves by a microsecond a look, and a device that does thing by thing.
+    """A host whose clock moves by 1 µs each time it is read, and a device with one stream.
 
     Attributes
     ----------
     lose
-        Numbers of the launches, counted from 1, of which the device keeps no record.
+        Numbers of the launches, counted from 1, without a record of the device.
     hide
-        Numbers of the launches of which the host keeps no record.
+        Numbers of the launches without a record of the host.
     """
 
     now_ns: int = 1_000_000
@@ -92,19 +92,19 @@ class FakeGpu:
     hide: set[int] = field(default_factory=set)
 
     def time_ns(self) -> int:
-        """Look at the clock."""
+        """Read the clock, which moves it."""
         self.now_ns += 1_000
         return self.now_ns
 
     def call(self, name: str, lasts_ns: int = 2_000) -> int:
-        """Let the host make a call and return its number."""
-        self.number += 3  # not each call is shown, but each is counted
+        """Make a call on the host and return its number."""
+        self.number += 3  # CUPTI numbers calls that it does not show, too
         self.add(Event("CPU", name, self.now_ns, lasts_ns, THREAD, self.number))
         self.now_ns += lasts_ns
         return self.number
 
     def replay(self, n_nodes: int) -> None:
-        """Launch a graph of so many kernels."""
+        """Launch a graph of ``n_nodes`` kernels."""
         self.launch(called="cudaGraphLaunch", n=n_nodes)
 
     def launch(
@@ -123,7 +123,7 @@ class FakeGpu:
             self.free_ns += lasts_ns + 500
 
     def sleep(self, n_cycles: int) -> None:
-        """Stand behind ``torch.cuda._sleep``."""
+        """Replace ``torch.cuda._sleep``."""
         self.sleeps.append(n_cycles)
         self.launch("spin_kernel", 1_000)
 
@@ -133,18 +133,18 @@ class FakeGpu:
         self.call("cudaDeviceSynchronize", 3_000)
 
     def event(self, **_options: object) -> "Mark":
-        """Stand behind ``torch.cuda.Event``."""
+        """Replace ``torch.cuda.Event``."""
         return Mark(self)
 
     def add(self, event: Event) -> None:
-        """Keep an event, if a session is open and sees anything."""
+        """Record an event, if a session is open and not blind."""
         if self.is_open and not self.is_blind:
             self.events.append(event)
 
 
 @dataclass
 class Mark:
-    """An event of CUDA's: nothing of it is recorded but the host's calls."""
+    """A CUDA event, of which the profiler records only the host's calls."""
 
     gpu: FakeGpu
 
@@ -153,21 +153,21 @@ class Mark:
         self.gpu.call("cudaEventRecordWithFlags", 500)
 
     def query(self) -> bool:
-        """Tell whether the device has reached it."""
+        """Return whether the device has reached it."""
         self.gpu.call("cudaEventQuery", 500)
         return self.gpu.is_done
 
     def elapsed_time(self, _end: "Mark") -> float:
-        """Return milliseconds that nobody looks at."""
+        """Return any number: the tests do not use it."""
         return 1.0
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    """Put a fake GPU behind torch, and choose it."""
+    """Replace torch's GPU and profiler by a fake, and choose it as the GPU in use."""
     gpu = FakeGpu()
 
     class Profile:
-        """Stands behind ``torch.autograd.profiler.profile``."""
+        """Replaces ``torch.autograd.profiler.profile``."""
 
         def __init__(self, *, use_cpu: bool, use_device: str, use_kineto: bool) -> None:
             assert (use_cpu, use_device, use_kineto) == (False, "cuda", True)
@@ -185,7 +185,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
 
         @property
         def kineto_results(self) -> Any:  # noqa: ANN401 # a private class of torch's
-            """Return what has an ``events``."""
+            """Return an object with the method ``events``."""
             return SimpleNamespace(events=lambda: list(gpu.events))
 
     activity = torch.profiler.ProfilerActivity

@@ -1,4 +1,4 @@
-"""A real IPython in a process of its own: cells go in as JSON lines, what they did comes out."""
+"""A real IPython in its own process: it takes cells as JSON lines, and returns their results."""
 
 import io
 import json
@@ -19,7 +19,7 @@ LOAD = "%load_ext gpulab"
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one cell printed, raised and gave back."""
+    """What one cell printed, raised and returned."""
 
     out: str
     err: str
@@ -30,7 +30,7 @@ class Ran:
 
 
 class Notebook:
-    """The client's side: one IPython for many sessions, without any CUDA GPU in sight."""
+    """The client's side: one IPython for many sessions, which sees no CUDA GPU."""
 
     def __init__(self, folder: Path, python: Sequence[str] = (sys.executable,)) -> None:
         self.folder = folder
@@ -73,12 +73,12 @@ class Notebook:
 
 
 def shows_our_frames(text: str) -> bool:
-    """Tell whether a traceback leads through the magic's own files."""
-    return re.search(r"gpulab.(_?magic\w*|measuring|warmup)\.py", text) is not None
+    """Return whether a traceback shows files of the magic or of the timing below it."""
+    return re.search(r"gpulab[/\\](magic|timing)[/\\]\w+\.py", text) is not None
 
 
 def main() -> None:
-    """Answer requests until the input ends."""
+    """Run the cells of each request until the input ends."""
     from IPython import version_info
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def begin_session(shell: Any) -> None:  # noqa: ANN401  # IPython's shell is typed only in parts
-    """Forget names, extension and GPU of the session before."""
+    """Forget names, extension and GPU of the previous session."""
     shell.reset(new_session=True)
     shell.ast_transformers.clear()
     shell.extension_manager.unload_extension("gpulab")
@@ -110,7 +110,7 @@ def begin_session(shell: Any) -> None:  # noqa: ANN401  # IPython's shell is typ
 
 
 def run_cell(shell: Any, code: str, encoding: str) -> dict[str, object]:  # noqa: ANN401  # as above
-    """Run one cell on a console of this encoding."""
+    """Run one cell on a console with this encoding."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         done = shell.run_cell(code, store_history=True)

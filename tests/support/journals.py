@@ -1,10 +1,10 @@
-"""A process that has kept nothing: tests share one, as a kernel has one learner."""
+"""Forget a learner's answers: all tests share a process, and a process has one learner."""
 
 from gpulab.exercises._places import MET
 from gpulab.exercises.journal import journal
 
 
 def forget_all() -> None:
-    """Forget what was answered, predicted and met in this process."""
+    """Forget the answers and predictions of this process, and the exercises it has seen."""
     journal().forget()
     MET.clear()

@@ -1,4 +1,4 @@
-"""What every exercise must do, as checks for the files that test them lesson by lesson."""
+"""Checks that every exercise must pass, for the tests of each lesson."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ def judged(exercise: Exercise, answer: object) -> Verdict:
 
 
 def check_right(exercise: Exercise, answer: object) -> None:
-    """Expect an answer to be right, and that it is told why."""
+    """Expect an answer to be right, with the explanation."""
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (True, "")
     assert verdict.message == exercise.judge.why  # type: ignore[attr-defined]  # these have one
 
 
 def check_mistake(exercise: Exercise, answer: object, code: str, begins: str) -> None:
-    """Expect a mistake's own name, what it is about at the beginning, and a whole sentence."""
+    """Expect the code of a mistake, and a message that begins so and is a whole sentence."""
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert verdict.message.startswith(begins)
@@ -31,7 +31,7 @@ def check_mistake(exercise: Exercise, answer: object, code: str, begins: str) ->
 
 
 def check_whole(exercise: Exercise) -> None:
-    """Expect two hints, words for every key, and that the placeholder is no answer."""
+    """Expect two hints, a text for every choice, and that the placeholder is no answer."""
     judge = exercise.judge
     assert len(exercise.hints) >= 2
     for blank in (..., None):
@@ -48,7 +48,7 @@ def check_whole(exercise: Exercise) -> None:
 
 
 def check_strange(exercise: Exercise, answer: object) -> None:
-    """Expect what is no answer to be shown back beside how to answer."""
+    """Expect a senseless answer to be refused with how to answer."""
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
     assert verdict.message.endswith(exercise.judge.how)
@@ -64,23 +64,23 @@ def exercise_tests(
 
     @pytest.mark.parametrize(("exercise", "answer"), right)
     def test_right(exercise: Exercise, answer: object) -> None:
-        """A right answer passes, and it is told why."""
+        """A right answer passes, and gets the explanation."""
         check_right(exercise, answer)
 
     @pytest.mark.parametrize(("exercise", "answer", "code", "begins"), wrong)
     def test_mistake(exercise: Exercise, answer: object, code: str, begins: str) -> None:
-        """Each has its own name, begins with what it is about, and ends as a sentence."""
+        """Each mistake has its own code, and a message that is a whole sentence."""
         check_mistake(exercise, answer, code, begins)
 
     @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
     def test_whole(exercise: Exercise) -> None:
-        """Two hints or more, words for every key, and the placeholder is no answer."""
+        """There are two hints, a text for every choice, and the placeholder is no answer."""
         check_whole(exercise)
 
     @pytest.mark.parametrize("answer", strange, ids=range(len(strange)))
     @pytest.mark.parametrize("exercise", exercises, ids=lambda item: item.exercise_id)
     def test_strange(exercise: Exercise, answer: object) -> None:
-        """What is no answer is shown back beside how to answer."""
+        """A senseless answer is refused with how to answer."""
         check_strange(exercise, answer)
 
     return test_right, test_mistake, test_whole, test_strange
@@ -89,7 +89,7 @@ def exercise_tests(
 def check_function(
     exercise: Exercise, answer: Callable[..., object], code: str, part: str
 ) -> None:
-    """Expect a function to be right (no code), or its slip to be named in these words."""
+    """Expect a function to be right (no code), or a diagnosis with this code and text."""
     verdict = judged(exercise, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (not code, code)
     assert part in verdict.message

@@ -1,6 +1,6 @@
 """A real JupyterLab in a real browser, for the tests that use one.
 
-Nothing in it has a limit on time but ``RUN_TIMEOUT_MS``, which ends a run that hangs.
+The only time limit is ``RUN_TIMEOUT_MS``, which ends a run that hangs.
 """
 
 import json
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
 RUN_TIMEOUT_MS = 600_000
-# A page must go on drawing on a busy machine: one that draws no frame shows no change, and never
-# ends its wait. The process for graphics falls behind first, and nothing here needs it.
+# On a busy machine Chromium stops drawing pages in the background, and then a wait for a change on
+# the page never ends. Its GPU process is slow first, and nothing here needs it.
 CHROMIUM_OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-renderer-backgrounding"),
     *("--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows"),
 ]
-# JupyterLab draws only the cells in view; the test wants to see them all
+# JupyterLab draws only the cells in view; the tests need all of them.
 ALL_CELLS = {"windowingMode": "none"}
 SETTINGS = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
-# Tests open and close notebooks in one page, by the commands behind JupyterLab's menus.
+# Tests open and close notebooks in one page, with the commands of JupyterLab's menus.
 APP_IN_PAGE = {"LabApp": {"expose_app_in_browser": True}}
 OPEN = """async path => {
     await window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
 }"""
-# A kernel that is at something else answers no request to end; an interrupt lets it.
+# A busy kernel does not answer a request to end, so interrupt it first.
 CLOSE = """async () => {
     for (const panel of [...window.jupyterapp.shell.widgets('main')]) {
         const kernel = panel.sessionContext?.session?.kernel;
@@ -109,7 +109,7 @@ def jupyter(folder: Path, **environment: str) -> Iterator[str]:
 
 
 def put_notebook(lab: str, name: str, sources: Sequence[str]) -> str:
-    """Put a notebook of these cells into the folder of JupyterLab, and return its address."""
+    """Write a notebook with these cells into JupyterLab's folder, and return its address."""
     cells = [
         {
             "cell_type": "code",
@@ -127,7 +127,7 @@ def put_notebook(lab: str, name: str, sources: Sequence[str]) -> str:
 
 
 def upload(lab: str, name: str, notebook: dict[str, object]) -> None:
-    """Write a notebook into the folder of JupyterLab."""
+    """Write a notebook into JupyterLab's folder."""
     parts = urlsplit(lab)
     request = urllib.request.Request(
         f"{parts.scheme}://{parts.netloc}/api/contents/{name}.ipynb",
@@ -153,7 +153,7 @@ def chromium() -> Iterator["Page"]:
 
 
 class Lab:
-    """One JupyterLab in one page: notebooks are opened in it one after the other."""
+    """One JupyterLab in one page, in which notebooks are opened one after the other."""
 
     def __init__(self, address: str, page: "Page") -> None:
         self.address, self.page = address, page
@@ -163,7 +163,7 @@ class Lab:
 
     @contextmanager
     def notebook(self, name: str) -> Iterator["Locator"]:
-        """Open a notebook with a kernel of its own; in the end close it, on white paper again."""
+        """Open a notebook with its own kernel; at the end close it and restore light colours."""
         self.page.evaluate(OPEN, f"{name}.ipynb")
         try:
             yield first_cell(self.page)
@@ -193,9 +193,9 @@ def first_cell(page: "Page") -> "Locator":
 
 
 def run_all(page: "Page") -> None:
-    """Run every cell from the menu, wait until all have a number, and expect no error."""
+    """Run every cell from the menu, wait until all have run, and expect no error."""
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
-    idle.wait_for()  # before the kernel is there, running does nothing
+    idle.wait_for()  # without a kernel the menu item does nothing
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     page.wait_for_function(ALL_HAVE_RUN, polling=100)
@@ -205,13 +205,13 @@ def run_all(page: "Page") -> None:
 
 def run_cell(cell: "Locator") -> None:
     """Run one cell, and leave the cursor in it."""
-    # Not by a click: an output that is still growing above would move the cell from under it.
+    # Not by a click: an output above may still grow and move the cell away from the mouse.
     cell.get_by_role("textbox").first.focus()
     cell.page.keyboard.press("ControlOrMeta+Enter")
 
 
 def go_dark(page: "Page") -> None:
-    """Choose the dark theme in the menu, and wait until it is there."""
+    """Choose the dark theme in the menu, and wait until it is active."""
     page.get_by_text("Settings", exact=True).first.click()
     page.get_by_text("Theme", exact=True).first.hover()
     page.get_by_text("JupyterLab Dark", exact=True).first.click()
@@ -219,12 +219,12 @@ def go_dark(page: "Page") -> None:
 
 
 def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
-    """Wait until a text is light: the style sheet of a theme may come after its name."""
+    """Wait until a text is light: a theme's style sheet may load after its name is set."""
     text.page.wait_for_function(IS_LIGHT, arg=[text.element_handle(), property_name], polling=100)
 
 
 def axe_findings(page: "Page", *selectors: str) -> list[str]:
-    """Return what axe-core finds in those parts of the page that are there."""
+    """Return axe-core's findings in the parts of the page that exist."""
     axe = pytest.importorskip("axe_playwright_python")
     page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
     found: list[str] = page.evaluate(RUN_AXE, selectors)
@@ -232,6 +232,6 @@ def axe_findings(page: "Page", *selectors: str) -> list[str]:
 
 
 def take_picture(page: "Page", name: str) -> None:
-    """Save what is to be seen for a person to look at, if GPULAB_SCREENSHOTS names a folder."""
+    """Save a screenshot for a person to look at, if GPULAB_SCREENSHOTS names a folder."""
     if folder := os.environ.get("GPULAB_SCREENSHOTS"):
         page.screenshot(path=Path(folder) / f"{name}.png")

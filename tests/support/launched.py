@@ -1,4 +1,4 @@
-"""Which kernels a program launched on the virtual GPU."""
+"""Read which kernels a program launched on the virtual GPU."""
 
 import torch
 
@@ -6,7 +6,7 @@ from gpulab.virtual import Kind, VirtualGpu
 
 
 def kernels(gpu: VirtualGpu) -> list[str]:
-    """Return the names of the kernels since the last time."""
+    """Return the names of the kernels since the last call."""
     torch.cuda.synchronize()
     device = gpu.machine.gpu.device
     found = [item.name for item in device.records() if item.kind is Kind.KERNEL]

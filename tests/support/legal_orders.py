@@ -1,10 +1,12 @@
-"""Small programs for streams and a host, and whether two of their legal orders differ.
+"""Find out by brute force whether the result of a small program depends on the order of its work.
 
-Nothing here knows the checker. An order is legal if each stream runs its items one after the
-other and each after the host has submitted it; if a stream or the host that waits for an event
-goes on only once that record is done which the event had when the call was made; and if the
-allocator hands a freed block out again at once, except that it first sees the streams done that
-``record_stream`` named, and takes other memory if they are not.
+This does not use the race detector, which is compared with it. An order is legal if
+
+- each stream runs its items one after the other, and each after the host has submitted it;
+- a stream or the host that waits for an event continues only after the record that the event had
+  at the time of the call;
+- the allocator reuses a freed block at once, unless a stream that ``record_stream`` named is not
+  done: then it takes other memory.
 """
 
 import random
@@ -40,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """What the host calls, and the stream whose memory pool each device buffer belongs to."""
+    """The calls of the host, and for each device buffer the stream of its memory pool."""
 
     steps: tuple[Step, ...]
     n_streams: int
@@ -49,27 +51,27 @@ class Program:
 
 @dataclass(frozen=True)
 class Item:
-    """A thing in a stream: work of a line, or a wait; a record is an item that does neither."""
+    """One item of a stream: the work of a line, or a wait; a record is an item without both."""
 
     line: int = -1
     waits: Mark | None = None
 
 
 class Plan:
-    """A program with its waits resolved, which is the same in every order.
+    """A program with its waits resolved, which are the same in every order.
 
     Attributes
     ----------
     queues
         The items of each stream.
     submitted
-        For each line, how many items each stream has been given after it.
+        For each line, the number of items that each stream has after it.
     blocks
-        What the host waits for in a line.
+        The items that the host waits for in a line.
     asks
-        What the allocator looks at in a line.
+        The items that the allocator checks in a line.
     owners
-        For each line, how many owners each buffer has had before the present one.
+        For each line and buffer, the number of allocations before the present one.
     """
 
     def __init__(self, program: Program) -> None:
@@ -126,7 +128,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Moment:
-    """How far the host and the streams are, where each owner's memory is, and what is in it."""
+    """A state: progress of host and streams, the memory of each allocation, and its content."""
 
     line: int
     done: tuple[int, ...]
@@ -134,11 +136,11 @@ class Moment:
     cells: dict[tuple[str, int, int], tuple[int, int]]  # generation and line of the last writer
 
     def key(self) -> object:
-        """Return what two equal moments have in common."""
+        """Return a key that is the same for equal states."""
         return self.line, self.done, frozenset(self.pieces.items()), frozenset(self.cells.items())
 
     def past(self, marks: list[Mark]) -> bool:
-        """Tell whether all these items are done."""
+        """Return whether all these items are done."""
         return all(self.done[stream] >= n for stream, n in marks)
 
 
@@ -150,7 +152,7 @@ class Orders:
         self.seen: dict[int, object] = {}
 
     def differ(self) -> bool:
-        """Tell whether some operation observes one thing in one order and another in another."""
+        """Return whether some operation observes different values in two orders."""
         pieces = {(name, 0): 0 for name in [*self.plan.program.pools, PINNED]}
         start = Moment(0, (0,) * self.plan.program.n_streams, pieces, {})
         waiting, known = [start], {start.key()}
@@ -166,7 +168,7 @@ class Orders:
         return False
 
     def _following(self, now: Moment) -> list[Moment] | None:
-        """Return the next moments of all orders, or None if an observation differs."""
+        """Return the next states of all orders, or None if an observation differs."""
         after = [self._host_step(now)] if now.line < len(self.plan.program.steps) else []
         submitted = self.plan.submitted[now.line - 1] if now.line else (0,) * len(now.done)
         for stream, n in enumerate(now.done):
@@ -206,7 +208,7 @@ class Orders:
             owner = owners[part[0]]
             for place in self._places(now, part, owners):
                 before = cells.get(place, (-1, -1))
-                # What an earlier owner left is nobody's business.
+                # Values that an earlier allocation left count as one and the same garbage.
                 observed.append(before if before[0] >= owner else "garbage")
                 cells[place] = (owner, line)
         if self._is_new(line, tuple(observed)):
@@ -232,7 +234,7 @@ _BLOCKED = Moment(-1, (), {}, {})
 
 
 class Writer:
-    """Writes a random program with the waits that it needs, with some of them, or all but one."""
+    """Writes a random program with all the waits that it needs, some of them, or all but one."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -293,7 +295,7 @@ class Writer:
             self.writers[name].add(stream)
 
     def _order(self, stream: int, others: set[int]) -> None:
-        """Let a stream wait for others, where care is taken."""
+        """Make a stream wait for others, except for waits that are left out."""
         for other in sorted(others - {stream}):
             if self._is_careful():
                 event = self.random.randrange(2)
@@ -311,7 +313,7 @@ class Writer:
         self.steps.append(Step("host", reads=reads, writes=writes))
 
     def _renew(self) -> None:
-        """Free a buffer and allocate it again, with a kernel between the two now and then."""
+        """Free a buffer and allocate it again, sometimes with a kernel in between."""
         name = self.random.choice(list(self.pools))
         pool = self.pools[name]
         for stream in sorted((self.readers[name] | self.writers[name]) - {pool}):
@@ -323,7 +325,7 @@ class Writer:
             self._work(self._stream(), ((self.random.choice(others), "all"),), ())
         self.steps.append(Step("allocate", buffer=name))
         self.readers[name], self.writers[name] = set(), {pool}
-        # Reading memory that nobody wrote observes what was there, which no wait can fix.
+        # Write it first: reading uninitialized memory depends on the order whatever the waits.
         self._work(self._stream(), (), ((name, "all"),))
 
     def _call(self) -> None:

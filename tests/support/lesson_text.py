@@ -1,4 +1,4 @@
-"""A lesson read as a reader does: its core, its prose, its visible code, and what it says."""
+"""Read a lesson's text for the tests of its style: core, prose, visible code, numbers, strings."""
 
 import ast
 import re
@@ -17,13 +17,13 @@ _CLOCK = re.compile(
     r"|\.compare\(|gpulab\.(?:timeline|compare|ladder|crossover|hazards|live|clocks)"
     r"|\bclocks\.|\blab\.|\bbenchmark\b"
 )
-# What a lesson asks is no code of its own: it is left out of the count.
+# Lines that belong to exercises are left out of the count.
 _SCAFFOLD = re.compile(
     r"^(?:from|import) |^exercises\.|^\w+ = exercises\.(?:predict|draw)\(|^answer = \.\.\.$|^\w+$"
 )
 _UNIT = r"(?:ns|µs|ms|s|seconds|MHz|GHz|TFLOP/s|GFLOP/s|GB/s|TB/s|W|°C|%|percent)"
 _QUANTITY = re.compile(rf"(?<![\w^])\d[\d,.]* ?{_UNIT}(?![\w^])")
-# A limit or a step that a sentence sets is chosen, not found.
+# A limit or a step that a sentence chooses is not a measured number.
 _CHOSEN = re.compile(
     r"\b(?:below|above|under|over|at least|at most|less than|more than|every|within|if each takes"
     rf"|ask for|by more than|computes) (?:[\d,.]+(?:,| or| and)? ?)*{_UNIT}"
@@ -58,7 +58,7 @@ class LessonText:
 
     @property
     def number(self) -> str:
-        """Such as ``"03"``."""
+        """The lesson's number, such as ``"03"``."""
         return self.source.stem[:2]
 
     @property
@@ -78,7 +78,7 @@ class LessonText:
 
     @property
     def minutes(self) -> dict[str, int]:
-        """Row of the table at the top to its minutes."""
+        """The minutes of each row of the table at the top."""
         found = {}
         for line in self.cells[0].source.splitlines():
             parts = [part.strip(" *") for part in line.strip("|").split("|")]
@@ -89,7 +89,7 @@ class LessonText:
 
     @property
     def core_minutes(self) -> int:
-        """Minutes of the rows that are no extras."""
+        """Minutes of the rows without the extras."""
         return sum(
             minutes
             for row, minutes in self.minutes.items()
@@ -106,10 +106,10 @@ class LessonText:
 
     @property
     def unsourced(self) -> list[str]:
-        """Paragraphs with a number and its unit that name no source."""
+        """Paragraphs with a number and a unit, but without a source."""
         found, before = [], ""
         for paragraph in self.prose:
-            if paragraph.startswith(">"):  # what somebody claims, who is named
+            if paragraph.startswith(">"):  # a quotation, whose author is named
                 continue
             # A table has its source in the sentence above it.
             said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
@@ -122,7 +122,7 @@ class LessonText:
 
     @property
     def strings(self) -> Iterator[str]:
-        """Yield what a learner reads: prose, prompts, and the texts of the exercises."""
+        """Yield all texts that a learner reads: prose, prompts, and the exercises' texts."""
         yield from self.prose
         for cell in self.cells:
             if cell.cell_type == "code":
@@ -131,7 +131,7 @@ class LessonText:
             yield from _strings(path.read_text("utf-8"))
 
     def code_lines(self) -> tuple[int, int]:
-        """Count the visible lines of code that touch torch, a clock or an explorer, and all."""
+        """Count the visible lines that use torch, a clock or an explorer, and all of them."""
         touched = seen = 0
         known: set[str] = set()
         for cell in self.cells:
@@ -149,7 +149,7 @@ class LessonText:
 
 
 def words_to_mend(text: str) -> list[str]:
-    """Return what the style of the project has a better word for."""
+    """Return the words for which the project's style has a better one."""
     return [
         f"{found[0]!r} (better: {better})"
         for better, pattern in FORBIDDEN.items()
@@ -158,7 +158,7 @@ def words_to_mend(text: str) -> list[str]:
 
 
 def _touches(statement: str, known: set[str]) -> bool:
-    """Tell whether a statement uses torch or a clock; names it binds to such are known then."""
+    """Return whether a statement uses torch or a clock; add names that it binds to ``known``."""
     direct = bool(_CLOCK.search(statement))
     uses = any(re.search(rf"\b{name}\b", statement) for name in known)
     if (direct or uses) and not re.match(r"(?:exercises|plots|pd)\.", statement):
@@ -170,7 +170,7 @@ def _touches(statement: str, known: set[str]) -> bool:
 
 
 def _statements(source: str) -> Iterator[str]:
-    """Yield the statements of a cell as text; a line or a cell magic is one."""
+    """Yield the statements of a cell as text; a magic is a statement, too."""
     if source.startswith("%%"):
         yield from source.splitlines()
         return
@@ -183,7 +183,7 @@ def _statements(source: str) -> Iterator[str]:
 
 
 def _strings(source: str) -> Iterator[str]:
-    """Yield the strings of some code that are no docstrings."""
+    """Yield the strings in code that are not docstrings."""
     if source.lstrip().startswith("%"):
         return
     tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))
@@ -200,7 +200,7 @@ def _strings(source: str) -> Iterator[str]:
 
 
 def literal_outcomes(source: str) -> list[str]:
-    """Return the calls of ``compare`` that are given a literal in place of what came out."""
+    """Return the calls of ``compare`` with a literal in place of a measured outcome."""
     if source.lstrip().startswith("%"):
         return []
     tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))

@@ -1,4 +1,4 @@
-"""The lessons with a first cell that shuts the network, and a last one that asks how it went."""
+"""Lessons with a first cell that blocks the network, and a last one that checks the exercises."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,10 @@ def source_of(lesson: str) -> Path:
 
 
 def checked(notebook: "NotebookNode", expected: str) -> "NotebookNode":
-    """Return a lesson that fails if it uses the network, or if its exercises are otherwise."""
+    """Return a lesson that fails if it uses the network, or if its exercises are not as expected.
+
+    ``expected`` is a key of ``EXERCISES_ARE``.
+    """
     import nbformat
 
     first, last = (

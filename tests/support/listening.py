@@ -1,4 +1,4 @@
-"""The ports that a process and its children listen at."""
+"""Find the ports on which a process and its children listen."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class Port:
 
 
 def connections_of(process: psutil.Process) -> list[Any]:
-    """Return the connections of a process; psutil has called the method so since version 6."""
+    """Return the connections of a process; psutil 6 renamed the method."""
     method = getattr(process, "net_connections", None) or process.connections
     return list(method("inet"))
 
 
 def ports_of(process: psutil.Process) -> list[Port]:
-    """Return all ports at which a process and its children listen now."""
+    """Return all ports on which a process and its children listen now."""
     found = []
     for each in [process, *process.children(recursive=True)]:
         try:

@@ -1,8 +1,8 @@
-"""Refuse every connection of this process that leaves the machine, and remember who tried.
+"""Refuse every connection of this process to another machine, and record the attempts.
 
-It is an audit hook: whatever opens a socket in Python passes it, asyncio, threads and forks
-included. It sees neither new programs that are no fork of this process, such as a browser or a
-Python started by its path, nor libraries that open sockets in C by themselves (ZeroMQ).
+An audit hook sees all sockets that Python opens, in asyncio, threads and forks, too. It does not
+see new programs, such as a browser or another Python, or libraries that open sockets in C, such as
+ZeroMQ.
 """
 
 import ipaddress
@@ -16,11 +16,11 @@ _LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr
 
 
 class LeavesTheMachineError(RuntimeError):
-    """A test wants a connection to another machine; no OSError, which a program may expect."""
+    """A test tries to reach another machine; not an OSError, which programs may catch."""
 
 
 def refuse_others() -> None:
-    """Let this process connect to loopback and to Unix sockets alone, until it ends."""
+    """Allow this process only loopback and Unix sockets, until it ends."""
     sys.addaudithook(_look)
 
 
@@ -42,7 +42,7 @@ def _look(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _is_elsewhere(host: object) -> bool:
-    """Tell whether a host is another machine; None is no host, and listens everywhere."""
+    """Return whether a host is another machine; None means all addresses of this one."""
     if host is None:
         return False
     name = host.decode() if isinstance(host, bytes) else str(host)

@@ -1,4 +1,4 @@
-"""A notebook's display, in place of IPython's: it keeps what it is given to show."""
+"""A replacement for IPython's display that records what is shown."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ class Shown:
     def display(
         self, item: object, *, display_id: bool = False, raw: bool = False
     ) -> SimpleNamespace | None:
-        """Stand in for ``IPython.display.display``."""
+        """Replace ``IPython.display.display``."""
         assert raw == isinstance(item, dict)
         output = [item]
         self.outputs.append(output)
@@ -26,7 +26,7 @@ class Shown:
 
 
 def shown_in(patch: pytest.MonkeyPatch, *, watched: bool, kernel: object = True) -> Shown:
-    """Make the process look like a kernel, whose cell a front end shows or nobody."""
+    """Make the process look like a kernel, with or without a front end that shows its cells."""
     shell, shown = SimpleNamespace(kernel=kernel), Shown()
     patch.setattr("IPython.get_ipython", lambda: shell)
     patch.setattr("IPython.display.display", shown.display)

@@ -1,8 +1,8 @@
 """Run gpulab's main paths in a Python that looks as on Windows or on macOS.
 
-``python other_system.py win32`` imports every module of gpulab and uses it as a learner does. This
-system's own names, modules and files are gone by then; mypy checks the names in every other line.
-What other packages need of this system they have: all is done once before the look changes.
+``python other_system.py win32`` imports every module of gpulab and uses it as a learner does. It
+does so twice: first on this system, so that other packages load what they need, then without the
+names, modules and files that the other system lacks. mypy checks the lines that do not run.
 """
 
 import importlib
@@ -32,13 +32,13 @@ UNIX_ONLY: dict[ModuleType, str] = {
     time: "clock_gettime clock_gettime_ns clock_getres CLOCK_MONOTONIC CLOCK_MONOTONIC_RAW tzset",
 }
 UNIX_MODULES = ["fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"]
-# What Linux offers as files; psutil has code of its own for each system.
+# Folders that only Linux has. psutil may read them: it has its own code for each system.
 LINUX_FOLDERS = ("/proc/", "/sys/")
 READING = {"open", "os.scandir", "os.listdir"}
 
 
 def _windows_locks() -> ModuleType:
-    """Return what stands for the module that only Windows has: it locks nothing."""
+    """Return a replacement for a module that only Windows has; it locks nothing."""
     made = ModuleType("msvcrt")
     vars(made).update(locking=lambda *_arguments: None, LK_NBLCK=2, LK_UNLCK=0)
     return made
@@ -56,13 +56,13 @@ def import_all() -> int:
 
 
 def forget_gpulab() -> None:
-    """Have gpulab imported anew; what it imported stays."""
+    """Forget the imported modules of gpulab, but not those of other packages."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "gpulab"]:
         del sys.modules[name]
 
 
 def look_like(system: str) -> None:
-    """Take away what the other system does not have."""
+    """Remove the names, modules and files that the other system does not have."""
     sys.platform = system
     for module, names in LINUX_ONLY.items():
         remove(module, names)
@@ -81,13 +81,13 @@ def look_like(system: str) -> None:
 
 
 def remove(module: ModuleType, names: str) -> None:
-    """Delete those names from a module that this Python has."""
+    """Delete names from a module; names that this Python lacks are skipped."""
     for name in names.split():
         vars(module).pop(name, None)
 
 
 def refuse(event: str, arguments: tuple[object, ...]) -> None:
-    """Have no file of Linux, except for psutil."""
+    """Hide the files of Linux, except from psutil."""
     if event not in READING or not str(arguments[0]).startswith(LINUX_FOLDERS):
         return
     frame = sys._getframe()
@@ -99,7 +99,7 @@ def refuse(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def time_on_the_virtual_gpu() -> None:
-    """Measure, compare and draw, and look for races."""
+    """Measure, compare, make a timeline, and look for races."""
     import torch
 
     import gpulab
@@ -115,7 +115,7 @@ def time_on_the_virtual_gpu() -> None:
 
 
 def sweep_on_both(folder: Path) -> None:
-    """Sweep on the CPU and on the GPU into a file, and go on with the file."""
+    """Sweep on the CPU and on the GPU into a file, and resume it."""
     import gpulab
     from gpulab.sweeps import tasks_of
 
@@ -127,7 +127,7 @@ def sweep_on_both(folder: Path) -> None:
 
 
 def look_at_the_machine() -> None:
-    """Ask what can be timed here, by the command."""
+    """Run the commands doctor and version."""
     from click.testing import CliRunner
 
     from gpulab.cli import main
@@ -138,7 +138,7 @@ def look_at_the_machine() -> None:
 
 
 def prepare_the_lessons(folder: Path) -> None:
-    """Copy the lessons, find a port, and make the command that opens them."""
+    """Copy the lessons, find a port, and build the command that opens them."""
     from gpulab import lessons
     from gpulab.lessons._server import lab_command
 
@@ -160,7 +160,7 @@ def use_the_magic() -> None:
 
 
 def walk_through() -> str:
-    """Import and use everything, and say how much that was."""
+    """Import and use everything, and return the number of modules as text."""
     n_modules = import_all()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -173,7 +173,7 @@ def walk_through() -> str:
 
 
 def main(system: str) -> None:
-    """Walk through gpulab on this system, and again as on the other one."""
+    """Use gpulab on this system, and then as if on the other one."""
     here = walk_through()
     forget_gpulab()
     look_like(system)

@@ -28,7 +28,7 @@ def tracked_files() -> list[str]:
 
 
 def copy_checkout(folder: Path, *, seed: int = 0, umask: int = 0o022) -> Path:
-    """Copy what git tracks, in an order, with times and modes that depend on the arguments."""
+    """Copy the tracked files, in an order and with times and modes that the arguments choose."""
     names = tracked_files()
     random.Random(seed).shuffle(names)
     for position, name in enumerate(names):
@@ -45,7 +45,7 @@ def build(source: Path, out: Path, what: str, **environment: str) -> Path:
     """Build the ``"wheel"`` or the ``"sdist"`` of a folder, and return its file."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", what, "-d", str(out)]
     kept = {name: text for name, text in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
-    # the modules of the backend alone: nothing of the checkout that the tests run in
+    # With cwd=source, so that nothing of the checkout of the tests gets into the package.
     done = subprocess.run(
         command, cwd=source, env=kept | environment, capture_output=True, text=True, check=False
     )

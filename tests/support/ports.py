@@ -1,8 +1,8 @@
-"""The ports of this machine, which all workers share: one test at a time looks for a free one."""
+"""A lock for the ports of this machine, so that one test at a time looks for a free one."""
 
 from filelock import FileLock
 
 from gpulab.disk import state_folder
 
-# A free port is free until somebody takes it.
+# Hold it from finding a free port until the server listens: another test might take the port.
 PORTS = FileLock(state_folder() / "tests-ports.lock")

@@ -1,8 +1,8 @@
-"""What of gpulab a user may call, read from the front door and from the pages.
+"""List gpulab's public functions, classes and methods, from ``gpulab.__all__`` and the pages.
 
-Public is what the front door offers, with all of a room that is a public module, and what
-README, docs and lessons tell a reader to import. Of the classes, those are listed whose objects
-users meet; their constructors, where a public function takes such an object back.
+Public are the names of ``gpulab.__all__``, all of the modules among them, and what README, docs
+and lessons import. A class is listed if users get its objects, and its constructor if a public
+function takes such an object.
 """
 
 import collections.abc
@@ -51,7 +51,7 @@ def callees() -> dict[str, Callee]:
 
 @cache
 def public_names() -> dict[str, frozenset[str] | None]:
-    """Return the public names of each room; None stands for all."""
+    """Return the public names of each package; None stands for all of its names."""
     found: dict[str, set[str] | None] = {
         name: None for name in gpulab.__all__ if inspect.ismodule(getattr(gpulab, name))
     }
@@ -75,7 +75,7 @@ def public_names() -> dict[str, frozenset[str] | None]:
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations as objects, those for type checkers alone included."""
+    """Return the annotations as objects, also of names imported only for type checkers."""
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -147,7 +147,7 @@ def _is_ours(found: object) -> bool:
 
 
 def _is_made_by_users(found: type) -> bool:
-    """Tell whether users make such records: a public function takes them back."""
+    """Return whether users create objects of a class: a public function takes them."""
     at_the_door = _module_of(found).startswith("gpulab.measurement")
     return at_the_door or (is_dataclass(found) and found in _taken_back())
 
@@ -159,7 +159,7 @@ def _taken_back() -> frozenset[type]:
 
 @cache
 def _met() -> frozenset[type]:
-    """Return the classes of the objects that a user meets: given, returned, or a part of one."""
+    """Return the classes of all arguments and results of public functions, and of their parts."""
     pending, met = list(_classes_of_hints(lambda _: True)), set()
     while pending:
         kind = pending.pop()
@@ -184,7 +184,7 @@ def _classes_of_hints(which: Callable[[str], bool]) -> set[type]:
 def _classes_in(hint: object) -> Iterator[type]:
     if inspect.isclass(hint) and not isinstance(hint, types.GenericAlias):
         yield hint
-    # What a callable takes or returns is nobody's argument.
+    # Arguments and results of a callable argument do not count.
     if typing.get_origin(hint) is not collections.abc.Callable:
         for part in typing.get_args(hint):
             yield from _classes_in(part)

@@ -1,4 +1,4 @@
-"""A disk that refuses: functions of ``os`` that fail as it does."""
+"""Replacements for functions of ``os`` that fail as on a full or read-only disk."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def refusal(number: int) -> Callable[..., Any]:
-    """Return a function that fails with this error of the system."""
+    """Return a function that raises the ``OSError`` with this number."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -15,7 +15,7 @@ def refusal(number: int) -> Callable[..., Any]:
 
 
 def halting(n_bytes: int, error: BaseException) -> Callable[[int, Any], int]:
-    """Return an ``os.write`` that takes so many bytes and then fails."""
+    """Return an ``os.write`` that writes ``n_bytes`` and then raises the error."""
     original, taken = os.write, 0
 
     def write(handle: int, content: Any) -> int:  # noqa: ANN401  # as the original

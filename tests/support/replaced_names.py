@@ -1,4 +1,4 @@
-"""Every name of torch and Python that gpulab might replace, to compare before and after."""
+"""Compare all names of torch and Python that gpulab might replace, before and after a test."""
 
 import sys
 import threading
@@ -23,7 +23,7 @@ _TIMERS: tuple[Any, ...] = (timeit.Timer.__init__, timeit.timeit, timeit.repeat)
 
 
 def names() -> Names:
-    """Return every name that gpulab might replace, with what stands there."""
+    """Return every name that gpulab might replace, with its value."""
     found: Names = {}
     for owner in _owners():
         for name, value in vars(owner).items():
@@ -37,7 +37,7 @@ def names() -> Names:
 
 
 def put_back(before: Names) -> None:
-    """Give every name that was there before what stood there."""
+    """Restore the values of all names in ``before``."""
     for owner in _owners():
         for name, value in [*vars(owner).items()]:
             original = before.get((owner.__name__, name), value)
@@ -51,7 +51,7 @@ def put_back(before: Names) -> None:
 
 
 def _owners() -> Iterator[Any]:
-    """Yield what has the names: classes and modules, all of torch.cuda's that are loaded."""
+    """Yield the modules and classes with such names, and all loaded modules of torch.cuda."""
     yield from _OWNERS
     for name, module in sorted(sys.modules.items()):
         if name == "torch.cuda" or name.startswith("torch.cuda."):

@@ -1,6 +1,6 @@
-"""A value that means something for each parameter of the public functions.
+"""Return a valid argument for each parameter of the public functions.
 
-Found by the parameter's name, or by its annotation; records are made once, on the virtual GPU.
+It follows from the parameter's name or its annotation. Records are made once, on the virtual GPU.
 """
 
 import collections.abc
@@ -34,12 +34,12 @@ class Spy:
 
 @cache
 def record(name: str) -> Any:  # noqa: ANN401  # of any type
-    """Return the record of this class, made at the first question."""
+    """Return the record of the class with this name, made at the first call."""
     return _RECORDS[name]()
 
 
 def _on_gpu(make: Callable[[Callable[[], object]], Any]) -> Any:  # noqa: ANN401  # as record
-    """Return what is made of an addition on the virtual GPU."""
+    """Call ``make`` with an addition on the virtual GPU, and return its result."""
     import torch
 
     with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
@@ -99,12 +99,12 @@ _RECORDS: dict[str, Callable[[], Any]] = {
 
 
 def make_records() -> None:
-    """Make all of them now, so that forked processes share them."""
+    """Make all records now, so that forked processes share them."""
     for name in _RECORDS:
         record(name)
 
 
-# Objects that keep something open, so that each call gets a new one.
+# Objects that hold a file, thread or figure open, so that each call gets a new one.
 _NEW: dict[str, Callable[[], Any]] = {
     "Axes": lambda: _canvas().add_subplot(),
     "DataFrame": lambda: roofline.table(record("Sweep")),
@@ -160,7 +160,7 @@ def _frame(**columns: list[object]) -> Any:  # noqa: ANN401  # pandas is importe
     return pd.DataFrame(columns)
 
 
-# What one function alone takes under a name.
+# Arguments of single functions, whose name means something else in other functions.
 _BY_CALLEE: dict[str, Callable[[], object]] = {
     "roofline.predict(name)": lambda: "add",
     "recordings.load(name)": lambda: recordings.list()[0],
@@ -181,12 +181,12 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
 
 
 def right_value(callee: str, name: str, hint: object) -> Any:  # noqa: ANN401  # of any type
-    """Return a value that means something for a parameter."""
+    """Return a valid value for a parameter."""
     if (key := f"{callee}({name})") in _BY_CALLEE:
         return _BY_CALLEE[key]()
     if name in {"out", "path"}:
         return _folder() / "file.csv"
-    # A name such as gpu stands for an object where a record is asked for.
+    # A name such as "gpu" takes a record in some functions, and its annotation says so.
     is_named = name in _BY_NAME and getattr(hint, "__name__", "") not in _RECORDS
     return _BY_NAME[name] if is_named else _of_hint(callee, name, hint)
 

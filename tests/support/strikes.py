@@ -7,14 +7,14 @@ from types import FrameType
 
 
 def struck(at: int, work: Callable[[], object], modules: str | tuple[str, ...]) -> bool:
-    """Raise a MemoryError at a line of some modules; tell whether it came through.
+    """Raise a MemoryError at a line of some modules; return whether it reached the caller.
 
     Parameters
     ----------
     at
-        Which of their lines, counted as they run.
+        Number of the line, counted over all lines of these modules that run.
     modules
-        How the names of the modules begin.
+        Prefixes of the modules' names.
     """
     n = 0
 
@@ -39,5 +39,5 @@ def struck(at: int, work: Callable[[], object], modules: str | tuple[str, ...]) 
 
 
 def _begins_a_try(frame: FrameType) -> bool:
-    """Tell whether the line does nothing that could fail."""
+    """Return whether the line is ``try:``, which cannot fail."""
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip() == "try:"

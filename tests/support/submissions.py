@@ -1,4 +1,4 @@
-"""Submissions of every kind, made from a lab's notebook as learners do: by changing cells."""
+"""Submissions of every kind, made by changing the cells of a lab's notebook as learners do."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,7 +112,7 @@ CHEATS = {
 
 
 def filled_in(release: Path, lab: str, student: str, answers: Mapping[str, str]) -> NotebookNode:
-    """Return a lab's notebook with a learner's name and answers in it."""
+    """Return a lab's notebook with a learner's name and answers."""
     notebook = read_notebook(release)
     cells = {answer_cell(lab, name): source for name, source in answers.items()}
     for cell in notebook.cells:
@@ -123,7 +123,7 @@ def filled_in(release: Path, lab: str, student: str, answers: Mapping[str, str])
 
 
 def submit(folder: Path, lab: str, student: str, notebook: NotebookNode | bytes) -> Path:
-    """Put a notebook where nbgrader looks for submissions."""
+    """Write a notebook to the folder in which nbgrader looks for submissions."""
     path = folder / "submitted" / student / lab / f"{lab}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(notebook if isinstance(notebook, bytes) else to_bytes(notebook))
@@ -131,6 +131,6 @@ def submit(folder: Path, lab: str, student: str, notebook: NotebookNode | bytes)
 
 
 def solved(folder: Path, lab: str, student: str, **changed: str) -> NotebookNode:
-    """Return a learner's notebook with all answers right but those that are given."""
+    """Return a learner's notebook with right answers, except for those in ``changed``."""
     answers = solutions(folder, lab, student) | changed
     return filled_in(folder / "source" / lab / f"{lab}.ipynb", lab, student, answers)

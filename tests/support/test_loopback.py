@@ -1,4 +1,4 @@
-"""No test leaves the machine: other addresses are refused by name, loopback is open."""
+"""Tests cannot reach other machines: other addresses are refused, loopback is open."""
 
 import socket
 import threading
@@ -55,7 +55,7 @@ def test_other_machines_are_refused_by_name(reach: Callable[[], object], what: s
 
 
 def test_a_refusal_that_is_swallowed_is_remembered() -> None:
-    """A thread, or code that catches every error, cannot hide it: the test fails at its end."""
+    """A thread, or code that catches every error, cannot hide an attempt: it is recorded."""
 
     def hidden() -> None:
         with pytest.raises(loopback.LeavesTheMachineError):
@@ -76,7 +76,7 @@ def test_loopback_is_open(host: str) -> None:
 
 
 def test_unix_sockets_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path is no address of another machine."""
+    """The path of a Unix socket is not taken for another machine."""
     monkeypatch.chdir(tmp_path)  # a Unix socket's path must be short
     with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
         server.bind("here")

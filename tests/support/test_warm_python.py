@@ -1,4 +1,4 @@
-"""The warm Python does what the Python command does, and has torch already."""
+"""The warm Python behaves like the Python command, and has imported torch already."""
 
 import signal
 import subprocess
@@ -48,7 +48,7 @@ def test_as_the_python_command(
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_signals_reach_it(name: str, warm_python: list[str]) -> None:
-    """Also the one that the command cannot pass on."""
+    """SIGKILL, too, which the command cannot pass on."""
     code = "import signal; print(flush=True); signal.pause()"
     with subprocess.Popen(
         [*warm_python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -61,7 +61,7 @@ def test_signals_reach_it(name: str, warm_python: list[str]) -> None:
 
 
 def test_modules_are_run(warm_python: list[str]) -> None:
-    """As with -m."""
+    """``-m`` runs a module."""
     done = subprocess.run(
         [*warm_python, "-m", "json.tool", "--compact"],
         input='{"a":\n1}',
@@ -73,7 +73,7 @@ def test_modules_are_run(warm_python: list[str]) -> None:
 
 
 def test_torch_is_there_and_unused(warm_python: list[str]) -> None:
-    """It is imported, on a CPU that computes, with no GPU looked at."""
+    """It has torch imported, and computes on the CPU without initializing CUDA."""
     code = (
         "import sys; print({'torch', 'gpulab.virtual'} <= set(sys.modules));"
         "import torch; x = torch.ones(512, 512);"

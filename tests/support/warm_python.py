@@ -1,9 +1,8 @@
-"""A stand-in for the Python command that starts in milliseconds: a fork of one that is warm.
+"""A replacement for the Python command that starts in milliseconds, as a fork of a warm process.
 
-``python -I -S warm_python.py SOCKET -m module ...`` does what ``python -m module ...`` does, in
-the environment and the folder of the caller and on its streams. The process is forked by
-``warm_server``, which has imported the heavy packages, and used none of them. Signals are passed
-on, and the exit status comes back.
+``python -I -S warm_python.py SOCKET -m module ...`` does what ``python -m module ...`` does, with
+the caller's environment, folder and streams. ``warm_server`` forks the process; it has imported
+the heavy packages and used none. Signals are passed on, and the exit status comes back.
 """
 
 import json
@@ -17,7 +16,7 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(address: str, *arguments: str) -> int:
-    """Have a program run, and return its exit status as ``subprocess`` counts it."""
+    """Run a program in a fork, and return its exit status as ``subprocess`` does."""
     with socket.socket(socket.AF_UNIX) as server:
 
         def forward(number: int, _frame: FrameType | None) -> None:
@@ -35,7 +34,7 @@ def main(address: str, *arguments: str) -> int:
 
 
 def end(status: int) -> None:
-    """End this process as the other one ended, be it by a signal."""
+    """End this process as the other one ended, by the same signal if it was one."""
     if status < 0:
         if -status in FORWARDED:
             signal.signal(-status, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Forks Python processes that have the heavy packages imported already; see ``warm_python``."""
+"""Fork Python processes in which the heavy packages are imported already; see ``warm_python``."""
 
 import ctypes
 import gc
@@ -33,8 +33,8 @@ HEAVY = (
 
 @contextmanager
 def warm_python() -> Iterator[list[str]]:
-    """Yield the command of a Python that starts at once; elsewhere than on Linux the usual one."""
-    if sys.platform != "linux":  # forks of a process with torch are safe nowhere else
+    """Yield the command of a Python that starts at once; except on Linux, the usual Python."""
+    if sys.platform != "linux":  # only there are forks of a process with torch safe
         yield [sys.executable]
         return
     with (
@@ -48,17 +48,17 @@ def warm_python() -> Iterator[list[str]]:
             [sys.executable, "-m", "tests.support.warm_server", str(listener.fileno())],
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
-            # matplotlib reads the backend at its import; this is the one of a kernel
+            # matplotlib reads the backend when it is imported; a kernel needs this one
             env=os.environ
             | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "module://matplotlib_inline.backend_inline"},
         ) as server:
             yield [sys.executable, "-I", "-S", str(STUB), address]
             assert server.stdin is not None
-            server.stdin.close()  # the server's sign to end
+            server.stdin.close()  # the server ends at the end of its input
 
 
 def warm_kernel(folder: Path, command: list[str]) -> Path:
-    """Describe Jupyter's usual kernel in a folder for ``JUPYTER_PATH``, started by a command."""
+    """Write the specification of a kernel that ``command`` starts; return the Jupyter folder."""
     from ipykernel.kernelspec import get_kernel_dict
 
     described = folder / "kernels" / "python3"
@@ -86,7 +86,7 @@ def serve(listener: socket.socket) -> None:
 
 
 def keep(connection: socket.socket) -> None:
-    """Fork the process that was asked for, pass signals to it, and tell how it ended."""
+    """Fork the requested process, pass signals to it, and send its exit status back."""
     head, streams, _, _ = socket.recv_fds(connection, 4, 3)
     size = int.from_bytes(head, "big")
     request = json.loads(connection.recv(size, socket.MSG_WAITALL))
@@ -100,7 +100,7 @@ def keep(connection: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     signal.signal(signal.SIGCHLD, ended)
     if child := os.fork():
-        for stream in (0, 1, 2, *streams):  # else a reader waits for this process as well
+        for stream in (0, 1, 2, *streams):  # or a reader would wait for this process, too
             os.close(stream)
         children.append(child)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -137,7 +137,7 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
 
 
 def warm_up() -> None:
-    """Import what takes long, and all of gpulab; nothing is called."""
+    """Import the slow packages and all of gpulab, without calling anything."""
     for name in HEAVY:
         importlib.import_module(name)
     package = importlib.import_module("gpulab")

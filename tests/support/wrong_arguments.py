@@ -1,7 +1,7 @@
-"""Calls of every public function with every wrong argument, and what comes of them.
+"""Call every public function with wrong arguments, one at a time, and classify the outcomes.
 
-A call has one argument replaced by each of a list of values; the others mean something. Whether
-a value is wrong follows from the annotation, and of numbers and names from the parameter's name.
+Each call replaces one argument by one of a list of values; the others are valid. Whether a value
+is wrong follows from the annotation, and for numbers and texts also from the parameter's name.
 """
 
 import collections.abc
@@ -22,7 +22,7 @@ from gpulab.errors import GpulabError
 from tests.support.public_callables import callees
 from tests.support.right_values import Spy, right_value, value_of
 
-# What a number may be at least where that is not 1 (for a count), or above 0 (for a quantity).
+# The least value of a number, where it is not 1 (for a count) or above 0 (for a quantity).
 _ANY = -math.inf
 LEAST: dict[str, float] = {
     **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged"), 0),
@@ -44,19 +44,19 @@ SHARES = frozenset({"precision", "confidence", "tolerance of flag", "tolerance o
 # Numbers for which nan or inf means something: "not measured", "no limit".
 NOT_FINITE = {"time_s": {math.nan, math.inf}, "per_s": {math.nan, math.inf}}
 NO_LIMIT = frozenset({"max_time_s"})
-# Numbers that ask for so much work, memory or text that a huge one must be refused.
+# Numbers that set an amount of work, memory or text, so that a huge one must be refused.
 HUGE = 1e20
 ASKS_FOR_WORK = frozenset(
     {"n_samples", "n_warmup", "inner_loops", "count", "n_bins", "indent", "digits"}
 )
-# Texts of any content: titles and questions, what a record only shows, and names of files.
+# Parameters that take any text: titles, questions, texts that a record only shows, file names.
 FREE_TEXT = re.compile(
     r"label|labels|title|name|question|unit|detail|alt|message|advice|code|stopped_by|missing"
     r"|\w+_version|taken_at|floor_method|regime|error|size_label|size_is|choices|reasons"
     r"|throttle_reasons|findings|text|body|out|path|device_name"
 )
-# Records may come from other versions, with methods, types and workloads that are not known
-# here; who measures them looks the names up.
+# Records may come from other versions, with methods, types and workloads that are unknown here.
+# Only functions that measure look the names up.
 FREE_IN_RECORDS = frozenset(
     {
         *("method of Measurement", "cache of Conditions"),
@@ -79,7 +79,7 @@ NEVER_EMPTY_LISTS = frozenset(
         *("readings of Trace", "sizes of crossover"),
     }
 )
-# How a message calls a parameter whose name it does not repeat.
+# Words for parameters in messages that do not repeat the parameter's name.
 SAID_AS = {
     "dtype": "type",
     "dtypes": "type",
@@ -87,7 +87,7 @@ SAID_AS = {
     "exercise_id": "exercise",
     "claim_id": "claim",
 }
-# What is taken on purpose, and why.
+# Wrong values that are accepted on purpose, and why.
 DELIBERATE = {
     **dict.fromkeys(
         (f"workloads.Workload.{name}(device)" for name in ("check", "make", "setup")),
@@ -96,7 +96,7 @@ DELIBERATE = {
     "exercises.predict(confidence)": "learners are told in the note; nothing is raised or lost",
     "exercises.Prediction.compare(actual)": "learners are told in the review; nothing is raised",
 }
-# What a call needs beside the arguments that have no default.
+# Arguments that a call needs in addition to those without a default.
 ALSO: dict[str, dict[str, object]] = {"sweeps.Point": {"n_samples": 3}}
 
 REFUSED, VAGUE, LATE = "refused clearly", "refused without name or value", "refused too late"
@@ -105,14 +105,14 @@ OUTCOMES = (REFUSED, VAGUE, LATE, INSIDE, NONSENSE, MEANING)
 
 
 class Strange:
-    """An object that is nothing to anyone."""
+    """An object that is no valid argument anywhere."""
 
     def __repr__(self) -> str:
         return "<a strange object>"
 
 
 def values() -> list[object]:
-    """Return what each parameter is given in turn."""
+    """Return the values that each parameter gets in turn."""
     numbers = [3, 0, -1, 2.5, math.nan, math.inf, -math.inf, 10**30, 1j]
     containers = [[], [Strange()], (), {}, {"a": Strange()}]
     return [None, True, *numbers, "nosuch", "", b"bytes", Strange(), *containers]
@@ -133,12 +133,12 @@ class Call:
 
     @property
     def place(self) -> str:
-        """The parameter with the last part of the callable's name, as the tables have it."""
+        """The parameter and the last part of the callable's name, as in the tables above."""
         return f"{self.parameter} of {self.callee.rpartition('.')[2]}"
 
     @property
     def is_of_record(self) -> bool:
-        """Whether the callable is a class, whose objects only keep what they are given."""
+        """Whether the callable is a class, whose objects only store their arguments."""
         return self.callee.rpartition(".")[2][0].isupper()
 
 
@@ -152,7 +152,7 @@ def calls(callee: str = "") -> Iterator[Call]:
 
 
 def is_wrong(call: Call) -> bool:
-    """Tell whether the value means nothing there."""
+    """Return whether the value is wrong for its parameter."""
     if f"{call.callee}({call.parameter})" in DELIBERATE:
         return False
     return not _allows(call, call.hint, call.value)
@@ -191,7 +191,7 @@ def _allows_items(call: Call, hint: Any, value: object) -> bool:  # noqa: ANN401
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(value, str | bytes | collections.abc.Mapping):
         return False
-    # Records keep tuples; functions take lists as well.
+    # Records take only tuples; functions take lists, too.
     wanted = origin if call.is_of_record or origin not in {list, tuple} else list | tuple
     if not isinstance(value, wanted):
         return False
@@ -229,7 +229,7 @@ def _allows_text(call: Call, value: str) -> bool:
 
 
 def outcome(call: Call) -> tuple[str, str]:
-    """Make the call, and return what came of it, with the message."""
+    """Make the call, and return its outcome with the message."""
     callee = callees()[call.callee]
     arguments: dict[str, Any] = {
         name: right_value(call.callee, name, parameter.annotation)
@@ -251,7 +251,7 @@ def outcome(call: Call) -> tuple[str, str]:
 
 
 def _use(result: object) -> None:
-    """Enter a context, and take the first of an iterator: both begin when they are used."""
+    """Enter a context, or take the first item of a generator: their code runs only then."""
     if isinstance(result, (contextlib._GeneratorContextManager, interrupts._Context)):
         with result:
             pass
@@ -274,7 +274,7 @@ def _of_error(call: Call, error: Exception, n_calls: int) -> tuple[str, str]:
 
 
 def _shows(text: str, value: object) -> bool:
-    """Tell whether a message shows the value, as it is or by its type."""
+    """Return whether a message contains the value or its type."""
     shown = [repr(value)[:20], f"of type {type(value).__name__}"]
     if isinstance(value, list | tuple | dict) and value:
         shown.append("<a strange object>")

@@ -1,4 +1,4 @@
-"""Recording a machine: what is planned, what is kept, what is left out and why."""
+"""Recording a machine: what is planned, what is saved, what is left out and why."""
 
 import errno
 import itertools
@@ -284,7 +284,7 @@ def test_the_time_is_kept(out: Path, taken: Taken, monkeypatch: pytest.MonkeyPat
 def test_a_section_that_cannot_be_had_is_left_out(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clocks that nobody may read cost the clocks and nothing else."""
+    """If the clocks cannot be read, only the section of clocks is missing."""
 
     def rows(*, quick: bool) -> list[dict[str, Any]]:
         raise ClocksUnavailableError(f"NVML is missing, quick={quick}\nand so on")
@@ -566,7 +566,7 @@ def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch)
 def test_the_plan_is_printed_first(
     out: Path, taken: Taken, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With an estimate, unless nobody wants to see progress."""
+    """The plan comes with an estimate, except without progress."""
     planned = str(plan(sections=["clocks"]))
     record(out, sections=["clocks"])
     assert capsys.readouterr().out == f"{planned}\n"

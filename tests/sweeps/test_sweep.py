@@ -1,4 +1,4 @@
-"""Sweeps: points as measured by hand, files that resume, and nothing lost to what goes wrong."""
+"""Sweeps: the points of single measurements, files that resume, and no losses when things fail."""
 
 import json
 import multiprocessing
@@ -184,7 +184,7 @@ def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cpu_calls_slow_work_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work longer than the time limit has one sample, which is told as too few."""
+    """Work longer than the time limit has one sample, and a finding says that this is too few."""
     work = Ticking(monkeypatch, 20.0)
     found = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=0.3)
     assert (found.samples_s, work.n_calls) == ((20.0,), 1)
@@ -357,7 +357,7 @@ def test_executors_find_the_same(make: Callable[[], Executor]) -> None:
 
 
 def test_forks_are_refused_where_they_cannot_work() -> None:
-    """Neither CUDA nor threads survive a fork, so a sweep would hang in it."""
+    """CUDA and threads do not survive a fork, so a sweep would hang in it."""
     with forked() as executor, pytest.raises(InvalidOptionError) as error:
         quiet(tasks_of(["add"], [64], on=["cpu"]), executor=executor)
     assert str(error.value) == (
@@ -397,7 +397,7 @@ def raising(error: BaseException, at: Task = TASKS[1]) -> Canned:
 
 
 def test_a_killed_worker_costs_its_task_only(h200: VirtualGpu) -> None:
-    """Where the executor goes on, so does the sweep."""
+    """If the executor continues, so does the sweep."""
     del h200
 
     class KilledWorker(Exception):  # noqa: N818  # Dask's name
@@ -463,7 +463,7 @@ def test_a_process_that_dies_loses_nothing_else(
 
 
 def test_a_worker_without_gpu_ends_the_sweep(h200: VirtualGpu) -> None:
-    """It would fail with every task, so it is told once."""
+    """It would fail with every task, so the error comes once."""
     del h200
     with pytest.raises(NoGpuError, match=r"^no GPU there$"):
         quiet(executor=raising(NoGpuError("no GPU there")))
@@ -493,7 +493,7 @@ def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
 
 
 def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is given out beside a task of the CPU, which would share it."""
+    """No other task runs together with a task of the CPU, which would share it."""
     del h200
     running: list[Task] = []
     crowds = []
@@ -520,7 +520,7 @@ def test_cpu_tasks_run_alone(h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch) 
 
 
 def is_free(name: str) -> bool:
-    """Tell whether another process could measure on this hardware now."""
+    """Return whether another process could measure on this hardware now."""
     lock = FileLock(_measure_point.lock_file(name), timeout=0)
     try:
         with lock:
@@ -532,7 +532,7 @@ def is_free(name: str) -> bool:
 def test_processes_take_turns_at_hardware(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """While one process measures on the CPU no other one does; a virtual GPU is nobody else's."""
+    """One process at a time measures on the CPU; a virtual GPU belongs to its process."""
     del h200
     monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)  # others may measure now
     seen = []
@@ -549,7 +549,7 @@ def test_processes_take_turns_at_hardware(
 
 
 def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A GPU is told by its own number, so that two GPUs are two turns."""
+    """The turn belongs to the GPU's own number, so that two GPUs have two turns."""
     monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
     with gpulab.virtual_gpu("H200"):
         real = replace(device.current(), virtual=None, source="measured")

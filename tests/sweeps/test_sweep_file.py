@@ -1,4 +1,4 @@
-"""The file of a sweep: one writer at a time, and what its disk refuses is not lost."""
+"""The file of a sweep: one writer at a time, and points that a disk refuses are not lost."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
 def test_a_second_sweep_with_the_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It says so before it measures, and the first sweep goes on as if there were none."""
+    """It fails before it measures, and the first sweep is not disturbed."""
     out = tmp_path / "sweep.jsonl"
     refused = []
 
@@ -76,7 +76,7 @@ def test_a_full_disk_loses_nothing(
     make: Callable[[], AbstractContextManager[Executor | None]],
     n_points: int,
 ) -> None:
-    """All points are in the error, those that fit are in the file, and the same call goes on."""
+    """The error contains all points, the file those that fit, and the same call resumes."""
     whole = tmp_path / "whole.jsonl"
     sweep(TASKS, out=whole, progress=False)
     n_bytes = sum(len(line) + 1 for line in whole.read_bytes().splitlines()[: n_points + 1])

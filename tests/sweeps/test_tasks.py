@@ -1,4 +1,4 @@
-"""Tasks and points: what they refuse, how they are told apart, saved and tabulated."""
+"""Tasks and points: what they refuse, how they compare, are saved and tabulated."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def test_replacing_keeps_a_task_settled() -> None:
     ],
 )
 def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None:
-    """A misspelt side, cache or transfer is told with the nearest."""
+    """The error for a misspelt side, cache or transfer suggests the nearest name."""
     with pytest.raises(UnknownNameError) as error:
         Task("add", 64, **fields)  # type: ignore[arg-type]  # they are all texts
     assert str(error.value) == message

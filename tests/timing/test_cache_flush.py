@@ -1,4 +1,4 @@
-"""The flush, on the virtual GPU: cold after it, clean after the one that reads, and cheap."""
+"""The cache flush on the virtual GPU: cold after it, clean after a read, and cheap."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def last_ns(virtual: VirtualGpu, *steps: Callable[[], object]) -> int:
 
 
 def between_events_ns(work: Callable[[], object]) -> int:
-    """Return the time between two events round the work, with the host far ahead."""
+    """Return the time between two events around the work, with the host far ahead."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(1_000_000)
     start.record()
@@ -97,7 +97,7 @@ def test_event_pairs_see_the_cold_kernel(kind: str) -> None:
 
 
 def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
-    """Each call adds one kernel, and no memory beside the buffer and its sums."""
+    """Each call adds one kernel, and no memory but the buffer and its sums."""
     empty = flusher()
     assert torch.cuda.memory_allocated() == BUFFER_BYTES + SUMS_BYTES
     n_before = len(kernels_of(h200))
@@ -109,7 +109,7 @@ def test_a_flush_is_one_kernel_over_twice_the_cache(h200: VirtualGpu) -> None:
 
 
 def test_reading_leaves_nothing_to_write_back(h200: VirtualGpu) -> None:
-    """After it the cache holds no results: not of the timed work, not of the flush."""
+    """After it the cache has no dirty lines, of the timed work or of the flush."""
     written = torch.empty(8 * MIB, device="cuda")
     cache = h200.machine.gpus[0].device.cache
     written.zero_()
@@ -152,7 +152,7 @@ def test_forgotten_buffers_are_freed() -> None:
 
 
 def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
-    """A GPU that nobody holds any more is not kept by what was flushed on it."""
+    """A buffer does not keep a virtual GPU alive that is not used any more."""
     for name in ("H200", "A100"):
         with gpulab.virtual_gpu(name, first_use=False):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
@@ -163,7 +163,7 @@ def test_each_virtual_gpu_has_its_own_buffer_and_takes_it_along() -> None:
 
 
 def test_each_device_has_its_own_buffer() -> None:
-    """That of the device which is current when the flusher is made."""
+    """The buffer is on the device that is current when the flusher is made."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False):
         flusher()
         with torch.cuda.device(1):
@@ -198,7 +198,7 @@ def test_a_flush_can_be_captured(kind: str) -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_a_flush_is_no_part_of_a_gradient() -> None:
-    """Neither kind leaves a trace in the user's graph of derivatives or in inference mode."""
+    """Both kinds leave no trace in the user's autograd graph, or in inference mode."""
     with torch.inference_mode():
         empty = flusher()
     empty()

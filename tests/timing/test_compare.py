@@ -1,4 +1,4 @@
-"""Two pieces of work in turns: the ratio, its interval, and when no difference is seen."""
+"""Two pieces of work in turns: the ratio, its interval, and the verdict of no difference."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A graph as a timing method: captured once, exact when replayed, and harmless when it fails."""
+"""The graph method: captured once, exact when replayed, and harmless when capture fails."""
 
 from collections.abc import Iterator
 
@@ -88,7 +88,7 @@ def test_work_that_waits_cannot_be_captured() -> None:
 
 
 def test_error_of_the_work_is_told_as_the_reason() -> None:
-    """Whatever the work raises ends the capture and is named."""
+    """Any error of the work ends the capture and is the reason in the message."""
 
     def broken() -> None:
         raise ValueError("no such luck\nand advice for another case")

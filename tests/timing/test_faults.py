@@ -1,4 +1,4 @@
-"""Faults on the way: each ends in an error that names the cause, or in an honest result."""
+"""Faults during a measurement end in an error that names the cause, or in an honest result."""
 
 import sys
 import time
@@ -177,7 +177,7 @@ def test_the_time_that_has_passed_never_gets_less(monkeypatch: pytest.MonkeyPatc
 def test_watching_goes_on_where_a_call_takes_no_time(
     x: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock stands still for a while; the load is called as often as is allowed."""
+    """The clock does not move for a while; the load is called as often as allowed."""
     right, asked = time.perf_counter, count()
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0 if next(asked) < 20 else right())
     readings = list(clocks.watch(lambda: x + 1, duration_s=0.01, period_s=0.005))

@@ -1,4 +1,4 @@
-"""Each doubt is provoked by samples, and stays away where there is no reason for it."""
+"""Each finding appears for samples that give a reason for it, and for no others."""
 
 from dataclasses import fields
 from typing import Any
@@ -31,7 +31,7 @@ def observed(  # noqa: PLR0913  # all but two are keyword-only
     floor_s: float | None = None,
     **seen: Any,  # noqa: ANN401  # fields of three records
 ) -> RunObservations:
-    """Return what a run has seen, each value in the record that holds it."""
+    """Return what a run observes, with each value in its record."""
     asked = {"cache": "hot"} | {k: v for k, v in seen.items() if k in names_of(MeasurementOptions)}
     shown = {k: v for k, v in seen.items() if k in names_of(WarmUp)}
     rest = {k: v for k, v in seen.items() if k not in asked | shown}
@@ -72,7 +72,7 @@ def test_work_that_synchronizes() -> None:
 
 
 def test_naive_reads_the_launch() -> None:
-    """A naive reading is called what it is, also where nobody looked whether the work waits."""
+    """A naive reading is called that, even if it is unknown whether the work waits."""
     assert found(method="naive") == Finding(
         "naive-launch-only",
         "the naive method waits for nothing: it reads the launch, not the work of the GPU",
@@ -111,13 +111,13 @@ def test_launch_bound_is_said_of_nothing_else(seen: dict[str, object]) -> None:
 
 
 def test_host_pace_is_not_judged_where_the_work_waits() -> None:
-    """The host time of work that waits holds the GPU's time, so it says nothing."""
+    """The host time of work that waits contains the GPU's time."""
     assert found(host_s=1e-3, synchronizes=True).code == "synchronizes-inside"
 
 
 @pytest.mark.parametrize(("n_samples", "given"), [(1, "1 sample"), (5, "5 samples")])
 def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
-    """Five samples hold the median with 93.75 % at most; six with 96.9 %."""
+    """Five samples contain the median with 93.75 % at most; six with 96.9 %."""
     assert found(samples_s=(1e-3,) * n_samples) == Finding(
         "too-few-samples",
         f"{given} cannot give a 95 % interval of the median; the range of the samples is shown",
@@ -127,7 +127,7 @@ def test_too_few_samples_for_an_interval(n_samples: int, given: str) -> None:
 
 
 def test_interval_below_the_resolution_of_events() -> None:
-    """Events less than 0.5 µs apart are told, with both numbers."""
+    """Events less than 0.5 µs apart give a finding with both numbers."""
     assert found(samples_s=(0.1e-6,) * 10, inner_loops=4) == Finding(
         "below-resolution",
         "the events are 400 ns apart, and their resolution is 500 ns",
@@ -183,7 +183,7 @@ def test_gravest_finding_comes_first() -> None:
 
 
 def test_reading_that_no_gpu_can_reach() -> None:
-    """Five per cent below the data sheet's limit is told, with the limit and what it is of."""
+    """Five percent below the data sheet's limit gives a finding with the limit and its source."""
     assert found(least_s=(1.06e-3, "64.0 GB from and to memory")) == Finding(
         "faster-than-roofline",
         "the reading is 1.00 ms, and 64.0 GB from and to memory take at least 1.06 ms: "
@@ -212,7 +212,7 @@ def test_method_that_stood_in_is_named() -> None:
 
 
 def test_starved_samples() -> None:
-    """A host that no sleep could put ahead is told, unless the reason is known already."""
+    """A host that no sleep could put ahead gives a finding, unless the reason is known already."""
     assert found(n_starved=3) == Finding(
         "starved",
         "in 3 of 30 samples the GPU had to wait for the host, however long it slept first: the "
@@ -245,13 +245,13 @@ def test_reading_served_by_the_cache() -> None:
 
 
 def test_flush_by_writing() -> None:
-    """Its cost to the timed kernel is told where it was used."""
+    """A flush by writing gives a finding with its cost to the timed kernel."""
     assert found(cache="cold", flush="write").code == "write-flush"
     assert examine(observed(STEADY_S, "events", cache="hot", flush="write")) == ()
 
 
 def test_clock_that_moved() -> None:
-    """More than 3 % is told, with the samples that were taken elsewhere."""
+    """More than 3 % gives a finding with the samples at other clocks."""
     assert found(clocks_mhz=(1900, 1980), n_flagged=4) == Finding(
         "clock-changed",
         "the clock was between 1900 and 1980 MHz; in 4 of 30 samples the clock regime differs "
@@ -284,7 +284,7 @@ def test_little_above_the_floor_is_below_the_resolution() -> None:
     ],
 )
 def test_clock_that_was_held_down(clocks_mhz: tuple[int, int], told: str) -> None:
-    """The reason is the driver's; a clock that stayed low is told as well."""
+    """The finding gives the driver's reason, also for a clock that stayed low."""
     finding = found(clocks_mhz=clocks_mhz, throttle_reasons=("power cap",))
     assert (finding.code, finding.message) == ("throttled", told)
 
@@ -329,7 +329,7 @@ def test_samples_in_two_clusters() -> None:
 
 
 def test_samples_alone_are_examined_too() -> None:
-    """Of samples of the CPU nothing else is known; short ones are no matter of events."""
+    """Samples of the CPU have nothing but times; short ones are no problem of events."""
     assert examine_samples(STEADY_S) == ()
     assert examine_samples((0.1e-6,) * 10) == ()
     drifting_s = (1e-3,) * 15 + (1.3e-3,) * 15

@@ -1,4 +1,4 @@
-"""Each doubt is provoked by work that deserves it, on the virtual GPU."""
+"""Each finding appears for work on the virtual GPU that gives a reason for it."""
 
 import re
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ def test_flush_that_writes() -> None:
 
 
 def test_clock_that_falls() -> None:
-    """A long run of large products meets the power limit."""
+    """A long run of large matmuls reaches the power limit."""
     a = torch.empty(8192, 8192, device="cuda", dtype=torch.float16)
     measurement = measure(lambda: a @ a, cache="hot", n_samples=300, n_warmup=0)
     message = finding(measurement, "throttled").message
@@ -174,7 +174,7 @@ def test_work_that_runs_in_two_ways() -> None:
 
 
 def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profiler that loses records is told from one that does not."""
+    """The finding distinguishes a profiler that loses records from one that does not."""
     per_call = _profiler.per_call
 
     def losing(*args: object, **options: object) -> object:
@@ -250,7 +250,7 @@ def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:
 
 
 def test_what_the_setup_touches_is_cold_again() -> None:
-    """The cache is flushed behind the setup, not ahead of it."""
+    """The cache is flushed after the setup, not before it."""
     a = torch.ones(1 << 20, device="cuda")
     plain = measure(lambda: a + a)
     touched = measure(lambda: a + a, setup=lambda: a.mul_(1))

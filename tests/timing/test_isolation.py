@@ -1,4 +1,4 @@
-"""Whatever the work did, the process is handed back as it was found."""
+"""The process is as before a measurement, even if the work changed its settings."""
 
 import gc
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ def test_interrupt_carries_no_note() -> None:
 
 
 def test_stream_left_open_is_refused() -> None:
-    """Another current stream at the end is told, with the way to write it."""
+    """Work that leaves another current stream is an error, with the way to write it."""
     with left_as_found(), pytest.raises(StreamLeftOpenError) as error, calling_work("in call 3"):
         torch.cuda.set_stream(torch.cuda.Stream())
     assert str(error.value) == (

@@ -1,4 +1,4 @@
-"""The ladder: each rung beside the records, and what a rung that cannot be climbed says."""
+"""The ladder: each method beside the records, and the text of a method that cannot run."""
 
 from collections.abc import Iterator
 
@@ -106,7 +106,7 @@ def test_figure_names_its_source_and_reads_as_text(addition: Ladder) -> None:
 
 
 def test_rung_that_cannot_be_climbed_says_why() -> None:
-    """A graph holds no wait: that rung stays empty, and the others stand."""
+    """A graph cannot contain a wait: that method has no time, and the others have."""
     x = torch.ones(4, device="cuda")
     climbed = ladder(lambda: x.sum().item(), max_time_s=0.1)
     rung = by_name(climbed)["graph"]

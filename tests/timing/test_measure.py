@@ -1,4 +1,4 @@
-"""``measure`` stops when it should, keeps what it has, and refuses what it cannot use."""
+"""``measure`` stops at the right time, keeps its samples, and refuses unusable arguments."""
 
 import gc
 import itertools
@@ -71,7 +71,7 @@ pytestmark = pytest.mark.usefixtures("h200")
 
 
 def test_record_of_a_measurement() -> None:
-    """It tells the method, the source, the device, the label, the counts and why it stopped."""
+    """It contains method, source, device, label, counts and the reason for stopping."""
     measurement = measure(
         kernel, method="naive", n_samples=7, n_warmup=2, inner_loops=3, label="a kernel"
     )
@@ -132,7 +132,7 @@ def test_empty_inputs_are_refused() -> None:
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
-    """Of four calls each holds a quarter of it, which is what is taken off."""
+    """With four calls in a sample, a quarter of the floor is subtracted from each."""
     measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)
     gaps_s = 3 / 4 * Gaps().work_to_work_ns * 1e-9
     assert measurement.median_s == pytest.approx(100e-6 + gaps_s, abs=8e-9)
@@ -176,7 +176,7 @@ def test_samples_are_taken_until_the_interval_is_narrow() -> None:
 
 
 def test_precision_is_half_the_width() -> None:
-    """An interval from -0.75 % to +0.75 % round the median is within 1 %."""
+    """An interval from -0.75 % to +0.75 % around the median is within 1 %."""
     measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
@@ -184,7 +184,7 @@ def test_precision_is_half_the_width() -> None:
 
 
 def test_one_tick_of_the_events_is_precise_enough() -> None:
-    """No more samples make an interval of 32 ns narrower, whatever was asked for."""
+    """More samples cannot make an interval of 32 ns narrower, for any precision asked for."""
     measurement = measure(kernel, method="events", n_warmup=2, precision=1e-9)
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
@@ -208,7 +208,7 @@ def test_time_limit_ends_what_does_not_get_precise(h200: VirtualGpu) -> None:
 
 
 def test_slow_work_is_not_sampled_ten_times() -> None:
-    """The limit holds also before ten samples; half a second of work is sampled twice."""
+    """The time limit also applies before ten samples; work of half a second is sampled twice."""
     measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
     assert measurement.stopped_by == "max_time"
     assert measurement.n_samples == 2
@@ -367,7 +367,7 @@ def test_stream_left_open(n_warmup: int) -> None:
 
 
 def test_measures_on_the_current_stream() -> None:
-    """Inside a stream's context the events stand in that stream, which stays current."""
+    """Inside a stream's context the events are in that stream, which stays current."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         assert measure(kernel).median_s == pytest.approx(100e-6, abs=16e-9)
@@ -601,7 +601,7 @@ def test_progress_appears_after_a_second_and_leaves_no_trace(
 def test_half_the_error_of_the_floor_is_precise_enough(
     method: str, more_us: float, stopped_by: str
 ) -> None:
-    """An interval of 0.2 µs is, whatever was asked for, but only where a floor is taken off."""
+    """An interval of 0.2 µs is precise enough, but only where a floor is subtracted."""
     lengths = itertools.cycle([5.0, 5.0 + more_us])
 
     def work() -> None:
@@ -615,7 +615,7 @@ def test_half_the_error_of_the_floor_is_precise_enough(
     "options", [{"n_samples": 10}, {"n_samples": 10, "inner_loops": 2}, {"inner_loops": 2}]
 )
 def test_a_hot_cache_costs_no_call_that_was_not_asked_for(options: dict[str, Any]) -> None:
-    """Five calls on a cold one tell of the cache, but not where the calls were counted."""
+    """Five calls on a cold cache test the cache, except where the number of calls was given."""
     work = Work()
     measurement = measure(work, cache="hot", n_warmup=2, **options)
     assert work.n_calls == 2 + measurement.n_samples * measurement.inner_loops
@@ -629,7 +629,7 @@ def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
 
 
 def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
-    """What the finding says of it is what a measurement on a cold cache says."""
+    """The finding's time is that of a measurement on a cold cache."""
     x = torch.ones(1 << 21, device="cuda")
     cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
     (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
@@ -638,7 +638,7 @@ def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
 
 
 def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked of the driver behind the samples raises no doubt about them."""
+    """Memory from the driver after the samples gives no finding about them."""
     n_allocations = 0
 
     def beside(*_: object, **__: object) -> Floor:

@@ -1,4 +1,4 @@
-"""The rungs, exact on the virtual GPU: a kernel of 100 µs, read in three ways."""
+"""The simple methods, exact on the virtual GPU: a kernel of 100 µs, timed in three ways."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -103,7 +103,7 @@ def test_work_queued_before_is_not_charged(method: Callable[..., list[float]]) -
 
 @pytest.mark.usefixtures("h200")
 def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
-    """The first sample holds the launch; later ones, with the host ahead, only the floor."""
+    """The first sample contains the launch; later ones, with the host ahead, the floor."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
     first_ns = KERNEL_NS + HOST.sleep_launch_ns + GAPS.work_to_mark_ns
     later_ns = KERNEL_NS + floor_ns
@@ -113,7 +113,7 @@ def test_events_read_the_launch_only_where_the_queue_is_empty() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_events_share_the_floor_among_the_calls() -> None:
-    """Of ten calls an interval, each holds a tenth of the floor and nearly one gap."""
+    """With ten calls in an interval, each has a tenth of the floor and nearly one gap."""
     floor_ns = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns + 9 * GAPS.work_to_work_ns
     (_, second_ns) = ns(events(kernel, n_samples=2, inner_loops=10))
     assert second_ns == pytest.approx(KERNEL_NS + floor_ns / 10, abs=TICK_NS / 10 + 1)

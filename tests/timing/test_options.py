@@ -20,7 +20,7 @@ def test_what_is_left_out_has_the_default_of_the_record(function: Any) -> None: 
 
 
 def test_arguments_are_those_of_measure_and_compare() -> None:
-    """What the record holds can be handed on whole."""
+    """All fields of the record can be passed on."""
     options = MeasurementOptions(method="graph", n_samples=7)
     assert options.arguments()["n_samples"] == 7
     for function in (measure, compare):

@@ -1,4 +1,4 @@
-"""Events behind a sleep: exact where the host is ahead, and told where it cannot be."""
+"""Events after a sleep: exact where the host is ahead, and a finding where it cannot be."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
 
 
 def test_calls_of_a_sample_share_the_floor() -> None:
-    """Of four calls each holds a quarter of the floor, and three gaps are between them."""
+    """With four calls, each has a quarter of the floor, and three gaps are between them."""
     per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
     read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
     assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)

@@ -1,4 +1,4 @@
-"""One rule ends every sampling: by number, by precision, by time."""
+"""One rule ends all sampling: by number, by precision or by time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +13,12 @@ WIDE = [1.0, 1.1] * 10
 
 
 def never() -> Sequence[float]:
-    """Stand for values that nobody may look at."""
+    """Replace values that must not be read."""
     raise AssertionError("the values were looked at")
 
 
 def test_a_number_of_samples_is_kept_to() -> None:
-    """Neither time nor precision ends it, and nobody looks at the values."""
+    """Time and precision do not end it, and the values do not matter."""
     rule = StoppingRule(n_samples=12, precision=0.01, max_time_s=1.0, n_least=10)
     assert [rule.reason(n, 5.0, never) for n in (0, 11, 12, 13)] == ["", "", *["n_samples"] * 2]
 

@@ -1,4 +1,4 @@
-"""Warm-up ends when the times are steady, and tells whether the work waits."""
+"""Warm-up ends when the times are steady, and finds out whether the work waits."""
 
 import itertools
 import time
@@ -68,7 +68,7 @@ def test_slow_work_is_ended_by_the_time() -> None:
 
 @pytest.mark.parametrize("n_calls", [0, 1, 2, 7])
 def test_asked_for_number_of_calls(n_calls: int) -> None:
-    """As many calls as asked are made, whatever the time, the probe among them."""
+    """The number of calls is exact, with the probe and regardless of the time."""
     work, called = durations()
     assert warm_up(work, n_calls=n_calls, max_time_s=1e-9).n_calls == n_calls
     assert len(called) == n_calls
@@ -135,7 +135,7 @@ def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
 
 
 def test_full_launch_queue_counts_as_waiting() -> None:
-    """A call that launches more than the queue holds returns late, too."""
+    """A call with more launches than the queue can take returns late, too."""
 
     def work() -> None:
         for _ in range(HOST.queue_depth + 10):

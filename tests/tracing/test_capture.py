@@ -188,7 +188,7 @@ def test_timeline_inside_a_timeline() -> None:
 
 
 def test_error_of_the_work(virtual: VirtualGpu) -> None:
-    """It goes on, and nothing stays watched."""
+    """It reaches the caller, and nothing stays patched."""
     with pytest.raises(ZeroDivisionError):
         timeline(lambda: 1 / 0, n_warmup=0)
     assert "mark" not in vars(virtual.machine)

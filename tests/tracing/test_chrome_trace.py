@@ -1,4 +1,4 @@
-"""The exported trace keeps the rules of the Trace Event Format, so that Perfetto opens it."""
+"""The exported trace follows the Trace Event Format, so that Perfetto opens it."""
 
 import errno
 import json
@@ -52,7 +52,7 @@ def events(content: dict[str, Any]) -> list[Event]:
 def test_a_disk_that_refuses_keeps_the_old_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trace that cannot be written is told in one sentence and replaces nothing."""
+    """A trace that cannot be written gives one sentence and replaces nothing."""
     path = tmp_path / "trace.json"
     path.write_text("old")
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What is counted over time: engines in use, and launches in the queue."""
+"""Counters over time: engines in use, and launches in the queue."""
 
 import math
 

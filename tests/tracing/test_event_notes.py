@@ -1,4 +1,4 @@
-"""Events and waits that a program makes through torch.cuda, noted and found among the calls."""
+"""Events and waits of a program through torch.cuda are noted and found among the calls."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The static picture has the lanes, arrows and series of the one to zoom, and reads as text."""
+"""The static picture has the same lanes, arrows and series as the widget, and a text."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ SHOWN = Timeline(
 
 @pytest.fixture
 def ax() -> Axes:
-    """Make axes that nobody shows."""
+    """Return axes that are not shown."""
     return Canvas().add_subplot()
 
 
@@ -56,13 +56,13 @@ def test_series_of_two_devices_are_named(ax: Axes) -> None:
 
 
 def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
-    """It stands beside the middle of them."""
+    """The label is beside the middle of the rows."""
     timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax)
     assert list(ax.get_yticks())[:2] == [0.5, 2]
 
 
 def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
-    """Counted from the first span; colour and hatch tell the kind."""
+    """Times count from the first span; colour and hatch show the kind."""
     timeline(SHOWN, ax)
     kinds = {
         (look.colour.lower(), look.hatch): kind
@@ -119,7 +119,7 @@ def test_too_many_arrows_are_left_out(ax: Axes) -> None:
 
 
 def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
-    """A value holds until the next one, and the last one to the end."""
+    """A value is constant until the next one, and the last one until the end."""
     timeline(SHOWN, ax)
     (path,) = ax.collections[-1].get_paths()
     box = path.get_extents()
@@ -143,7 +143,7 @@ def test_thinned_picture_says_so() -> None:
 
 
 def test_nothing_cannot_be_drawn(ax: Axes) -> None:
-    """Who wants to show a timeline that may be empty shows the timeline itself."""
+    """To show a timeline that may be empty, show the timeline itself."""
     for function in (lambda empty: timeline(empty, ax), draw_timeline):
         with pytest.raises(InvalidOptionError) as error:
             function(replace(SHOWN, spans=()))

@@ -1,4 +1,4 @@
-"""Arrows from launches to what they started, and from what was waited for."""
+"""Arrows from launches to the kernels that they started, and from events to waits."""
 
 from gpulab.tracing import Flow, flows
 from tests.support.spans import host, mark, work

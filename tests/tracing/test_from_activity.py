@@ -1,4 +1,4 @@
-"""Records of host and device become spans; what they leave open is worked out from them."""
+"""Records of host and device become spans; what they do not contain is worked out."""
 
 import pytest
 
@@ -42,7 +42,7 @@ LAUNCH = call("launch", "cudaLaunchKernel", 0, 50, 1)
 
 
 def test_zero_is_the_first_start() -> None:
-    """It is told, so that other readings can be put beside the spans."""
+    """The timeline contains its zero, so that other readings can be put beside the spans."""
     found = Records((done(70, 90, 1),), (LAUNCH,), "measured", "NVIDIA H200")
     spans, zero_ns = spans_of(found, [], str.upper)
     assert zero_ns == ZERO
@@ -80,7 +80,7 @@ def test_launch_and_kernel() -> None:
     ],
 )
 def test_engines(name: str, kind: str, engine: str) -> None:
-    """Copies are told by the driver's names and by the model's; a fill is a kernel."""
+    """Copies are known by the driver's names and by the model's; a fill is a kernel."""
     record_kind = "memcpy" if kind == "copy" else "kernel"
     (span,) = made([done(0, 5, None, kind=record_kind, name=name, size_bytes=64)], [])
     assert (span.kind, span.engine, span.size_bytes) == (kind, engine, 64)
@@ -110,7 +110,7 @@ def test_threads_of_the_host() -> None:
 
 
 def test_lanes_of_two_devices() -> None:
-    """Streams of several devices are told apart."""
+    """Streams of several devices have different lanes."""
     spans = made([done(0, 1, None), done(2, 3, None, device=1)], [])
     assert [span.lane for span in spans] == ["cuda:0 stream 7", "cuda:1 stream 7"]
 
@@ -142,7 +142,7 @@ def test_event_with_a_known_time() -> None:
 
 
 def test_stream_waits_from_its_own_work_to_the_event() -> None:
-    """It waits for the event, and what comes after the wait in the stream is behind it."""
+    """It waits for the event, and later work of the stream comes after the wait."""
     event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
     again = call("other", "cudaEventRecord", 66, 68, 4)
     marks = (wait, event, EventNote("event", 4, (0, 13)))

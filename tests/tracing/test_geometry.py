@@ -1,4 +1,4 @@
-"""What is drawn of a timeline, and how it gets thinner when there is too much."""
+"""The shapes of a timeline's drawing, and how they are thinned if there are too many."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_neighbours_become_one() -> None:
 
 
 def test_nothing_is_lost_by_thinning() -> None:
-    """The counts add up to all spans, whatever the limit; rows are kept apart."""
+    """The counts add up to all spans, for any limit; rows stay separate."""
     spans = [
         span for n in range(500) for span in (work(n, n + 0.5, n % 2), host("host", n, n + 0.1))
     ]
@@ -92,7 +92,7 @@ def test_series_begin_with_the_first_span() -> None:
 
 
 def test_long_series_keep_their_peaks() -> None:
-    """Of neighbours the highest is kept, at the time of the first of them."""
+    """The highest of neighbours stays, at the time of the first of them."""
     values = [0.0] * 1000
     values[777] = 5.0
     memory = CounterSeries("memory", "B", 0, tuple(n * US for n in range(1000)), tuple(values))

@@ -1,4 +1,4 @@
-"""Why a device stood still: each cause in the smallest timeline that shows it."""
+"""Why a device was idle: each cause in the smallest timeline that shows it."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def before(*others: Span, **options: object) -> list[Span]:
 
 
 def test_late_launch() -> None:
-    """The host did nothing that holds it up."""
+    """The host did nothing that blocks it."""
     gap = only(before(host("launch", 20, 27, 2, name="cudaLaunchKernel")))
     assert (gap.start_s, gap.end_s, gap.duration_s) == (10 * US, 30 * US, pytest.approx(20 * US))
     assert (gap.cause, gap.detail) == ("host late", "cudaLaunchKernel for kernel came late")
@@ -64,7 +64,7 @@ def test_other_launch_of_the_host() -> None:
 
 
 def test_call_of_another_thread() -> None:
-    """What another thread does holds nobody up."""
+    """A call of another thread does not block the host."""
     other = Span("host", "cudaMalloc", "host thread 2", 11 * US, 19 * US)
     assert only(before(other, host("launch", 20, 27, 2))).cause == "host late"
 
@@ -118,7 +118,7 @@ def test_event_that_nobody_saw() -> None:
 
 
 def test_event_that_was_done_already() -> None:
-    """The stream did not wait, whatever the device took to see it."""
+    """The stream did not wait, however long the device took to see the event."""
     spans = before(AHEAD, mark("wait", 10, 11, 0, 3, waits_for=4), mark("event", 8, 8, 1, 4))
     assert only(spans).cause == "device"
 
@@ -160,7 +160,7 @@ def test_nothing_held_it_up() -> None:
 
 
 def test_last_release_is_the_cause() -> None:
-    """Of a late launch and a later event the event decides, and the other way round."""
+    """With a late launch and a later event, the event decides, and vice versa."""
     event = mark("event", 28, 28, 1, 4)
     wait = mark("wait", 10, 28, 0, 3, waits_for=4)
     assert only(before(host("launch", 11, 20, 2), wait, event)).cause == "event"

@@ -1,4 +1,4 @@
-"""Where spans are drawn: lanes from top to bottom, rows where they overlap."""
+"""The layout of spans: lanes from top to bottom, and rows where spans overlap."""
 
 from gpulab.tracing import Lane, Span, layout
 from tests.support.spans import host, mark, work

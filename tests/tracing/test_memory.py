@@ -44,7 +44,7 @@ def test_nobody_watches_afterwards(virtual: VirtualGpu) -> None:
 
 
 class History:
-    """Stands for PyTorch's history of memory."""
+    """Replaces PyTorch's history of memory."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, is_kept: bool) -> None:
         self.calls: list[dict[str, object]] = []
@@ -88,7 +88,7 @@ def test_history_of_somebody_else_is_left_alone(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_history_ends_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error goes on."""
+    """The error reaches the caller."""
     history = History(monkeypatch, is_kept=False)
     with pytest.raises(ValueError, match=r"^mine$"), watch_memory(None):
         raise ValueError("mine")

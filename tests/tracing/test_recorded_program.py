@@ -1,4 +1,4 @@
-"""A double buffer on an H200, recorded through the driver: what must hold for real timelines."""
+"""A double buffer recorded on an H200: what must be true for real timelines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a timeline is made of refuses what cannot be, and comes back from JSON."""
+"""The records of a timeline refuse impossible values, and come back from JSON."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def test_engine_must_be_one_of_the_four() -> None:
 
 
 def test_series_has_a_value_for_each_time() -> None:
-    """Otherwise nobody knows which belongs to which."""
+    """Otherwise it is unknown which value belongs to which time."""
     with pytest.raises(InvalidOptionError) as error:
         CounterSeries("memory", "B", 0, (0.0,), ())
     assert str(error.value) == "1 times and 0 values; a series has one value for each time"

@@ -26,7 +26,7 @@ def test_no_streams_need_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lost_record_loses_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody could tell which of them it was."""
+    """It is not known which of them was lost."""
     nothing = Records((), (), "measured", "NVIDIA H200")
     with gpulab.virtual_gpu("H200"):
         monkeypatch.setattr(profiling, "capture", lambda _work: nothing)

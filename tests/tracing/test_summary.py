@@ -78,7 +78,7 @@ def test_hand_made_spans_have_engines_by_kind() -> None:
 
 
 def test_waits_of_streams_are_not_busy() -> None:
-    """They keep nobody busy."""
+    """A waiting stream does not make the device busy."""
     spans = [work(0, 10), Span("wait", "w", "stream 0", 10 * US, 90 * US, 0)]
     (share,) = summarize(spans, PLACE).devices
     assert share.busy_s == pytest.approx(10 * US)
@@ -101,7 +101,7 @@ def test_words() -> None:
 
 
 def test_words_for_two_devices_and_lost_records() -> None:
-    """Each device has its lines, and what is missing is told."""
+    """Each device has its lines, and the text says what is missing."""
     spans = [work(0, 10), work(0, 5, 0, device=1), host("host", 0, 20)]
     lines = summarize(spans, PLACE, n_missing=1).lines()
     assert lines[:3] == [
@@ -113,7 +113,7 @@ def test_words_for_two_devices_and_lost_records() -> None:
 
 
 def test_words_for_nothing() -> None:
-    """Neither no spans nor no work is an error."""
+    """A timeline without spans, or without work, is not an error."""
     assert str(summarize([], PLACE)) == (
         "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
     )

@@ -1,4 +1,4 @@
-"""Marks of the virtual GPU, with the model's own times and at no cost of time."""
+"""Events of the virtual GPU in a timeline, with the model's own times and at no cost."""
 
 from collections.abc import Callable, Iterator
 
@@ -86,7 +86,7 @@ def test_captured_events_are_left_out(virtual: VirtualGpu) -> None:
 
 
 def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
-    """The same program takes as long as without, and nobody watches afterwards."""
+    """The same program takes as long as without, and nothing stays patched."""
     side = torch.cuda.Stream()
 
     def work() -> None:
@@ -111,7 +111,7 @@ def test_watching_takes_no_time(virtual: VirtualGpu) -> None:
 
 
 def test_nobody_watches_after_an_error(virtual: VirtualGpu) -> None:
-    """The error goes on and the methods are put back."""
+    """The error reaches the caller and the methods are restored."""
     with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(virtual.machine).watching():
         raise ValueError("mine")
     assert "mark" not in vars(virtual.machine)

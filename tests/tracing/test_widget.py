@@ -1,4 +1,4 @@
-"""What a notebook gets of a timeline: text, picture, and a widget where a front end asked."""
+"""A timeline in a notebook: text, picture, and a widget where a front end can show it."""
 
 import re
 import subprocess
@@ -88,7 +88,7 @@ def test_names_are_sent_as_they_are() -> None:
 
 
 def test_too_many_spans_are_thinned() -> None:
-    """Before anything is sent, and the widget is told."""
+    """Spans are thinned before they are sent, and the widget shows it."""
     spans = tuple(work(n, n + 0.5) for n in range(20_001))
     sent = content(replace(SHOWN, spans=spans))
     assert len(floats(sent["start"])) == 20_000
@@ -154,7 +154,7 @@ def test_widget_of_a_version_that_returns_two_parts(monkeypatch: pytest.MonkeyPa
 
 
 def test_widget_holds_the_drawing() -> None:
-    """Its script is the file beside the module."""
+    """Its script is the JavaScript file next to the module."""
     widget: Any = view(SHOWN)
     try:
         assert widget.drawing == content(SHOWN)

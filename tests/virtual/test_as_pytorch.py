@@ -1,4 +1,4 @@
-"""What PyTorch decides from shapes, devices and values is decided in the same way here."""
+"""PyTorch's decisions by shapes, devices and values are the same on the virtual GPU."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Work that fails fails the call that waits for it, by name, and the virtual GPU goes on."""
+"""The call that waits for failed work raises its error, and the virtual GPU continues."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Random generators of the virtual GPU: seeds, states, errors, and numbers that come again."""
+"""Random generators of the virtual GPU: seeds, states, errors, and numbers that repeat."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""What a virtual GPU keeps does not grow with what it has done."""
+"""The memory of a virtual GPU does not grow with the work that it has done."""
 
 import gc
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a virtual GPU imports, and what others find that import something while it is entered."""
+"""What a virtual GPU imports, and what modules find that are imported while it is entered."""
 
 import subprocess
 import sys

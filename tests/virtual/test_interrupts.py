@@ -1,4 +1,4 @@
-"""Ctrl-C and errors in the middle of the virtual GPU's work: the same GPU goes on afterwards."""
+"""After Ctrl-C or an error in the middle of its work, the same virtual GPU works."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def test_ctrl_c_while_values_are_computed_loses_nothing(gpu: VirtualGpu) -> None
 
 
 def test_a_long_wait_is_left_between_two_kernels(gpu: VirtualGpu) -> None:
-    """Of many kernels only the one that runs ends; the rest ends in the next wait."""
+    """Only the kernel that runs ends; the others end in the next wait."""
     ended: list[int] = []
     for index in range(10):
         torch.cuda._sleep(1_000)
@@ -94,7 +94,7 @@ def test_the_call_that_waits_raises_the_failure_of_a_task(gpu: VirtualGpu) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("n_streams", [1, 3])
 def test_an_error_in_the_middle_of_the_engine_begins_unfinished_work_anew(n_streams: int) -> None:
-    """Whatever line of the engine fails, every task ends once and the next program is right."""
+    """At any line of the engine: every task ends once, and the next program is right."""
     n_struck = 0
     for at in range(1, 1_000, 37):
         with gpulab.virtual_gpu("H200", first_use=False) as gpu:
@@ -125,7 +125,7 @@ def load(streams: list[Any]) -> None:
 
 @pytest.mark.slow
 def test_an_error_at_any_line_of_the_end_leaves_nothing_behind() -> None:
-    """Names of torch, signal handlers and the stack of GPUs are as before, whatever line fails."""
+    """Names of torch, signal handlers and the stack of GPUs are as before."""
     with gpulab.virtual_gpu("H200") as gpu:
         pass
     before = names(), handlers()

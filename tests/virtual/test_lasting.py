@@ -1,4 +1,4 @@
-"""Streams, events and graphs outside of their context: the message names cause and cure."""
+"""Streams, events and graphs outside their context: the message names cause and cure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

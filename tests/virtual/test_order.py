@@ -1,4 +1,4 @@
-"""Order, waiting and time on the virtual GPU, beside the facts seen on an NVIDIA H200."""
+"""Order, waiting and time on the virtual GPU, compared with facts of an NVIDIA H200."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -160,7 +160,7 @@ def test_copies_in_both_directions_run_at_once(gpu: VirtualGpu) -> None:
 )
 @pytest.mark.usefixtures("gpu")
 def test_looking_at_values_waits_for_the_device(read: Callable[[torch.Tensor], object]) -> None:
-    """Whatever needs a value waits for everything that was launched before."""
+    """Everything that needs a value waits for all work launched before."""
     x = torch.ones(8, device="cuda")
     torch.cuda._sleep(20_000_000)
     assert elapsed_s(lambda: read(x)) > 10 * MS
@@ -241,7 +241,7 @@ def test_a_replay_launches_all_of_a_graph_with_one_call() -> None:
 
 
 def test_backward_runs_on_the_forwards_streams(gpu: VirtualGpu) -> None:
-    """What ran on a side stream has its backward there, whatever is current then."""
+    """Work of a side stream has its backward there, and not on the current stream."""
     side = torch.cuda.Stream()
     x = torch.ones(8, device="cuda", requires_grad=True)
     side.wait_stream(torch.cuda.current_stream())

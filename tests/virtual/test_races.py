@@ -1,4 +1,4 @@
-"""Programs with known faults go wrong on the virtual GPU, and right once they are mended."""
+"""Programs with known races go wrong on the virtual GPU, and right once they are fixed."""
 
 import pytest
 import torch

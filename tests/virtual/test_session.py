@@ -1,4 +1,4 @@
-"""Entering and leaving: everything is given back, and wrong uses are refused in clear words."""
+"""Entering and leaving: everything is restored, and wrong uses are refused in clear words."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Settings that a program changes inside the context: PyTorch keeps its own, and none names us."""
+"""Settings that a program changes inside the context stay, and none points to gpulab."""
 
 import gc
 import warnings
@@ -53,7 +53,7 @@ def test_the_default_device_from_before_is_put_back() -> None:
 
 
 def test_the_default_device_is_in_force_again_at_the_next_entry() -> None:
-    """So that a notebook's later cells, which enter anew, go on with it."""
+    """Later cells of a notebook enter again and continue with it."""
     gpu = gpulab.virtual_gpu("H200")
     with gpu:
         torch.set_default_device("cuda")

@@ -1,4 +1,4 @@
-"""Timers that choose their number of loops are done soon, and read what they read before."""
+"""Timers that choose their number of loops end soon, with the same readings as before."""
 
 import timeit
 

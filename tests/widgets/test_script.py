@@ -1,4 +1,4 @@
-"""What all widgets share reaches the browser before the script of each."""
+"""The script that all widgets share reaches the browser before the script of each."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The catalogue gives every operation its inputs, its arithmetic, its traffic and a check."""
+"""The catalogue gives every operation its inputs, FLOPs, bytes and a check."""
 
 import dataclasses
 import math

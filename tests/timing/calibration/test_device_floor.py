@@ -1,4 +1,4 @@
-"""The events' floor: exact on the virtual GPU, and each way to find it by fakes."""
+"""The floor of events: exact on the virtual GPU, and each way to find it, with fakes."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -63,20 +63,20 @@ class Known:
         self.index = 0
 
     def load(self) -> object:
-        """Stand behind the loading of the timer kernel."""
+        """Replace the loading of the timer kernel."""
         if not self.has_timer:
             return None
         return type("Timer", (), {"__call__": lambda _: None, "own_ns": lambda _: self.own_ns})()
 
     def per_call(self, _work: Callable[[], object], *, n_samples: int) -> list[Records]:
-        """Stand behind the profiler."""
+        """Replace the profiler."""
         if self.profiler_error is not None:
             raise self.profiler_error
         found = () if self.dropped else (ActivityRecord("kernel", "mul", 0, 2_000, 7),)
         return [Records(found, (), "measured", "NVIDIA H200", int(self.dropped))] * n_samples
 
     def sampler(self, of: str) -> Callable[..., Callable[[int], list[float]]]:
-        """Stand behind the rung for launches or for graphs."""
+        """Replace the sampler for launches or for graphs."""
 
         def make(work: object, **_before: object) -> Callable[[int], list[float]]:
             name = "timer" if type(work).__name__ == "Timer" else "reference"
@@ -104,7 +104,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Known:
 @pytest.mark.parametrize("name", ["H200", "A100", "T4"])
 @pytest.mark.parametrize(("of", "floor_ns"), [("launches", FLOOR_NS), ("graph", GRAPH_FLOOR_NS)])
 def test_the_virtual_floor_is_the_models(name: str, method: str, of: str, floor_ns: int) -> None:
-    """Both pauses round a kernel, to the nanosecond, with no doubt about it."""
+    """Both pauses around a kernel, to the nanosecond, without uncertainty."""
     with gpulab.virtual_gpu(name) as virtual:
         found = _device_floor.floor(method, of=of)
     assert found.value_s == pytest.approx(floor_ns * 1e-9, abs=1e-15)
@@ -158,7 +158,7 @@ def test_each_virtual_device_has_its_own_floor() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_looking_for_the_floor_leaves_nothing_behind() -> None:
-    """Neither memory nor a stream nor the mode of autograd."""
+    """Memory, streams and the mode of autograd are as before."""
     with torch.inference_mode():
         _device_floor.floor()
         _device_floor.floor(of="graph")
@@ -249,7 +249,7 @@ def test_what_does_not_work_is_passed_over(real: Known, error: Exception) -> Non
 
 @pytest.mark.parametrize("has_timer", [True, False])
 def test_a_missing_or_coarse_clock_is_said(real: Known, has_timer: bool) -> None:  # noqa: FBT001 # a parameter of the test
-    """Who asks for the timer by name learns why there is none."""
+    """A request for the timer by name fails with the reason."""
     real.has_timer, real.own_ns = has_timer, None
     with pytest.raises(ProfilerUnavailableError) as error:
         _device_floor.floor("timer")
@@ -258,7 +258,7 @@ def test_a_missing_or_coarse_clock_is_said(real: Known, has_timer: bool) -> None
 
 
 def test_the_floor_of_a_moment_is_read_behind_what_goes_ahead(real: Known) -> None:
-    """The known work is found once; its readings are taken anew, twenty at a time."""
+    """The known work is found once; its readings are taken again, twenty at a time."""
     first = _device_floor.device_floor(None)
     assert (first.method, first.n_samples) == ("timer", 20)
     real.has_timer = False  # nobody looks for it a second time
@@ -283,7 +283,7 @@ def test_a_profiler_that_loses_all_is_of_no_use(real: Known) -> None:
 
 
 def test_the_floor_is_finer_than_the_clocks_tick(real: Known) -> None:
-    """Of readings a tick apart, three to one, the floor lies a quarter of the tick above."""
+    """With readings a tick apart, three to one, the floor is a quarter of a tick above."""
     real.readings_s["reference"] = ([4.992e-6] * 3 + [5.024e-6]) * 25
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-12)
 
@@ -367,7 +367,7 @@ def test_the_ways_agree_on_a_real_gpu() -> None:
 
 
 def test_known_work_is_forgotten_too(real: Known) -> None:
-    """Behind it the floor of a moment is read of what works then."""
+    """After that, the floor is read with work that runs at that time."""
     assert _device_floor.device_floor(None).method == "timer"
     real.has_timer = False
     assert _device_floor.device_floor(None).method == "timer"

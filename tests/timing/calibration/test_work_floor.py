@@ -1,4 +1,4 @@
-"""The floor of some work from its own records: by made-up records, and on the virtual GPU."""
+"""The floor of some work from its own records: with made-up records, and on the virtual GPU."""
 
 from collections.abc import Callable, Iterator
 
@@ -56,7 +56,7 @@ def call(read_us: float, *lasts_us: float, pause_us: float = 1.0, n_missing: int
 
 @pytest.mark.usefixtures("h200")
 def test_one_kernel_is_what_its_record_says() -> None:
-    """Whatever events read in the session: 5 µs without it, less 2 µs, are 3."""
+    """The events' reading in the session does not matter: 5 µs without it, minus 2 µs, is 3."""
     found = calibration.work_floor([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
     assert (found.method, found.device_name, found.n_samples) == ("work", "NVIDIA H200", 12)
@@ -172,7 +172,7 @@ def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
 
 @pytest.mark.usefixtures("recording")
 def test_measure_takes_off_the_floor_of_the_work() -> None:
-    """A dozen more calls with records, and as many samples behind them; the record's time."""
+    """A dozen more calls with records, and as many samples after them; the record's time."""
     numbers: list[int] = []
 
     def work() -> None:
@@ -210,7 +210,7 @@ def test_measure_leaves_the_profiler_alone(
 
 @pytest.mark.usefixtures("recording")
 def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more than a millisecond the floor is nothing."""
+    """The floor of work over a millisecond is taken as zero."""
     monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
     assert measure(lambda: sleep_us(1_001)).floor_s == pytest.approx(FLOOR_S)
 
@@ -323,7 +323,7 @@ def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_half_the_interval_of_the_records_is_an_error() -> None:
-    """Of twelve the third and the tenth bracket the median: 0.35 µs to either side."""
+    """The third and the tenth of twelve bracket the median: 0.35 µs to either side."""
     calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
     found = calibration.work_floor(calls, [5.0 * US] * 10)
     assert aside_us(found) == pytest.approx((0.35**2 + 0.15**2 + 0.025**2) ** 0.5)
@@ -344,7 +344,7 @@ def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
-    """The records alone would say 3.5 µs, as half of the spans hold a pause."""
+    """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
     found = calibration.work_floor(calls, [7.5 * US] * 10)
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
@@ -386,7 +386,7 @@ def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("recording")
 def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
-    """A floor behind a flushed cache is another one than behind a hot one."""
+    """The floor after a cache flush is another one than with a hot cache."""
     called: list[str] = []
 
     def work() -> None:
@@ -454,7 +454,7 @@ def test_what_stands_in_is_brought_up_to_date(
 
 @pytest.mark.usefixtures("recording")
 def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who pressed Ctrl-C wants no dozen calls with records behind it."""
+    """After Ctrl-C the dozen calls with records would only be a wait."""
     monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
     n_calls = 0
 
@@ -487,7 +487,7 @@ def test_a_side_that_stands_in_has_no_floor() -> None:
 
 @pytest.mark.usefixtures("recording")
 def test_samples_behind_the_records_have_the_last_clock() -> None:
-    """It was read just before them, and asking the driver anew takes time."""
+    """It was read just before them, and another query of the driver takes time."""
     run = MeasurementRun.prepare(lambda: sleep_us(20), MeasurementOptions(cache="hot"))
     run.samples.add([22.6 * US] * 8, Reading(0.0, sm_mhz=1980))
     run.samples.add([22.6 * US] * 2, Reading(0.1, sm_mhz=1440))
@@ -500,6 +500,6 @@ def test_samples_behind_the_records_have_the_last_clock() -> None:
 
 @pytest.mark.usefixtures("h200")
 def test_how_the_floor_was_found_is_told() -> None:
-    """Of a virtual GPU by its model, and nothing where no floor was taken off."""
+    """A virtual GPU's floor comes from its model; without a floor the text is empty."""
     assert measure(lambda: sleep_us(20)).floor_method == "records"
     assert measure(lambda: sleep_us(20), method="events").floor_method == ""

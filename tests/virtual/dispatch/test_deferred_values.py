@@ -1,4 +1,4 @@
-"""Values that appear when a kernel ends: what is said of those that cannot be computed."""
+"""Values appear when a kernel ends; values that cannot be computed have an explanation."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from gpulab.virtual import ValueLimits
 
 
 def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
-    """The line that waits is told which launch before it was at fault, and later work goes on."""
+    """The error at the wait names the launch at fault, and later work continues."""
     with gpulab.virtual_gpu("H200"):
         x = torch.ones(4, device="cuda")
         x[torch.tensor([7], device="cuda")]
@@ -49,7 +49,7 @@ def test_norms_of_halves_are_trained(
 
 
 def test_host_memory_stays_as_it_is_where_no_value_is_carried() -> None:
-    """Filling what nobody looks at would take longer than all the rest of a sweep."""
+    """Filling memory that is not read would take longer than the rest of a sweep."""
     with gpulab.virtual_gpu("H200") as virtual:
         virtual.machine.limits = ValueLimits(0, 0.0, 0)
         target = torch.ones(8)

@@ -1,4 +1,4 @@
-"""What stands for symbolic shapes while kernels for shapes run answers as PyTorch's own does."""
+"""The replacement for symbolic shapes gives the same answers as PyTorch's own."""
 
 import importlib
 import itertools

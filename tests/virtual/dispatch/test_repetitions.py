@@ -1,4 +1,4 @@
-"""A repeated call computes nothing, and values are right whenever they are read."""
+"""A repeated call computes nothing, and its values are right at any time."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -132,7 +132,7 @@ def test_zeros_of_both_signs_are_other_arguments(n_computed: list[int]) -> None:
 
 
 def test_host_tensors_are_read_each_time(n_computed: list[int]) -> None:
-    """Nobody says when a program changes them."""
+    """A program may change them without a trace."""
     x, factor = torch.ones(4, device="cuda"), torch.tensor(2.0)
     assert (x * factor).tolist() == [2.0] * 4
     factor.fill_(3.0)

@@ -1,4 +1,4 @@
-"""What carries values depends on estimates alone, and what carries none says why."""
+"""Which tensors have values depends on estimates alone, and the others say why not."""
 
 import math
 import warnings
@@ -122,7 +122,7 @@ def test_nan_is_explained_once() -> None:
 
 
 def test_nan_needs_no_explanation_where_values_are_switched_off() -> None:
-    """Nor do numbers that a program itself made nan."""
+    """Numbers that the program itself made nan need none either."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with gpulab.virtual_gpu("H200", max_value_elements=0):

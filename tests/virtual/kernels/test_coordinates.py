@@ -1,4 +1,4 @@
-"""Where calls lie on the surfaces, and how reductions are launched."""
+"""Coordinates of calls on the efficiency surfaces, and how reductions are launched."""
 
 from math import log2
 
@@ -23,7 +23,7 @@ def call(name: str, reads: list[TensorLayout], write: TensorLayout, *args: objec
 
 
 def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
-    """24 bytes hold 8, 7 bytes one; 16 is the most that a load can use, and 0 fits all."""
+    """24 bytes have 8, 7 bytes one; 16 is the most that a load can use, and 0 fits all."""
     assert [log2_alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
     assert log2_size(8) == 3.0
     assert log2_size(0) == 0.0

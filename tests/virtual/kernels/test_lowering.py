@@ -1,4 +1,4 @@
-"""Which kernels an operator is, by the records that a virtual GPU leaves."""
+"""Which kernels an operator becomes, by the records of a virtual GPU."""
 
 from collections.abc import Callable, Iterator
 
@@ -87,14 +87,14 @@ def indices(n: int) -> torch.Tensor:
 
 
 def test_a_half_becomes_a_float_one_by_one() -> None:
-    """The other way round it goes by vectors."""
+    """In the other direction it uses vectors."""
     half = empty(64, dtype=torch.float16)
     assert work(aten._to_copy.default, half, dtype=torch.float32).family == "cast"
     assert work(aten._to_copy.default, empty(64), dtype=torch.float16).family == "elementwise"
 
 
 def test_a_table_is_read_as_far_as_rows_are_taken() -> None:
-    """Two rows of four numbers, whatever the size of the table; indices take 16 bytes."""
+    """Two rows of four numbers, for a table of any size; indices take 16 bytes."""
     found = work(aten.embedding.default, empty(1_000, 4), indices(2))
     assert found.most_bytes == 32
 
@@ -147,7 +147,7 @@ def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> Non
 
 
 def test_lists_of_tensors_go_in_launches_of_so_many(gpu: VirtualGpu) -> None:
-    """A kernel's arguments hold 110 tensors, or 64 pairs."""
+    """A kernel's arguments have room for 110 tensors, or 64 pairs."""
     tensors = [torch.ones(4, device="cuda") for _ in range(129)]
     assert names(gpu, lambda: torch._foreach_mul_(tensors, 2.0)) == ["_foreach_mul"] * 2
     assert names(gpu, lambda: torch._foreach_mul(tensors, 2.0)) == ["_foreach_mul"] * 3

@@ -44,7 +44,7 @@ def test_events_of_the_accelerator_are_virtual(device: object) -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_events_wait_for_streams() -> None:
-    """Work behind a wait comes after the work before the record."""
+    """Work after a wait comes after the work before the record."""
     side = torch.Stream("cuda")
     x = torch.zeros(3, device="cuda")
     torch.cuda._sleep(10_000_000)
@@ -209,7 +209,7 @@ def test_a_message_is_text() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_profiler_may_be_told_to_start() -> None:
-    """torch.cuda.profiler runs through, and the runtime tells what is free."""
+    """torch.cuda.profiler works, and the runtime returns the free memory."""
     with torch.cuda.profiler.profile():
         torch.ones(3, device="cuda")
     runtime = torch.cuda.cudart()

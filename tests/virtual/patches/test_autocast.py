@@ -169,7 +169,7 @@ def test_every_operator_that_cuda_casts_is_listed() -> None:
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
 def test_recurrent_layers_give_float16(kind: str, lower: torch.dtype) -> None:
-    """A layer of cuDNN runs in float16 whatever type is asked for; its cell in the one asked."""
+    """A layer of cuDNN runs in float16 for any type asked for; its cell in the type asked for."""
     layer = getattr(torch.nn, kind)(8, 4, num_layers=2).cuda()
     cell = getattr(torch.nn, f"{kind}Cell")(8, 4).cuda()
     x = torch.rand(3, 2, 8, device="cuda")
@@ -389,7 +389,7 @@ def test_two_lower_types_have_no_widest() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_autocast_of_the_cpu_is_left_alone() -> None:
-    """``torch.autocast("cpu")`` casts host tensors and no others, and the other way round."""
+    """``torch.autocast("cpu")`` casts only host tensors, and "cuda" only those of the GPU."""
     host, device = torch.ones(4, 4), torch.ones(4, 4, device="cuda")
     with torch.autocast("cpu"):
         assert (host @ host).dtype == torch.bfloat16

@@ -1,4 +1,4 @@
-"""What going back costs the host, and that its results stay PyTorch's."""
+"""What a backward pass costs the host, and that its results are PyTorch's."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def test_an_operator_costs_more_where_autograd_records_it(host: Host) -> None:
 
 
 def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
-    """Autograd numbers all operators of the thread; those before are nobody's."""
+    """Autograd numbers all operators of the thread; earlier ones do not count."""
     x = torch.ones(2, requires_grad=True)
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         torch.zeros(2, device="cuda")

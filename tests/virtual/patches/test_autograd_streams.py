@@ -1,4 +1,4 @@
-"""Backward on the streams of forward: who waits for whom, and what is left afterwards."""
+"""Backward on the streams of forward: which stream waits for which, and what is left."""
 
 import threading
 import time

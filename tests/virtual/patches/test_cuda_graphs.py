@@ -52,7 +52,7 @@ def test_a_replay_computes_anew_from_what_its_inputs_hold() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_replays_draw_new_random_numbers_and_seeds_repeat_them() -> None:
-    """Each replay goes on in the sequence of the generator."""
+    """Each replay continues the sequence of the generator."""
     out = torch.empty(4, device="cuda")
     graph = capture(out.uniform_)
     torch.cuda.manual_seed(3)
@@ -89,7 +89,7 @@ def test_streams_that_join_the_capture_keep_their_order() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_a_pinned_copy_may_be_captured() -> None:
-    """The replay copies what the pinned memory holds then."""
+    """The replay copies the pinned memory's content at that time."""
     on_host, x = torch.ones(3).pin_memory(), torch.zeros(3, device="cuda")
     graph = capture(lambda: x.copy_(on_host, non_blocking=True))
     on_host.fill_(6.0)
@@ -287,7 +287,7 @@ def test_callables_are_graphed_with_their_backward() -> None:
 
 
 def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]:
-    """Return a checkpoint's result, further random numbers, and the gradient drawn anew."""
+    """Return a checkpoint's result, further random numbers, and the gradient drawn again."""
     x.grad = None
     result = checkpoint(
         lambda y: torch.nn.functional.dropout(y * 2), x, use_reentrant=use_reentrant

@@ -1,4 +1,4 @@
-"""Old programs: types with CUDA in their name, ``type``, ``new`` and storages."""
+"""Old programs: types such as torch.cuda.FloatTensor, ``type``, ``new`` and storages."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""What a program reads of the virtual GPU through pynvml and through torch.cuda's own layer."""
+"""The virtual GPU through pynvml, and through torch.cuda's own functions of NVML."""
 
 import importlib
 import importlib.util
@@ -349,7 +349,7 @@ def test_torch_refuses_a_device_that_is_not_there(machine: Machine) -> None:
 
 
 def test_everything_is_as_before_afterwards(machine: Machine) -> None:
-    """Neither the list of modules nor the real package keeps a trace."""
+    """The list of modules and the real package are unchanged."""
     before = sys.modules["pynvml"]
     names = dict(vars(before)) if before else {}
     with entered(machine):

@@ -31,7 +31,7 @@ def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.
 def test_values_and_gradients_are_the_cpus(
     kind: type[nn.RNNBase], options: dict[str, Any], *, packed: bool
 ) -> None:
-    """Of layers on top of each other and in both ways too; and no access races with another."""
+    """Stacked and bidirectional layers, too; and no access races with another."""
     torch.manual_seed(0)
     here, x = kind(6, 5, **options), torch.randn(4, 3, 6)
     there = copy.deepcopy(here)

@@ -1,4 +1,4 @@
-"""Files of the virtual GPU are those of a real one, and the other way round."""
+"""Files saved on the virtual GPU load on a real one, and the other way round."""
 
 import copy
 import io
@@ -302,7 +302,7 @@ def test_pickle_and_copy_know_tensors() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_conjugated_tensors_of_a_real_gpu_are_conjugated() -> None:
-    """Such a file says of a tensor that it was conjugated, or negated, when it was saved."""
+    """The file records whether a tensor was conjugated, or negated, when it was saved."""
     x = torch.tensor([1 + 2j, 3 - 1j]).conj()
     conjugated, negated = (torch.load(file_of(y), map_location="cuda") for y in (x, x.imag))
     assert conjugated.tolist() == [1 - 2j, 3 + 1j]
@@ -344,7 +344,7 @@ def test_a_pickle_without_values_is_refused() -> None:
 
 
 def test_the_limit_counts_elements_of_the_file() -> None:
-    """What is loaded carries values up to the limit, whatever the type, and none above."""
+    """Loaded tensors have values up to the limit, for any type, and none above."""
     files = [file_of(torch.zeros(n, dtype=d)) for n in (8, 9) for d in (torch.int8, torch.float64)]
     with gpulab.virtual_gpu("H200", max_value_elements=8):
         known = [torch.load(file, map_location="cuda").has_values for file in files]
@@ -375,7 +375,7 @@ def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
 
 
 def test_torch_saves_as_before_after_the_context() -> None:
-    """save, storages and what tells them are torch's own again."""
+    """save, storages and the functions that inspect them are torch's own again."""
     before = torch.save, torch.is_storage, torch.UntypedStorage.to
     with gpulab.virtual_gpu("H200"):
         assert torch.save is not before[0]

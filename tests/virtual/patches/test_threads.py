@@ -57,7 +57,7 @@ DEVICE_WORK: dict[str, Callable[[torch.Tensor], object]] = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("name", DEVICE_WORK)
 def test_device_work_on_a_second_thread_is_refused(name: str) -> None:
-    """One clear message, whatever the work; the first thread goes on."""
+    """Any work gives the same clear message; the first thread continues."""
     x = torch.ones(3, device="cuda")
     error = on_a_thread(lambda: DEVICE_WORK[name](x))
     assert isinstance(error, NotModelledError)
@@ -119,7 +119,7 @@ def test_threads_are_given_back() -> None:
 
 
 def in_a_fork(work: Callable[[], object]) -> str:
-    """Return what a forked process says of its work."""
+    """Return what a forked process prints about its work."""
     read, write = os.pipe()
     if (process := os.fork()) == 0:
         try:

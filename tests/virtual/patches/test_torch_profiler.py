@@ -260,7 +260,7 @@ def test_what_has_no_model_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_left_open_ends_with_the_virtual_gpu() -> None:
-    """The next one begins anew, and operators go straight to the virtual GPU again."""
+    """The next session starts empty, and operators go directly to the virtual GPU again."""
     own = vars(VirtualMode)["__torch_dispatch__"]
     with gpulab.virtual_gpu("T4", first_use=False):
         left_open = profile()

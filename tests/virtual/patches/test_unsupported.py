@@ -1,4 +1,4 @@
-"""What the virtual GPU does not model is refused by name, and only there; the rest goes on."""
+"""Only what the virtual GPU does not model is refused, by name; the rest continues."""
 
 import io
 import re

@@ -199,7 +199,7 @@ def test_neighbours_merge(order: tuple[int, ...]) -> None:
 
 
 def test_a_block_keeps_its_place_while_neighbours_merge() -> None:
-    """Whoever holds a block finds its bytes where they were."""
+    """The bytes of an allocated block do not move."""
     memory = make()
     blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
     blocks[2].segment.payload = "bytes"
@@ -222,7 +222,7 @@ def test_an_empty_request_takes_nothing() -> None:
 
 
 def test_memory_of_two_devices_lies_apart() -> None:
-    """An address tells its device."""
+    """An address belongs to one device."""
     first = Allocator(GB, device_index=0).allocate(512, stream=0)
     second = Allocator(GB, device_index=1).allocate(512, stream=0)
     assert second.address - first.address == 1 << 44
@@ -244,7 +244,7 @@ def test_a_recorded_stream_keeps_a_block_back() -> None:
 
 
 def test_a_block_without_record_is_reused_at_once() -> None:
-    """That is the race: other streams may still read it."""
+    """The result is a race: other streams may still read it."""
     memory = Work({1: "kernel"}).allocator()
     block = memory.allocate(30 * MB, stream=0)
     memory.release(block)
@@ -276,7 +276,7 @@ def test_every_recorded_stream_is_waited_for(first: str) -> None:
 
 
 def test_a_record_is_for_one_life_of_a_block() -> None:
-    """Who gets the block next need not wait for the streams of the one before."""
+    """The next owner need not wait for the streams of the owner before."""
     work = Work({1: "kernel"})
     memory = work.allocator()
     block = memory.allocate(30 * MB, stream=0)
@@ -425,7 +425,7 @@ def test_the_context_takes_memory() -> None:
 
 
 def test_a_private_pool_is_reused_by_itself_only() -> None:
-    """Neither side takes the other's free blocks."""
+    """A pool does not take free blocks of the other."""
     memory = make()
     memory.pools.retain("graph")
     inside = memory.allocate(30 * MB, stream=0, pool="graph")
@@ -633,7 +633,7 @@ def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
 
 @pytest.mark.slow
 def test_released_memory_leaves_no_garbage() -> None:
-    """Neither blocks nor segments stay behind, and none wait for the collector."""
+    """No blocks and segments remain, and none wait for the garbage collector."""
     memory = make()
 
     def round_trip() -> None:
@@ -666,7 +666,7 @@ Figures = list[tuple[int, int, bool, bool]]
 
 
 def layout_of(memory: Allocator) -> Figures:
-    """Return each block of an allocator: where, how large, in use, to be had."""
+    """Return each block of an allocator: its place, its size, whether it is in use, and free."""
     return [
         (block.address, block.size_bytes, block.is_allocated, block.is_free)
         for segment in memory.segments()

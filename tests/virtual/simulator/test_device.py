@@ -53,7 +53,7 @@ def test_a_stream_runs_in_order_with_the_gap_of_two_kernels() -> None:
 
 
 def test_a_pair_of_marks_round_a_kernel_reads_its_floor() -> None:
-    """Between the marks lie the kernel and 2.6 µs, whatever the kernel's length."""
+    """Between the marks are the kernel and 2.6 µs, for a kernel of any length."""
     for duration_ns in (1 * US, 1_000 * US):
         device = SimulatedDevice(H200)
         stream = device.streams[0]

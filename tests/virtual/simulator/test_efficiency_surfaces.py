@@ -1,4 +1,4 @@
-"""Corrections by size: what lies on a surface, between its points and beyond them."""
+"""Corrections by size: on a surface's points, between them and beyond them."""
 
 import json
 from importlib.resources import files
@@ -90,7 +90,7 @@ def test_between_two_sizes_it_changes_smoothly() -> None:
 
 
 def test_what_was_not_measured_is_not_corrected() -> None:
-    """Neither a kernel without a place nor one on an unknown surface."""
+    """A kernel without coordinates, or on an unknown surface, is not corrected."""
     assert correction(None) == NO_CORRECTION == Correction(1.0, 1.0)
     assert correction(SurfacePoint("of nothing", (1.0,))) == NO_CORRECTION
 

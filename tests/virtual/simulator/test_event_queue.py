@@ -10,7 +10,7 @@ from gpulab.virtual.simulator._event_queue import EventQueue
 
 @given(st.lists(st.integers(0, 1_000), max_size=30))
 def test_actions_run_in_order_of_time_then_of_insertion(times_ns: list[int]) -> None:
-    """Whatever the order of insertion, time decides, and the older of two equals goes first."""
+    """Time decides, independent of insertion; the older of two equal times goes first."""
     event_queue = EventQueue()
     ran: list[tuple[int, int]] = []
     for i, time_ns in enumerate(times_ns):

@@ -167,7 +167,7 @@ def test_what_exceeds_the_cache_pushes_itself_out() -> None:
 
 
 def test_the_longest_unused_leaves_first() -> None:
-    """Of three pieces of which two fit, the first is gone."""
+    """If two of three pieces fit, the first is evicted."""
     cache = L2Cache(60 * MB)
     for surface_point in (1, 2, 3):
         cache.serve([CacheAccess(surface_point, 12 * MB, is_write=False)])

@@ -1,4 +1,4 @@
-"""The virtual GPU's cache keeps results back, and later kernels pay for their way to memory."""
+"""The virtual GPU's cache keeps dirty lines, and later kernels pay for writing them back."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_kernel_that_only_writes_is_not_slowed(cache: L2Cache) -> None:
 
 
 def test_own_results_hide_most_of_what_they_push_out(cache: L2Cache) -> None:
-    """Of 10 MB that leave for 10 MB of results, the kernel waits for 4."""
+    """If 10 MB are evicted for 10 MB of results, the kernel waits for 4."""
     kernel = [*reads(TIMED, 10 * MB), *writes(OTHER, 10 * MB)]
     assert cache.serve(kernel).late_bytes == 4 * MB
 
@@ -76,7 +76,7 @@ def test_what_is_written_over_never_goes_to_memory() -> None:
 
 
 def test_more_results_than_are_kept_back_leave_at_once() -> None:
-    """Only 47 % of the cache stays to be written back, whatever was written."""
+    """At most 47 % of the cache stays dirty, for any amount written."""
     cache = L2Cache(L2_BYTES)
     cache.serve([*writes(TIMED, 100 * MB), *writes(OTHER, 100 * MB)])
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == DIRTY_BYTES

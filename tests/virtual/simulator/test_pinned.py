@@ -1,4 +1,4 @@
-"""Pinned host memory is handed out again when no copy uses it any more."""
+"""Pinned host memory is reused when no copy uses it any more."""
 
 import pytest
 

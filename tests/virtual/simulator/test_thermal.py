@@ -1,4 +1,4 @@
-"""Clock, power and temperature of the virtual GPU: as recorded, and by their rules."""
+"""Clock, power and temperature of the virtual GPU: like the recordings, and by their rules."""
 
 import pytest
 
@@ -163,7 +163,7 @@ def test_time_skipped_with_work_running_counts_as_busy(h200: SimulatedRegime) ->
 
 
 def test_utilization_is_the_time_with_any_kernel(h200: SimulatedRegime) -> None:
-    """Of the last 0.2 s a kernel ran half of the time; two at once count once."""
+    """A kernel ran during half of the last 0.2 s; two at once count once."""
     for start_ns in range(0, 200 * MS, 2 * MS):
         h200.start(start_ns, thermal.REST)
         h200.start(start_ns, thermal.REST)
@@ -213,7 +213,7 @@ def test_the_power_limit_wins_over_the_lock(h200: SimulatedRegime) -> None:
 
 
 def test_a_low_lock_keeps_the_power_below_its_limit(h200: SimulatedRegime) -> None:
-    """That is why a lock well under the boost clock gives steady times."""
+    """For this reason a lock well under the boost clock gives steady times."""
     h200.lock(0, 1200)
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=2 * S)
     assert h200.clock_mhz(end_ns) == 1200

@@ -1,4 +1,4 @@
-"""Virtual tensors as PyTorch's own rules see them: inference mode, views, and memory set anew."""
+"""Virtual tensors obey PyTorch's rules: inference mode, views, and new memory for a tensor."""
 
 from collections.abc import Callable
 
