@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "notebooks" / "source"
 REVEAL = ROOT / "build" / "node_modules" / "reveal.js"
 # A page that is opened without a network may wait for nothing: no script of the template's is
-# needed, because lessons have no formulas, and widgets are shown as pictures.
+# needed, because lessons have no formulas, and nbconvert shows a widget without state as a picture.
 TEMPLATE = """\
 {%- extends 'reveal/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
@@ -55,7 +55,6 @@ _EXTRAS = re.compile(r"^# Going further", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from|import) ", re.MULTILINE)
 _QUESTION = re.compile(r"exercises\.(?:predict|draw|ask)\(")
 _LEFT_OUT = re.compile(r"exercises\.(?:check|hint|progress)\(")
-_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 Cell = Any  # nbformat's cells are untyped
 
@@ -127,8 +126,6 @@ def _placed(cell: Cell, kind: str, *, hide: bool = False) -> Cell:
     cell.metadata["slideshow"] = {"slide_type": kind}
     if hide:
         cell.metadata["tags"] = [*cell.metadata.get("tags", []), "remove-input"]
-    for output in cell.get("outputs", ()):
-        output.get("data", {}).pop(_WIDGET, None)  # its picture or its text is shown
     return cell
 
 

@@ -62,7 +62,7 @@ def test_what_of_a_cell_is_shown() -> None:
 @pytest.mark.slow
 def test_a_page_asks_no_network() -> None:
     """Its scripts and style sheets lie beside it, and a widget is shown as its picture."""
-    widget = {slides._WIDGET: {"model_id": "x"}, "image/png": "aGk="}
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "x"}, "image/png": "aGk="}
     cells = [cell for cell, _ in CELLS]
     cells.insert(1, new_code_cell("explorer", outputs=[new_output("display_data", widget)]))
     page = slides.page("01_time", cells)
