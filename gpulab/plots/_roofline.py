@@ -43,6 +43,7 @@ _MOST_NAMES = 3
 _BOUNDS = {"compute": "s", "memory": "o", "L2": "^", "launch": "D"}
 _MODELS = ("plain", "refined")
 _ROW_SHARE = 0.18  # of a row, from its middle to each model
+_PT_PER_INCH = 72
 _CHARACTER, _LINE = 0.0115, 0.05  # width and height of small text, as shares of the axes
 
 
@@ -222,20 +223,25 @@ def _name_slope(
     ax: "Axes", text: str, bytes_per_s: float, ends: Numbers, *, is_below: bool = False
 ) -> None:
     """Write along a slope, where it is in view, what it is."""
+    from matplotlib.transforms import ScaledTranslation
+
     low, high = ax.get_ylim()
     inside = np.clip(np.array([low, high]) * _TERA / bytes_per_s, *ends)
     start = float(inside[0] ** 0.92 * inside[1] ** 0.08)
-    one, other = ax.transData.transform([(start, start), (10 * start, 10 * start)])
-    angle = float(np.degrees(np.arctan2(*(other - one)[::-1])))
-    ax.annotate(
+    # Turned with the line whatever the limits become: an explorer changes them afterwards.
+    x_pt, y_pt = (6, -6) if is_below else (0, 3)
+    inches = ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]  # they have one
+    ax.text(
+        start,
+        start * bytes_per_s / _TERA,
         text,
-        (start, start * bytes_per_s / _TERA),
-        (6, -6) if is_below else (0, 3),
-        textcoords="offset points",
+        transform=ax.transData
+        + ScaledTranslation(x_pt / _PT_PER_INCH, y_pt / _PT_PER_INCH, inches),
         fontsize="small",
         color=MUTED,
-        rotation=angle,
+        rotation=float(np.degrees(np.arctan(bytes_per_s / _TERA))),
         rotation_mode="anchor",
+        transform_rotates_text=True,
         va="top" if is_below else "bottom",
     )
 
