@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "notebooks" / "source"
 REVEAL = ROOT / "build" / "node_modules" / "reveal.js"
 # A page that is opened without a network may wait for nothing: no script of the template's is
-# needed, because lessons have no formulas, and nbconvert shows a widget without state as a picture.
+# needed, because lessons have no formulas, and nbconvert shows widgets as pictures.
 TEMPLATE = """\
 {%- extends 'reveal/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
