@@ -25,7 +25,7 @@ ifeq ($(filter cpu default,$(TORCH)),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix style platforms animations docs
+.PHONY: help lab check test test-matrix style platforms animations docs slides
 
 help:
 	@echo "make lab                    copy the lessons to gpulab-lessons/ and open JupyterLab"
@@ -34,6 +34,8 @@ help:
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make check                  style, types and the fast tests: minutes on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
+	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
+	@echo "make slides ARGS=03_events  the same for one lesson"
 	@echo "make test                   run every check of the project: minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
 	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
@@ -58,6 +60,15 @@ endif
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -j auto -d build/doctrees docs build/book $(ARGS)
 	@echo "The book: build/book/index.html"
+
+# npm checks what it fetches against the registry's digest. The slides take reveal.js with them.
+REVEAL := build/node_modules/reveal.js
+
+slides: $(STAMP) $(REVEAL)
+	$(BIN)/python -m docs.extensions.slides $(ARGS)
+
+$(REVEAL):
+	npm install --prefix build --no-save --ignore-scripts --no-audit --no-fund reveal.js@5.2.1
 
 # What the packages need decides which build of torch: uv has its own word for the small one.
 test-matrix: $(STAMP)

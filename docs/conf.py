@@ -22,7 +22,7 @@ extensions = [
     "sphinx_design",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_templates", "extensions", "instructor"]  # answers are no page
+exclude_patterns = ["_templates", "extensions", "instructor/answers.md"]  # the key is no page
 nitpicky = False
 default_role = "code"
 
@@ -58,7 +58,7 @@ html_theme_options = {
     "footer_end": [],
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

@@ -37,12 +37,17 @@ def write_lessons(app: "Sphinx") -> None:
     _write(folder / "glossary.md", (NOTEBOOKS / "glossary.md").read_text("utf-8"))
     sources = sorted((NOTEBOOKS / "source").rglob("*.py"))
     for source, ran in zip(sources, executed.executed(sources), strict=True):
-        notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
-        for cell, done in zip(notebook.cells, ran.cells, strict=True):
-            if cell.cell_type == "code" and not answers(cell, done):
-                cell.outputs = [readable(output) for output in done.outputs]
         place = source.relative_to(NOTEBOOKS / "source").with_suffix(".ipynb")
-        _write(folder / place, nbformat.writes(notebook))
+        _write(folder / place, nbformat.writes(lesson(source, ran)))
+
+
+def lesson(source: Path, ran: "nbformat.NotebookNode") -> "nbformat.NotebookNode":
+    """Return a learner's notebook with what its cells showed when they were run solved."""
+    notebook = nbformat.reads(_build.build(source).decode(), as_version=4)
+    for cell, done in zip(notebook.cells, ran.cells, strict=True):
+        if cell.cell_type == "code" and not answers(cell, done):
+            cell.outputs = [readable(output) for output in done.outputs]
+    return notebook
 
 
 def write_modules(app: "Sphinx") -> None:

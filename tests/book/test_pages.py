@@ -82,6 +82,13 @@ def test_each_lesson_is_a_page_with_pictures_and_without_answers(book: Path) -> 
         assert "exercises right" not in text, source.stem
 
 
+def test_the_guide_is_in_the_book_without_the_key(book: Path) -> None:
+    """Instructors find their pages, and nobody finds the answers."""
+    guide = {path.stem for path in (book / "instructor").iterdir()}
+    assert guide == {"index", "plans", "lessons", "labs", "slides", "setup"}
+    assert "instructor/answers" not in (book / "searchindex.js").read_text("utf-8")
+
+
 def test_each_page_says_what_it_was_made_with(book: Path) -> None:
     """The versions of gpulab, Python and torch."""
     import torch

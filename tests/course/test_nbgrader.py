@@ -14,6 +14,7 @@ from traitlets.config import Config
 from gpulab import course
 from gpulab.course._labs import LABS
 from gpulab.course._notebook import read_notebook, to_bytes
+from tests.course.conftest import SECRET
 from tests.support.submissions import filled_in, solved, submit
 
 pytestmark = pytest.mark.slow
@@ -167,3 +168,14 @@ def test_marks_are_kept_with_their_reasons(graded: Path) -> None:
     record = json.loads((graded / "marks" / "timing" / "cheat.json").read_text("utf-8"))
     tail = record["marks"][2]
     assert (tail["question"], tail["points"], tail["of"], tail["flag"]) == ("tail", 0.0, 5, "time")
+
+
+def test_feedback_shows_marks_and_reasons_and_no_key(graded: Path) -> None:
+    """A page is made from what was judged outside the notebook."""
+    done = nbgrader(graded, "generate_feedback", "timing", "--student", "cheat")
+    assert done.returncode == 0, done.stderr
+    page = (graded / "feedback" / "cheat" / "timing" / "timing.html").read_text("utf-8")
+    for words in ("(Score: 6.0 / 11.0)", "4 of 4 points for readings", "longer than is allowed"):
+        assert words in page
+    assert SECRET not in page
+    assert str(graded) not in page
