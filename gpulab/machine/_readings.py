@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gpulab.errors import VirtualGpuError
 from gpulab.machine._playback import Playback, waiting_circle
@@ -23,6 +24,7 @@ TOLERANCE = 0.1
 _US = 1e3
 _ROOM_FOR_ALL = 1_022  # the launch queue of CUDA
 _LEAST_SLEEP_NS = 50_000
+_N_KEPT = 8  # programs; the same run serves several methods, and the truth every one
 _MARGIN = 1.3  # of the sleep over the host's time, as the sampler of the real method takes
 
 
@@ -55,6 +57,7 @@ class MethodReading:
         return abs(self.value_us - self.truth_us) <= TOLERANCE * self.truth_us
 
 
+@lru_cache(maxsize=_N_KEPT)
 def truth_us(program: MachineProgram) -> float:
     """Return how long one call of the work keeps the GPU, by the simulator's records."""
     runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
@@ -115,6 +118,7 @@ def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
     return value_us, "launches set pace" if value_us > true_us else "calls overlap"
 
 
+@lru_cache(maxsize=_N_KEPT)
 def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
     runner.synchronize()
@@ -150,6 +154,7 @@ def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
     return value_us, "" if was_ahead else "host not ahead"
 
 
+@lru_cache(maxsize=_N_KEPT)
 def _slept(program: MachineProgram) -> tuple[float, bool]:
     runner = Runner(program)
     _head_start(runner)
@@ -212,9 +217,15 @@ def _graph_floor_us() -> float:
 
 def _head_start(runner: Runner) -> None:
     """Let the default stream sleep for longer than the host needs for the work."""
-    trial = Runner(runner.program)
+    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * _host_ns(runner.program))))
+
+
+@lru_cache(maxsize=_N_KEPT)
+def _host_ns(program: MachineProgram) -> int:
+    """Return how long the host needs for the calls of the work."""
+    trial = Runner(program)
     trial.work()
-    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * trial.machine.host.now_ns)))
+    return trial.machine.host.now_ns
 
 
 def _between_events(runner: Runner) -> tuple[float, bool]:
