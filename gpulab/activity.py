@@ -1,31 +1,38 @@
-"""Frozen records of what a device did and what the host called, on one axis of time."""
+"""Frozen records of what a device did and of what the host called, on one time axis."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityRecord:
-    """One thing that a device did.
+    """One kernel, copy or memset that a device ran.
 
     Attributes
     ----------
     kind
         ``"kernel"``, ``"memcpy"`` or ``"memset"``.
     name
-        As the driver gives it; :func:`gpulab.profiling.short_name` makes it fit for a label.
+        The full name from the driver; :func:`gpulab.profiling.short_name` shortens it for a label.
     start_ns, end_ns
-        On the axis that host and device share; only differences mean something.
+        Times on the axis that host and device share. Its zero is arbitrary, so only differences
+        have a meaning.
     stream
-        Number of the stream, as the driver or the virtual GPU counts.
+        Number of the stream, from the driver or the virtual GPU.
     device
         Index of the device, as in ``cuda:0``.
     launch_start_ns, launch_end_ns
-        The host's call that launched it, for a node of a graph the launch of the graph; None if
-        that call was not seen.
+        Start and end of the host's call that launched it. For a node of a CUDA graph this is the
+        launch of the graph. None if that call was not recorded.
     size_bytes
-        What was copied or set, where the source tells it.
+        Bytes that were copied or set; None if unknown.
     correlation
-        Shared with the :class:`HostCall` that launched it; None if that call was not seen.
+        The same number as in the :class:`HostCall` that launched it; None if that call was not
+        recorded.
+
+    Examples
+    --------
+    >>> ActivityRecord("kernel", "relu", start_ns=1_000, end_ns=3_500, stream=7).duration_ns
+    2500
     """
 
     kind: str
@@ -41,26 +48,32 @@ class ActivityRecord:
 
     @property
     def duration_ns(self) -> int:
-        """Nanoseconds from start to end. On an H200 they are accurate to 32."""
+        """Nanoseconds from start to end. On an H200 they are accurate to 32 ns."""
         return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call of CUDA's runtime or driver.
+    """One call of the host into CUDA's runtime or driver.
 
     Attributes
     ----------
     kind
-        ``"launch"`` for what makes the device do something, ``"wait"``, or ``"other"``.
+        ``"launch"`` if it gave the device something to do, ``"wait"``, or ``"other"``.
     name
         Such as ``"cudaLaunchKernel"``; a virtual GPU uses the same names.
     start_ns, end_ns
-        On the axis of the records.
+        Times on the same axis as those of :class:`ActivityRecord`.
     thread
-        Number of the thread that called; 0 on a virtual GPU.
+        Number of the calling thread; 0 on a virtual GPU.
     correlation
-        Shared with the records of what it launched.
+        The same number as in the records of what this call launched.
+
+    Examples
+    --------
+    >>> call = HostCall("launch", "cudaLaunchKernel", start_ns=0, end_ns=900, correlation=1)
+    >>> call.end_ns - call.start_ns
+    900
     """
 
     kind: str

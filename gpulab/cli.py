@@ -1,6 +1,7 @@
 """The ``gpulab`` command: open the lessons, show progress, diagnose or record a machine.
 
-An error that gpulab raises on purpose is shown as one line.
+Errors that gpulab raises on purpose are printed as one line, without a traceback. The heavy
+imports are inside the commands, so that ``gpulab --help`` answers at once.
 """
 
 import difflib
@@ -17,7 +18,7 @@ from gpulab.foreign_text import visible
 
 
 def _echo(text: object) -> None:
-    """Print a text, whatever names of files and machines are in it."""
+    """Print a text with its control characters made visible: it may have names of files in it."""
     click.echo(visible(str(text)))
 
 
@@ -26,7 +27,7 @@ def _echo(text: object) -> None:
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="The file; a recording that was stopped is gone on with.",
+    help="The file; if it has an unfinished recording, that is continued.",
 )
 @click.option("--minutes", type=float, default=10.0, show_default=True, help="At most.")
 @click.option("--sections", help="Names with commas in between; default: all.")
@@ -42,10 +43,10 @@ def record(  # noqa: PLR0913 # one for each option
     gpu: str,
     only_plan: bool,
 ) -> None:
-    """Record what this machine's GPU and CPU take for the catalogue.
+    """Record how long this machine's GPU and CPU take for the workloads of the catalogue.
 
-    The file can be loaded with gpulab.recordings.load and compared with the shipped ones. No
-    setting of the GPU is changed.
+    Load the file with gpulab.recordings.load and compare it with the shipped recordings. This
+    changes no setting of the GPU.
     """
     from gpulab import device, survey
 
@@ -64,12 +65,12 @@ def record(  # noqa: PLR0913 # one for each option
 
 
 class FriendlyGroup(click.Group):
-    """A group that names the nearest command for a typo, and shows our errors as one line."""
+    """A group of commands that suggests the nearest one for a typo, and shows errors as a line."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or refuse with the nearest name."""
+        """Return the command, or raise a usage error with the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             known = self.list_commands(ctx)
@@ -79,7 +80,7 @@ class FriendlyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 # as click declares it
-        """Run the command; an error that we raise on purpose ends it with exit code 1."""
+        """Run the command; one of gpulab's own errors ends it with exit code 1."""
         try:
             return super().invoke(ctx)
         except GpulabError as error:
@@ -101,9 +102,9 @@ main.add_command(record)
 @main.command(epilog="Example: gpulab doctor --json > machine.json")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def doctor(*, as_json: bool) -> None:
-    """Say what can be timed on this machine.
+    """Show what can be timed on this machine.
 
-    Each thing that is missing is named with its reason, and with what is used instead.
+    The report says of everything that is missing why, and what is used instead.
     """
     from gpulab.device import doctor as examine
 

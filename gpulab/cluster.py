@@ -1,12 +1,12 @@
 """Run a sweep on all GPUs of this machine: a Dask cluster with one worker process per GPU.
 
-Workers are started by Dask's command, not by its ``SpecCluster`` with ``Nanny(env=...)``: a nanny
-sets the variables after the worker has imported the user's script, where a library may have woken
-the driver already, and it changes the environment of this process.
+Dask's command starts the workers, not its ``SpecCluster`` with ``Nanny(env=...)``. A nanny sets
+the environment variables after the worker has imported the user's script. By then a library may
+have started the CUDA driver. A nanny also changes the environment of this process.
 
-Dask runs whatever code reaches one of its ports. All ports are on the loopback address, where
-other machines cannot reach them, but other users of this machine can: what keeps them out is TLS
-with a key that exists as long as the cluster.
+Dask runs any code that reaches one of its ports. All ports are on the loopback address, which
+other machines cannot reach. Other users of this machine can, so that the ports are protected by
+TLS with a key that exists as long as the cluster.
 """
 
 import logging
@@ -30,13 +30,17 @@ from gpulab.requirements import COUNT
 __all__ = ["local"]
 
 
-_N_VIRTUAL = 2  # workers, where there is no GPU whose number would tell
+_N_VIRTUAL = 2  # workers by default if the GPU is virtual
+# Patches of the virtual GPU import it; it takes a second, which a worker should spend at its
+# start.
 _VIRTUAL_NEEDS = ["torch._dynamo"]
 _HERE = "127.0.0.1"
 _LAST_PORT = 65535
-_ANY_PORT = f"{_HERE}:0"  # one that another cluster has not taken
-# Dask opens a port for web pages in each process, whether it has pages or not.
+_ANY_PORT = f"{_HERE}:0"  # port 0: any port that is free
+# Dask opens a port for web pages in each process, even without a dashboard; this removes its
+# pages.
 _NO_PAGES: dict[str, object] = {"distributed.scheduler.http.routes": []}
+# Workers import torch before they answer; on a busy machine that takes long.
 _START_S, _END_S = 90, 10
 _WORKER_SETTINGS = {
     # By default Dask lets its workers use one thread of the CPU; a sweep measures all of them.
@@ -51,36 +55,36 @@ _WORKER_SETTINGS = {
 def local(
     n_workers: int | None = None, *, dashboard_port: int | None = None
 ) -> Iterator[Executor]:
-    """Start one process for each GPU of this machine, and stop them at the end of the block.
+    """Return an executor with one process for each GPU of this machine, for a ``with`` block.
 
-    Each worker sees one GPU and no other, and runs one task at a time. Where a virtual GPU was
-    chosen by its name, each worker computes one of its own. For clusters of several machines,
-    start Dask as its documentation says, one worker with one thread per GPU, and give
-    ``client.get_executor()`` to :func:`gpulab.sweeps.sweep`.
+    Each worker sees one GPU only and runs one task at a time. The processes end with the block. If
+    you have chosen a virtual GPU by its name, each worker has a virtual GPU of its own. For a
+    cluster of several machines, start Dask as its documentation says, with one worker of one
+    thread per GPU, and pass ``client.get_executor()`` to :func:`gpulab.sweeps.sweep`.
 
-    Nobody on other machines can reach the cluster. With the package ``cryptography`` its processes
-    talk over TLS, and no other user of this machine can reach it either. Without that package
-    everybody who has an account on this machine can run code as you while the cluster runs.
+    Other machines cannot reach the cluster. If the package ``cryptography`` is installed, its
+    processes talk over TLS, and other users of this machine cannot reach it either. Without that
+    package everybody with an account on this machine can run code as you while the cluster runs.
 
     Parameters
     ----------
     n_workers
-        None: one for each GPU, or two where the GPU is virtual.
+        None: one for each GPU, or two if the GPU is virtual.
     dashboard_port
-        Where to show Dask's pages on what the workers do, e.g. 8787 for
-        ``http://127.0.0.1:8787/status``; all users of this machine can see them. If the port is
-        taken, Dask names another one in a warning. None: nowhere.
+        Port for Dask's pages on what the workers do, e.g. 8787 for
+        ``http://127.0.0.1:8787/status``. All users of this machine can see them. If the port is
+        in use, Dask takes another one and names it in a warning. None: no pages.
 
     Raises
     ------
     MissingPackageError
         If Dask is not installed.
     NoGpuError
-        If there is no CUDA GPU, and no virtual one was asked for by name; or if the workers do
-        not come up.
+        If there is no CUDA GPU and you have not chosen a virtual one by name, or if the workers
+        do not start.
     InvalidOptionError
-        If fewer than one worker is asked for, or more than there are GPUs (cores, where the GPU
-        is virtual); or if the port is none.
+        If ``n_workers`` is below 1 or above the number of GPUs (of cores, if the GPU is virtual),
+        or if ``dashboard_port`` is not a port.
 
     Examples
     --------
@@ -100,7 +104,7 @@ def local(
     distributed = _import_dask()
     gpus = _gpus_for(n_workers)
     with ExitStack() as stack:
-        with outside():  # Dask's clocks are to be the real ones, as are those of its threads
+        with outside():  # Dask and its threads need the real clocks, not the virtual ones
             client = _start_cluster(distributed, gpus, dashboard_port, stack)
         try:
             yield client.get_executor(pure=False)
@@ -120,7 +124,7 @@ def _import_dask() -> Any:  # noqa: ANN401  # Dask has no types
 
 
 def _gpus_for(n_workers: int | None) -> list[str | None]:
-    """Return for each worker the GPU that it may see; None if it may see all of them."""
+    """Return for each worker the one GPU that it sees; None if the GPUs are virtual."""
     gpu = device.current()
     if gpu.virtual is not None and not gpu.stands_in:
         return [None] * _n_virtual(n_workers)
@@ -152,7 +156,7 @@ def _n_virtual(n_workers: int | None) -> int:
 
 
 def _visible(n_gpus: int) -> list[str]:
-    """Return the names by which CUDA_VISIBLE_DEVICES calls the GPUs that this process sees."""
+    """Return the names that CUDA_VISIBLE_DEVICES has for the GPUs that this process sees."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     names = [name.strip() for name in given.split(",") if name.strip()]
     return names[:n_gpus] if names else [str(index) for index in range(n_gpus)]
@@ -164,7 +168,7 @@ def _start_cluster(
     dashboard_port: int | None,
     stack: ExitStack,
 ) -> Any:  # noqa: ANN401  # as above
-    """Return a client whose workers are there; closing ``stack`` stops everything."""
+    """Return a client with all workers ready; closing ``stack`` stops everything."""
     keys = _temporary_keys(distributed)
     scheduler = _start_scheduler(distributed, keys, dashboard_port)
     stack.callback(scheduler.close)
@@ -187,12 +191,12 @@ def _start_cluster(
 
 
 def _temporary_keys(distributed: Any) -> Any:  # noqa: ANN401  # as above
-    """Return keys for this cluster alone, or None where nothing is there to make them."""
+    """Return TLS keys for this cluster alone, or None without the package ``cryptography``."""
     return distributed.Security.temporary() if find_spec("cryptography") else None
 
 
 def _settings_of(keys: Any) -> dict[str, str]:  # noqa: ANN401  # as above
-    """Return the variables by which a worker gets the keys; only its user can read them."""
+    """Return environment variables that give a worker the keys; only its user can read them."""
     if keys is None:
         return {}
     tls = keys.get_tls_config_for_role("worker")
@@ -218,14 +222,14 @@ def _start_scheduler(distributed: Any, keys: Any, dashboard_port: int | None) ->
 def _start_worker(
     address: str, gpu: str | None, settings: dict[str, str], log: IO[str]
 ) -> "Popen[str]":
-    """Start a worker that will be started again when it dies."""
-    # Set before the process starts: a library that the worker imports may wake the driver, and
-    # then it is too late to choose a GPU.
+    """Start a worker; Dask starts it again if it dies."""
+    # Set before the process starts: a library that the worker imports may start the CUDA driver,
+    # after which the variable has no effect.
     seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-    # A worker that imports while others work would get no tasks of a short sweep.
+    # Import before the first task: in a short sweep a worker that still imports would get none.
     needs = ["gpulab.sweeps", *(_VIRTUAL_NEEDS if gpu is None else [])]
     options = {
-        "--nthreads": "1",  # one task at a time has the GPU for itself
+        "--nthreads": "1",  # one task at a time, which has the GPU to itself
         "--memory-limit": "0",  # Dask would kill a worker for the pinned memory of a task
         "--host": _HERE,
         "--dashboard-address": _ANY_PORT,
@@ -243,7 +247,7 @@ def _start_worker(
 
 
 def _stop_worker(process: "Popen[str]") -> None:
-    """Stop a worker, by force if it does not end in time."""
+    """Stop a worker; kill it if it does not end in time."""
     process.terminate()
     try:
         process.wait(_END_S)

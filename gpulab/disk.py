@@ -1,4 +1,4 @@
-"""Write files whole or not at all, or line by line under a lock, and say what a disk refuses."""
+"""Write files completely or not at all, or line by line under a lock, with errors that say why."""
 
 import errno
 import json
@@ -36,32 +36,46 @@ _CURES = {
     errno.EACCES: _ELSEWHERE,
     errno.EPERM: _ELSEWHERE,
 }
-# Windows has none of the first, and only Windows has the second.
+# O_CLOEXEC exists everywhere but on Windows, O_BINARY on Windows only.
 _OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_LOCK_BYTE = 2**40  # behind every file: Windows keeps others from reading what is locked
-# A process locks first and writes its note then, and the note of one that was killed stays.
+# On Windows a locked byte cannot be read by others, so the lock is on a byte after every file's
+# end.
+_LOCK_BYTE = 2**40
+# A process locks the file first and then writes its note; a killed process leaves its note behind.
+# So a note that is missing or out of date is read again, a few times.
 _N_READS, _READ_EVERY_S = 10, 0.02
 _TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 def not_saved(path: FilePath, error: OSError) -> NotSavedError:
-    """Return the error that says what the disk refused, and what to do."""
+    """Return an error that says what the disk refused, and what to do.
+
+    >>> print(not_saved("a.json", OSError(errno.EROFS, "Read-only file system")))
+    a.json cannot be written: Read-only file system; give a file in a folder that you may write to
+    """
     name = os.fspath(path) or "''"
     cure = _CURES.get(error.errno or 0, "give another file")
     return NotSavedError(f"{name} cannot be written: {error.strerror or error}; {cure}", error)
 
 
 def write_whole(path: FilePath, content: bytes) -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
-    Readers, and a crash at any moment, meet the old file or the new one and never half of one.
-    The new file keeps mode and owner of the old one. A symbolic link stays, and the file that it
-    leads to is replaced. Other names of that file (hard links) keep the old content.
+    At any moment, even after a crash, the file has its old content or its new one, and never a
+    part. The new file gets the mode and the owner of the old one. If ``path`` is a symbolic link,
+    the link stays and the file that it points to is replaced. Hard links keep the old content.
 
     Raises
     ------
     NotSavedError
-        If it cannot be written; the old file is as it was, and nothing is left beside it.
+        If it cannot be written. The old file is unchanged, and no other file is left.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "a.txt", b"whole")
+    ...     (Path(folder) / "a.txt").read_bytes()
+    b'whole'
     """
     target = Path(os.path.realpath(path))
     try:
@@ -80,22 +94,22 @@ def _status_to_keep(target: Path) -> os.stat_result | None:
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not an ordinary file")
-    if not os.access(target, os.W_OK):  # replacing would ask for no right to write to it
+    if not os.access(target, os.W_OK):  # a rename would replace even a read-only file
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return status
 
 
 def _replace(target: Path, content: bytes, old: os.stat_result | None) -> None:
-    # In the same folder, because only there a file can take the place of another at once.
+    # In the same folder: a rename is atomic only within one file system.
     part = target.with_name(f".gpulab-{secrets.token_hex(8)}.part")
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
     try:
-        # A file or a link that somebody put there makes this fail, so nothing else is written to.
+        # O_EXCL fails if somebody put a file or a link there, so we never write through it.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
         with open(os.open(part, flags, mode), "wb") as stream:  # noqa: PTH123  # a descriptor has no path
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())  # a full disk or quota is told here or at the end
+            os.fsync(stream.fileno())  # some file systems report a full disk or quota only here
         if old is not None:
             _keep_owner_and_mode(part, old)
         part.replace(target)
@@ -113,7 +127,7 @@ def _keep_owner_and_mode(part: Path, old: os.stat_result) -> None:
 
 
 class GrowingFile:
-    """A file that only this process writes to, line by line; see :func:`growing`."""
+    """A file that only this process writes to, line by line; :func:`growing` opens one."""
 
     def __init__(self, path: FilePath, handle: int) -> None:
         self.path = Path(path)
@@ -127,14 +141,14 @@ class GrowingFile:
             return stream.read()
 
     def cut(self, n_bytes: int) -> None:
-        """Keep the first bytes, and drop all others."""
+        """Keep the first ``n_bytes`` and drop the rest."""
         if n_bytes < self._n_bytes:
             with _refusals_of(self.path):
                 os.ftruncate(self._handle, n_bytes)
             self._n_bytes = n_bytes
 
     def append(self, text: str) -> None:
-        """Write a text behind all others, whole or not at all.
+        """Add a text at the end, completely or not at all.
 
         When this returns, the text survives the end of this process.
 
@@ -147,14 +161,14 @@ class GrowingFile:
         try:
             with _refusals_of(self.path):
                 rest = memoryview(content)
-                while rest:  # a disk takes what fits, and refuses the rest in the next call
+                while rest:  # a full disk writes a part, and fails at the next call
                     rest = rest[os.write(self._handle, rest) :]
         finally:
-            # Half a line would spoil the next one: after an interrupt points still come.
+            # After an interrupt the sweep goes on: half a line would spoil the next one.
             self._keep_whole(len(content))
 
     def _keep_whole(self, n_bytes: int) -> None:
-        """Count the bytes of an append, or take away those of one that was not finished."""
+        """Count the bytes of an append, or remove them if it was not finished."""
         if os.fstat(self._handle).st_size == self._n_bytes + n_bytes:
             self._n_bytes += n_bytes
             return
@@ -162,7 +176,7 @@ class GrowingFile:
             os.ftruncate(self._handle, self._n_bytes)
 
     def sync(self) -> None:
-        """Wait until the disk has everything; some tell only now that they are full.
+        """Wait until everything is on the disk; some disks report only now that they are full.
 
         Raises
         ------
@@ -173,7 +187,7 @@ class GrowingFile:
             os.fsync(self._handle)
 
     def close(self) -> None:
-        """Close the file; what the disk has to say about it is told by :meth:`sync`."""
+        """Close the file; call :meth:`sync` before, because errors are ignored here."""
         handle, self._handle = self._handle, -1
         with suppress(OSError):
             os.close(handle)
@@ -181,15 +195,15 @@ class GrowingFile:
 
 @contextmanager
 def _refusals_of(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into a sentence."""
+    """Raise the system's errors as NotSavedError, with a message that says what to do."""
     try:
         yield
     except OSError as error:
         raise not_saved(path, error) from error
 
 
-# A fork has copies of all open files, and a lock lasts until the last copy is closed: workers
-# that outlive a killed process would keep its lock.
+# A forked process has copies of all open files, and a lock lasts until the last copy is closed.
+# Without this, workers that outlive a killed process would still have its lock.
 _open_files: set[GrowingFile] = set()
 
 
@@ -204,26 +218,34 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def growing(out: FilePath) -> Iterator[GrowingFile]:
-    """Open a file to add lines to it, for this process alone.
+    r"""Open a file to add lines to it, locked against every other process.
 
-    The lock is on the file itself, so that it holds by whatever name and for whichever user the
-    second process opens it, leaves no other file behind, and ends with its process, however that
-    dies. On a network file system the lock is as good as its server: one that knows no locks is
-    told of in a warning, and one that keeps them on each machine alone cannot be recognised.
+    The lock is on the file itself. So it works whichever name or user a second process opens the
+    file by, it leaves no other file behind, and it ends with this process even if that is killed.
+    On a network file system the lock depends on the server. A warning says if the server has no
+    locks; a server whose locks hold on one machine only cannot be recognised.
 
     Parameters
     ----------
     out
-        The file, which is made if there is none. A symbolic link is followed.
+        The file, which is created if it does not exist. A symbolic link is followed.
 
     Raises
     ------
     FileInUseError
-        If another process, or another block of this one, has it open; the message names it.
+        If another process, or another ``with`` block of this one, has it open. The message names
+        the process.
     InvalidOptionError
-        If ``out`` cannot be such a file: a folder, a device, in a folder that does not exist.
+        If ``out`` is a folder or a device, or its folder does not exist.
     NotSavedError
-        If the system does not let it be opened.
+        If the system refuses to open it.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, growing(Path(folder) / "a.jsonl") as file:
+    ...     file.append("{}\n")
+    ...     file.read()
+    b'{}\n'
     """
     path = Path(out)
     try:
@@ -261,7 +283,7 @@ def _check_out(out: FilePath) -> None:
         raise InvalidOptionError(
             f"out={text!r} is a folder; name a file in it, e.g. out={example!r}"
         )
-    # Opening a pipe would wait for its other end.
+    # Checked before opening: to open a named pipe would wait for its other end.
     if path.exists() and not path.is_file():
         raise InvalidOptionError(f"out={text!r} is not an ordinary file; name another one")
     if not path.parent.is_dir():
@@ -270,12 +292,12 @@ def _check_out(out: FilePath) -> None:
 
 
 def _lock(path: Path, handle: int) -> bool:
-    """Lock an open file for this process; return False where the file system knows no locks.
+    """Lock an open file for this process; return False if the file system has no locks.
 
     Raises
     ------
     FileInUseError
-        If another process has it.
+        If another process has locked it.
     """
     try:
         if sys.platform == "win32":
@@ -306,7 +328,7 @@ def _unlock(handle: int) -> None:
 
 
 def _note_of(handle: int) -> Path | None:
-    """Return the file that names the process which has an open file; None without a place."""
+    """Return where a note says who writes to an open file; None if there is no folder for it."""
     status = os.fstat(handle)
     with suppress(NotSavedError):
         return state_folder() / f"writer-{status.st_dev:x}-{status.st_ino:x}.json"
@@ -314,7 +336,7 @@ def _note_of(handle: int) -> Path | None:
 
 
 def _write_note(note: Path | None) -> None:
-    # It serves a message only: the lock does without, and no disk is waited for.
+    # Only a message needs the note, not the lock, so that errors do not matter here.
     if note is not None:
         with suppress(OSError):
             note.write_text(json.dumps([socket.gethostname(), os.getpid()]))
@@ -327,7 +349,7 @@ def _remove_note(note: Path | None) -> None:
 
 
 def _holder(note: Path | None) -> str:
-    """Return who has the file, in words."""
+    """Return a description of the process that has the file, for a message."""
     for _ in range(_N_READS):
         host, pid = _read_note(note)
         if host == socket.gethostname() and psutil.pid_exists(pid):
@@ -335,7 +357,7 @@ def _holder(note: Path | None) -> str:
         if host and host != socket.gethostname():
             return f"a process of {host}"
         time.sleep(_READ_EVERY_S)
-    # Another user's, another machine's, or it was not quick enough.
+    # No valid note: another user or machine has the file, or its process wrote none in time.
     return "another process"
 
 
@@ -348,7 +370,7 @@ def _read_note(note: Path | None) -> tuple[str, int]:
 
 
 def _remove_if_new_and_empty(file: GrowingFile, *, exists: bool) -> None:
-    """Leave no empty file behind where nothing could be written or was measured."""
+    """Remove a file that this block created and wrote nothing to."""
     if not exists and not file.read():
         with suppress(OSError):
             file.path.unlink()
@@ -360,7 +382,7 @@ def state_folder() -> Path:
     Raises
     ------
     NotSavedError
-        If there can be none.
+        If no such folder can be created.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     usual = platformdirs.user_state_path("gpulab", appauthor=False)
@@ -375,10 +397,10 @@ def state_folder() -> Path:
 
 
 def _is_own(folder: Path) -> bool:
-    """Make the folder if it is missing, and return whether only this user can write to it."""
+    """Create the folder if it is missing, and return whether only this user can write to it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()  # a link would lead to what somebody else chose
+        status = folder.lstat()  # lstat: a link could point to a folder of somebody else
     except OSError:
         return False
     if not hasattr(os, "getuid"):  # Windows gives each user a folder of his own

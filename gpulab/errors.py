@@ -1,4 +1,17 @@
-"""One class per situation in which the package refuses, so that every layer may raise them."""
+"""The errors that gpulab raises on purpose: one class for each kind of refusal.
+
+Each also derives from the built-in error that fits, so that ``except ValueError`` catches it, too.
+They are all here, below every other package, so that any of them may raise any error.
+
+Examples
+--------
+>>> import gpulab
+>>> try:
+...     gpulab.use("H2000")
+... except gpulab.errors.UnknownNameError as error:
+...     print(str(error).partition("?")[0])
+unknown GPU 'H2000'; did you mean 'H200'
+"""
 
 import difflib
 import reprlib
@@ -6,19 +19,20 @@ from collections.abc import Iterable
 
 from gpulab.foreign_text import visible
 
+# A message should stay readable when somebody passes a whole list or a long text.
 _brief = reprlib.Repr()
 _brief.maxstring = _brief.maxother = _brief.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: as Python writes it, and never a page of it.
+    """Return the ``repr`` of a value, shortened so that it fits into a message.
 
     >>> shown("x" * 1000)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
     """
     try:
         return _brief.repr(value)
-    except Exception:  # noqa: BLE001  # what cannot even be shown is named by its type
+    except Exception:  # noqa: BLE001  # a repr of the user's own may raise anything
         return f"a {type(value).__name__}"
 
 
@@ -26,20 +40,37 @@ class GpulabError(Exception):
     """Base of every error that the package raises on purpose."""
 
     def __str__(self) -> str:
-        # A message has names of files and works in it, which come from anywhere.
+        # Messages quote names of files and of functions, which may contain control characters.
         return visible(super().__str__())
 
 
 class InvalidOptionError(GpulabError, ValueError):
-    """An option has a value that cannot be used."""
+    """An argument or option has a value that gpulab cannot use."""
 
 
 class NotCallableError(GpulabError, TypeError):
-    """Something that cannot be called was given as the work to time."""
+    """The work to time is not a function that runs when it is called."""
 
 
 class UnknownNameError(GpulabError, ValueError):
-    """A name is not among the known ones; the message names the nearest."""
+    """A name is unknown; the message suggests the nearest known one.
+
+    Parameters
+    ----------
+    kind
+        What the name is of, such as ``"GPU"``.
+    name
+        What was given.
+    known
+        All valid names.
+    listed_by
+        A call that lists the names. If it is given, the message shows it in place of the names.
+
+    Examples
+    --------
+    >>> print(UnknownNameError("fruit", "aple", ["apple", "pear"]))
+    unknown fruit 'aple'; did you mean 'apple'? Known: apple, pear
+    """
 
     def __init__(
         self, kind: str, name: object, known: Iterable[str], *, listed_by: str = ""
@@ -51,17 +82,17 @@ class UnknownNameError(GpulabError, ValueError):
             else []
         )
         hint = f"did you mean {near[0]!r}? " if near else ""
-        # Hundreds of names would bury the hint; the reader is told how to see them instead.
+        # The glossary has hundreds of names: a list of them would bury the hint.
         known_names = f"{listed_by} lists all" if listed_by else f"Known: {', '.join(names)}"
         super().__init__(f"unknown {kind} {shown(name)}; {hint}{known_names}")
 
 
 class EmptyMeasurementError(GpulabError, ValueError):
-    """A measurement without samples could answer no question."""
+    """A measurement has no samples, so no statistic can be computed from it."""
 
 
 class SchemaVersionError(GpulabError, ValueError):
-    """Saved data were written in a form that this version does not read."""
+    """Saved data have a schema that this version of gpulab does not read."""
 
 
 class DamagedDataError(GpulabError, ValueError):
@@ -69,19 +100,19 @@ class DamagedDataError(GpulabError, ValueError):
 
 
 class StreamLeftOpenError(GpulabError, RuntimeError):
-    """The timed work returned with another current stream than it was given."""
+    """The timed work changed the current stream and did not change it back."""
 
 
 class UnsupportedVersionError(GpulabError, RuntimeError):
-    """The Python or the torch that is installed is outside the supported range."""
+    """The installed version of Python or torch is not supported."""
 
 
 class NoGpuError(GpulabError, RuntimeError):
-    """A CUDA GPU was asked for by name, and none can be used."""
+    """You asked for a CUDA GPU, and none can be used."""
 
 
 class VirtualGpuError(GpulabError, RuntimeError):
-    """The virtual GPU was used in a way that it cannot serve."""
+    """The virtual GPU does not support what the program does."""
 
 
 class NotModelledError(GpulabError, NotImplementedError):
@@ -89,7 +120,7 @@ class NotModelledError(GpulabError, NotImplementedError):
 
 
 class NoValuesError(VirtualGpuError):
-    """A value was asked for that the virtual GPU did not compute."""
+    """A program reads a value that the virtual GPU did not compute, to save time."""
 
 
 class LessonFolderError(GpulabError, OSError):
@@ -105,27 +136,27 @@ class PortInUseError(GpulabError, OSError):
 
 
 class NotebookError(GpulabError, ValueError):
-    """A lesson's source or its built notebook is not as it must be."""
+    """A lesson's source or its notebook breaks a rule, such as the length of a cell."""
 
 
 class NotCapturableError(GpulabError, RuntimeError):
-    """Work does something that a CUDA graph cannot hold."""
+    """The work does something that a CUDA graph cannot capture, such as a wait."""
 
 
 class ClocksUnavailableError(GpulabError, RuntimeError):
-    """The clocks were asked for, and NVML is missing, forbidden, or knows no such GPU."""
+    """The GPU's clocks cannot be read: NVML is missing, refuses, or does not know the GPU."""
 
 
 class ClockLockError(GpulabError, RuntimeError):
-    """The driver refused to lock the clock, or to give it free again."""
+    """The driver refused to lock the clock or to unlock it."""
 
 
 class ProfilerBusyError(GpulabError, RuntimeError):
-    """Records of the device were asked for while another profiler collects them."""
+    """Another profiler is collecting the device's records, and only one can at a time."""
 
 
 class ProfilerUnavailableError(GpulabError, RuntimeError):
-    """The driver gives no records of what the device does."""
+    """The driver gives no records of what the device did, so the profiler cannot be used."""
 
 
 class FlushMemoryError(GpulabError, MemoryError):
@@ -138,7 +169,7 @@ class NotSavedError(GpulabError, OSError):
     Attributes
     ----------
     partial
-        What was measured before, where a measurement was being saved; else None.
+        The measurement that could not be saved, so that it is not lost; None in all other cases.
     """
 
     def __init__(self, message: str, cause: OSError | None = None, partial: object = None) -> None:
@@ -148,7 +179,11 @@ class NotSavedError(GpulabError, OSError):
         self.partial = partial
 
     def __str__(self) -> str:
-        return str(self.args[0])  # OSError's own would show the number and leave the message out
+        return str(self.args[0])  # OSError's own shows the error number and leaves our message out
+
+
+class NotReadError(GpulabError, OSError):
+    """A file is missing, is a folder, or cannot be read."""
 
 
 class FileInUseError(GpulabError, OSError):
@@ -156,15 +191,15 @@ class FileInUseError(GpulabError, OSError):
 
 
 class RecordingError(GpulabError, ValueError):
-    """A file is no recording, or is not as it was made; or a recording could not be made."""
+    """A file is not a recording or is damaged, or a recording could not be made."""
 
 
 class NotComparableError(GpulabError, ValueError):
-    """Two recordings answer different questions."""
+    """Two recordings cannot be compared: no task in common, or one is virtual and one is not."""
 
 
 class MissingPackageError(GpulabError, ImportError):
-    """A package is not installed that only one extra of gpulab brings."""
+    """An optional package is missing; the message has the pip command that installs it."""
 
 
 class DoesNotFitError(GpulabError, MemoryError):
@@ -172,7 +207,7 @@ class DoesNotFitError(GpulabError, MemoryError):
 
 
 class GradingError(GpulabError, RuntimeError):
-    """Labs cannot be graded: the secret, nbgrader or the system is not as it must be."""
+    """Labs cannot be graded: the secret is missing or wrong, or nbgrader or the system fails."""
 
 
 class CourseFolderError(GpulabError, OSError):
@@ -180,4 +215,4 @@ class CourseFolderError(GpulabError, OSError):
 
 
 class CutOffError(GpulabError, RuntimeError):
-    """A program that would never end was cut off."""
+    """A program was stopped because it would never end."""

@@ -1,7 +1,8 @@
-"""Text from anywhere (labels, kernel names, errors), written so that nothing obeys it.
+"""Make text from other programs (labels, kernel names, errors) safe to print.
 
-A name can contain what a terminal takes for a command, what turns the direction of reading, or
-half of a character, which no file can hold. Each is shown as Python writes it in a string.
+A name can contain escape sequences that a terminal obeys, marks that reverse the direction of
+reading, or half a character (a lone surrogate), which cannot be written to a file. They are
+replaced by their escapes in Python.
 """
 
 import re
@@ -10,8 +11,8 @@ from collections.abc import Mapping
 __all__ = ["one_line", "shortened", "visible", "visible_row"]
 
 
-# Controls but for newline and tab, marks of direction, other line ends, halves of a character, and
-# what XML cannot write.
+# Control characters except newline and tab, marks of direction, other line ends, lone surrogates,
+# and characters that XML forbids: figures are SVG.
 _OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udfff\ufffe\uffff]"
@@ -19,7 +20,7 @@ _OBEYED = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return a text in which every character is shown and none is obeyed; lines stay lines.
+    r"""Return a text with escapes in place of control characters; line breaks stay.
 
     Examples
     --------
@@ -28,12 +29,12 @@ def visible(text: str) -> str:
     >>> visible("24.9 µs")
     '24.9 µs'
     """
-    # The usual text is told apart in C, much faster than by the pattern.
+    # isprintable runs in C and is much faster than the pattern; nearly all texts pass it.
     return text if text.isprintable() else _OBEYED.sub(_written_out, text)
 
 
 def one_line(text: str) -> str:
-    r"""Return a name as one visible line, so that it cannot pass for a line of ours.
+    r"""Return a name as one line, so that it cannot imitate another line of our output.
 
     >>> one_line("gemm\nmedian 1 ns\x00")
     'gemm median 1 ns\\x00'
@@ -42,7 +43,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, n_most: int) -> str:
-    """Return a text of at most so many characters; one that was cut ends in an ellipsis.
+    """Return a text of at most ``n_most`` characters; a text that was cut ends with an ellipsis.
 
     >>> shortened("elementwise_kernel", 12)
     'elementwise…'
@@ -51,7 +52,11 @@ def shortened(text: str, n_most: int) -> str:
 
 
 def visible_row(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row of a table with visible names and visible texts; other values stay."""
+    r"""Return a row of a table with its names and texts made :func:`visible`.
+
+    >>> print(visible_row({"kernel": "a\x07", "n": 1})["kernel"])
+    a\x07
+    """
     return {
         visible(name): visible(value) if isinstance(value, str) else value
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Let Ctrl-C wait until a step is over: what is half done would stay half done.
+"""Delay Ctrl-C until the current step is complete, so that nothing is left half done.
 
 A *step* is a function that must finish, such as the end of a ``with`` block, and everything that
 it calls. While a context of gpulab is open on the main thread, Python's signal handlers are
@@ -20,45 +20,74 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
 from signal import valid_signals
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 Value = TypeVar("Value")
 
-# A signal in a step is tried again at once, which ends the wait for most steps within
-# microseconds. A long step, such as an import, would be slowed down by that: there it pauses.
+# A signal inside a step is sent again at once; most steps end within microseconds. To send it
+# again and again would slow down a long step, such as an import, so after 5,000 times there are
+# pauses.
 _N_AT_ONCE = 5_000
 _PAUSE_S = 0.005
 
 _SIGNALS = sorted(int(number) for number in valid_signals())
 
-# By identity: comparing two code objects compares all of their instructions.
-_steps: set[int] = set()
-_openings: set[int] = set()
+# By id, because two code objects are compared instruction by instruction. The objects are kept, so
+# that no other function gets the id of one that is gone.
+_steps: dict[int, CodeType] = {}
+_openings: dict[int, CodeType] = {}
 _packages: list[str] = []
 
 
 def step(function: AnyFunction) -> AnyFunction:
-    """Let no signal handler run inside ``function``, nor inside what it calls."""
-    _steps.add(id(function.__code__))
+    """Make ``function`` a step: no signal handler runs inside it or inside what it calls.
+
+    Examples
+    --------
+    >>> import sys
+    >>> @step
+    ... def finish() -> bool:
+    ...     return in_step(sys._getframe())
+    >>> finish()
+    True
+    """
+    _steps[id(function.__code__)] = function.__code__
     return function
 
 
 def opening(function: AnyFunction) -> AnyFunction:
-    """Let signal handlers run inside ``function`` although a step calls it.
+    """Make ``function`` an opening: signal handlers run inside it although a step calls it.
 
-    What it calls is not in a step either, up to the next function that is one.
+    They also run inside what it calls, except in functions that are steps themselves.
+
+    Examples
+    --------
+    >>> import sys
+    >>> @opening
+    ... def wait() -> bool:
+    ...     return in_step(sys._getframe())
+    >>> step(lambda: wait())()
+    False
     """
-    _openings.add(id(function.__code__))
+    _openings[id(function.__code__)] = function.__code__
     return function
 
 
 def ending(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """Make a step of ``function`` that runs once more if a MemoryError breaks it off.
+    """Make ``function`` a step that runs once more if a MemoryError interrupts it.
 
-    It must do no harm when it runs twice.
+    It must be safe to run twice.
+
+    Examples
+    --------
+    >>> opened = ["file"]
+    >>> @ending
+    ... def close() -> None:
+    ...     opened.clear()
+    >>> close()
     """
 
     @step
@@ -74,12 +103,18 @@ def ending(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
 
 
 def all_are_steps(package: str) -> None:
-    """Make steps of all functions in the modules of ``package``."""
+    """Make every function in the modules of ``package`` a step.
+
+    Parameters
+    ----------
+    package
+        Its full name, such as ``"gpulab.virtual"``.
+    """
     _packages.append(f"{package}.")
 
 
 def in_step(frame: FrameType | None) -> bool:
-    """Tell whether ``frame``, or what has called it, is inside a step."""
+    """Return whether ``frame`` or one of its callers is a step, up to the nearest opening."""
     packages = tuple(_packages)
     while frame is not None:
         code = id(frame.f_code)
@@ -92,31 +127,31 @@ def in_step(frame: FrameType | None) -> bool:
 
 
 class _Waiting:
-    """A signal handler that waits for the end of the step that it interrupts."""
+    """Wraps a signal handler, and delays it until the step that it interrupts is complete."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
         self.handler = handler
         self.n_waits = 0
 
     def __call__(self, number: int, frame: FrameType | None) -> object:
-        __tracebackhide__ = True  # IPython and pytest leave such a frame out of tracebacks
+        __tracebackhide__ = True  # IPython and pytest hide such a frame in tracebacks
         if not in_step(frame):
             self.n_waits = 0
             return self.handler(number, frame)
         self.n_waits += 1
         if self.n_waits < _N_AT_ONCE:
             return _again(number)()
-        # Not a thread of threading: the step may hold a lock of that module.
+        # Not threading.Thread: the interrupted step may have a lock of that module.
         _thread.start_new_thread(_interrupt_later, (number,))
         return None
 
 
 @cache
 def _again(number: int) -> type:
-    """Return a class whose objects send a signal when they go.
+    """Return a class whose instances send a signal when they are deleted.
 
-    Python drops what a handler returns after its frame has ended. A signal from inside the frame
-    would be heard there, by the same handler, and so on without an end.
+    A handler returns such an instance, which Python deletes after the handler's frame has ended.
+    If the handler sent the signal from inside its frame, it would interrupt itself without end.
     """
     send = partial(_thread.interrupt_main, number)  # type: ignore[arg-type] # any number will do
     return type("_Again", (), {"__del__": staticmethod(send)})
@@ -125,17 +160,29 @@ def _again(number: int) -> type:
 def _interrupt_later(number: int) -> None:
     held = _thread.allocate_lock()
     held.acquire()
-    held.acquire(timeout=_PAUSE_S)  # not time.sleep, behind which a virtual clock may stand
+    held.acquire(timeout=_PAUSE_S)  # not time.sleep, which a virtual GPU replaces
     _thread.interrupt_main(number)  # type: ignore[arg-type] # any number will do
 
 
-# What is open on the main thread, by identity; handlers are wrapped while there is anything.
+# Ids of the contexts that are open on the main thread; handlers are wrapped while there are any.
 _open: set[int] = set()
 
 
 @step
 def hold(context: object) -> None:
-    """Have signal handlers wait for the ends of steps until :func:`let_go`."""
+    """Delay signal handlers until steps are complete, from now until :func:`let_go`.
+
+    Parameters
+    ----------
+    context
+        The context that is open; handlers stay wrapped until the last one is let go.
+
+    Examples
+    --------
+    >>> context = object()
+    >>> hold(context)
+    >>> let_go(context)
+    """
     try:
         _wrap_handlers(context)
     except BaseException:
@@ -145,7 +192,7 @@ def hold(context: object) -> None:
 
 def _wrap_handlers(context: object) -> None:
     if threading.get_ident() != threading.main_thread().ident:
-        return  # signal handlers run on the main thread alone
+        return  # Python runs signal handlers on the main thread only
     _open.add(id(context))
     for number in _SIGNALS:
         handler = _signal.getsignal(number)
@@ -155,7 +202,7 @@ def _wrap_handlers(context: object) -> None:
 
 @ending
 def let_go(context: object) -> None:
-    """Undo :func:`hold`: after the last one the handlers are the program's own again."""
+    """End :func:`hold` for a context; after the last one the program's own handlers are back."""
     if threading.get_ident() != threading.main_thread().ident:
         return
     _open.discard(id(context))
@@ -163,7 +210,8 @@ def let_go(context: object) -> None:
         return
     found = [(number, _signal.getsignal(number)) for number in _SIGNALS]
     wrapped = [(number, handler) for number, handler in found if type(handler) is _Waiting]
-    # What waits comes last, as it is heard at once; and all in one call, which nothing divides.
+    # A handler that is waiting comes last, because it may run as soon as it is set. One call from
+    # C sets all of them: a signal cannot arrive between two.
     wrapped.sort(key=lambda pair: pair[1].n_waits)
     numbers = [number for number, _ in wrapped]
     deque(map(_signal.signal, numbers, [handler.handler for _, handler in wrapped]), maxlen=0)
@@ -173,16 +221,33 @@ def let_go(context: object) -> None:
 def exchange_handler(
     number: int, handler: Callable[[int, FrameType | None], Any]
 ) -> Callable[[int, FrameType | None], Any]:
-    """Set a signal's handler while a context is open, and return the one before."""
+    """Set a signal's handler while a context is open, and return the handler before it.
+
+    Parameters
+    ----------
+    number
+        The signal, such as ``signal.SIGINT``.
+    handler
+        What is called between two steps.
+    """
     before = _signal.signal(number, _Waiting(handler))
     return before.handler if type(before) is _Waiting else before
 
 
 class Undo:
-    """Actions that give back what was taken, run in reverse order at the end.
+    """Actions that undo what was done, run in reverse order at the end.
 
-    Register each one before its deed, so that nothing comes between. An action may run twice, or
-    before its deed, and must do no harm then.
+    Register each action before you do what it undoes, so that an interrupt cannot come between the
+    two. An action may run twice, or although nothing was done, and must be safe then.
+
+    Examples
+    --------
+    >>> undo = Undo()
+    >>> undo.callback(print, "second to last")
+    >>> undo.callback(print, "last in, first out")
+    >>> undo.close()
+    last in, first out
+    second to last
     """
 
     def __init__(self) -> None:
@@ -199,7 +264,7 @@ class Undo:
 
     @step
     def close(self) -> None:
-        """Run every action, each of them even if others fail; raise what the first one raised."""
+        """Run every action even if others fail, and then raise the first error."""
         try:
             while self._actions:
                 self._actions[-1]()
@@ -218,7 +283,7 @@ class Undo:
 
 
 class _Context(Generic[Value]):
-    """A context made of a generator, whose beginning and end are steps."""
+    """A context manager from a generator; entering and leaving it are steps."""
 
     def __init__(self, inner: "contextlib._GeneratorContextManager[Value]") -> None:
         self._inner = inner
@@ -227,7 +292,9 @@ class _Context(Generic[Value]):
     @step
     def __enter__(self) -> Value:
         try:
-            self._stack.callback(self._inner.gen.close)  # where it has begun, it ends
+            self._stack.callback(
+                self._inner.gen.close
+            )  # if it was entered halfway, its clean-up runs, too
             return self._stack.enter_context(self._inner)
         except BaseException:
             self._stack.close()
@@ -241,7 +308,17 @@ class _Context(Generic[Value]):
 def contextmanager(
     function: Callable[Arguments, Iterator[Value]],
 ) -> Callable[Arguments, AbstractContextManager[Value]]:
-    """Make a context of a generator, as contextlib does; its beginning and its end are steps."""
+    """Like ``contextlib.contextmanager``, but entering and leaving the context are steps.
+
+    Examples
+    --------
+    >>> @contextmanager
+    ... def opened() -> Iterator[str]:
+    ...     yield "open"
+    >>> with opened() as state:
+    ...     print(state)
+    open
+    """
     make = contextlib.contextmanager(function)
 
     @wraps(function)
@@ -254,11 +331,18 @@ def contextmanager(
 
 
 class ExitStack(contextlib.ExitStack):
-    """A stack of contexts, as contextlib's: to enter one of them and to leave all are steps."""
+    """Like ``contextlib.ExitStack``, but entering a context and leaving all of them are steps.
+
+    Examples
+    --------
+    >>> with ExitStack() as stack:
+    ...     stack.enter_context(contextlib.nullcontext(7))
+    7
+    """
 
     @step
     def enter_context(self, cm: AbstractContextManager[Value]) -> Value:
-        """Enter a context, which is left at the end."""
+        """Enter a context, and leave it at the end of the stack."""
         hold(self)
         return super().enter_context(cm)
 

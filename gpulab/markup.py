@@ -1,8 +1,8 @@
 """HTML for a notebook's output: text made safe, and tables with a caption and headings.
 
-pandas' Styler is no replacement for :func:`table`: it leaves cells unescaped unless told, writes
-an id or a class into every cell, and loading it takes 0.7 s, pandas included, which ``gpulab
-doctor`` and a measurement would wait for.
+pandas' Styler cannot replace :func:`table`. It does not escape cells by default, it gives every
+cell an id or a class, and importing it takes 0.7 s with pandas, for which ``gpulab doctor`` and
+every measurement would wait.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,9 @@ _LEFT = ' style="text-align:left"'
 
 
 def clean(text: str) -> str:
-    """Return ``text`` visible, and escaped for an element or a quoted attribute.
+    """Return ``text`` escaped for HTML, with its control characters made visible.
+
+    It fits into an element and into a quoted attribute.
 
     >>> clean('<b> & "c"')
     '&lt;b&gt; &amp; &quot;c&quot;'
@@ -27,7 +29,7 @@ def clean(text: str) -> str:
 
 
 class PrettyPrinter(Protocol):
-    """What a record uses of IPython's printer, which has no types of its own."""
+    """The method of IPython's pretty-printer that records call; IPython has no types for it."""
 
     def text(self, text: str) -> None:
         """Print this text."""
@@ -41,12 +43,12 @@ def table(
     has_row_headings: bool = False,
     is_text: bool = False,
 ) -> str:
-    """Return a table that a screen reader can read, as HTML; everything in it is escaped.
+    """Return an HTML table that a screen reader can read, with all text escaped.
 
     Parameters
     ----------
     rows
-        The cells of each row, written as ``str`` has them.
+        The cells of each row; ``str`` turns them into text.
     caption
         What the table shows; no caption if empty.
     headings

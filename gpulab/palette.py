@@ -1,30 +1,42 @@
 """Colours and signs of all pictures: each has one meaning, on light and on dark paper.
 
-Figures of matplotlib and the style sheet of the widgets are made from these values. A colour is
-never alone: a role has a marker and a hatch too, and a source shows in how a mark is filled.
+The figures of matplotlib and the style sheet of the widgets use these values. No meaning depends
+on colour alone: each role has a marker and a hatch, too, and the source of a number shows in how
+its mark is filled.
 """
 
 from typing import NamedTuple
 
 
 class Colour(NamedTuple):
-    """A colour as it is on light paper and on dark paper, as ``"#rrggbb"``."""
+    """One colour in two versions, for light and for dark paper, each as ``"#rrggbb"``.
+
+    Examples
+    --------
+    >>> PAPER.dark
+    '#111111'
+    """
 
     light: str
     dark: str
 
 
 class Role(NamedTuple):
-    """What one thing looks like in every picture.
+    """How every picture draws one kind of thing, such as kernels or waits.
 
     Attributes
     ----------
     colour
-        Nothing else has it.
+        Its colour; no other role has it.
     marker
-        Of its points, as matplotlib calls it.
+        matplotlib's marker for its points.
     hatch
-        Of its bars, as matplotlib calls it; empty for none.
+        matplotlib's hatch for its bars; empty for none.
+
+    Examples
+    --------
+    >>> ROLES["kernel"].marker
+    's'
     """
 
     colour: Colour
@@ -38,11 +50,16 @@ class SourceSign(NamedTuple):
     Attributes
     ----------
     is_filled
-        Whether its marks are filled or outlines.
+        Whether its marks are filled; otherwise they are outlines.
     dashes
-        Of its lines, as matplotlib calls it.
+        matplotlib's style for its lines.
     hatch
-        Of its bars; empty for none.
+        matplotlib's hatch for its bars; empty for none.
+
+    Examples
+    --------
+    >>> SOURCES["virtual"].dashes
+    '--'
     """
 
     is_filled: bool
@@ -52,8 +69,8 @@ class SourceSign(NamedTuple):
 
 PAPER = Colour("#ffffff", "#111111")
 INK = Colour("#1f1f1f", "#ededed")
-MUTED = Colour("#595959", "#b5b5b5")  # of what only accompanies: limits, diagonals, second lines
-FAINT = Colour("#d9d9d9", "#3d3d3d")  # of grids
+MUTED = Colour("#595959", "#b5b5b5")  # for secondary marks: limits, diagonals, second lines
+FAINT = Colour("#d9d9d9", "#3d3d3d")  # for grid lines
 
 # Chosen by search: in each picture any two of them differ for readers without red, green or blue.
 ROLES = {
@@ -69,7 +86,7 @@ ROLES = {
     "GPU": Role(Colour("#7c9d35", "#a9c44c"), "s", "//"),
 }
 
-# What has no role takes these in turn.
+# Lines without a role, such as those of two sizes, take these colours in turn.
 SERIES = (
     Colour("#3491b0", "#29c9ee"),
     INK,
@@ -93,16 +110,27 @@ _NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT}
 
 
 def named() -> dict[str, Colour]:
-    """Return the colours of paper, ink and roles by the names that widgets have for them."""
+    """Return the colours of paper, ink and roles, by the names that widgets use.
+
+    Examples
+    --------
+    >>> named()["ink"].light
+    '#1f1f1f'
+    """
     return {**_NAMED, **{name.lower(): role.colour for name, role in ROLES.items()}}
 
 
 def style_sheet() -> str:
-    """Return the style sheet of every widget: put the class ``gpulab`` on its outermost element.
+    """Return the CSS that all widgets share: put the class ``gpulab`` on the outermost element.
 
     Colours are custom properties such as ``var(--gpulab-kernel)``. They follow the theme of
-    JupyterLab, or of the page, or the one chosen in the presentation mode. Elements of the class
-    ``gpulab-controls`` are not shown there.
+    JupyterLab, the theme of the page, or the one chosen in the presentation mode. The presentation
+    mode hides elements of the class ``gpulab-controls``.
+
+    Examples
+    --------
+    >>> "--gpulab-kernel: light-dark(#046c30, #18a252);" in style_sheet()
+    True
     """
     pairs = "\n".join(
         f"  --gpulab-{name}: light-dark({colour.light}, {colour.dark});"

@@ -1,4 +1,4 @@
-"""A progress bar in text that appears after a second and leaves no trace."""
+"""A text progress bar that appears after one second and disappears at the end."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,9 +7,16 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
 
 
 class Bar(tqdm):  # type: ignore[misc]  # as above
-    """Shows how far a measurement is; nothing is shown of one that ends within a second."""
+    """Show how far a measurement is, unless it ends within a second.
 
-    monitor_interval = 0  # its watching thread would wake up inside timed intervals
+    Examples
+    --------
+    >>> [n * n for n in Bar([1, 2, 3], desc="squares", unit="number", disable=False)]
+    [1, 4, 9]
+    """
+
+    # tqdm starts a monitor thread by default. It would wake up inside timed intervals.
+    monitor_interval = 0
 
     def __init__(
         self,

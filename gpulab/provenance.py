@@ -8,18 +8,22 @@ SOURCES = ("measured", "recorded", "virtual")
 
 
 def check_source(source: str) -> None:
-    """Refuse anything but the three sources.
+    """Raise an error unless ``source`` is one of :data:`SOURCES`.
 
     Raises
     ------
     UnknownNameError
-        If ``source`` is not one of them; the message names the nearest.
+        If it is none of them; the message suggests the nearest.
+
+    Examples
+    --------
+    >>> check_source("recorded")
     """
     NameOf("source", SOURCES).check(source=source)
 
 
 def device_label(device_name: str, source: str) -> str:
-    """Return device and source as one text, in which no virtual GPU reads as a real one.
+    """Return a label with the device and the source of its times.
 
     >>> device_label("NVIDIA H200", "measured")
     'NVIDIA H200, measured'
@@ -34,6 +38,12 @@ def device_label(device_name: str, source: str) -> str:
 
 
 def virtual_label(device_name: str) -> str:
-    """Return the text for a virtual GPU, with a note if only its data sheet is known."""
+    """Return the label of a virtual GPU, with a note if its times are extrapolated.
+
+    They are extrapolated if gpulab knows the GPU's data sheet only, and has no recording of it.
+
+    >>> virtual_label("NVIDIA H200")
+    'virtual NVIDIA H200'
+    """
     note = ", extrapolated" if gpus.is_extrapolated(device_name) else ""
     return f"virtual {one_line(device_name)}{note}"

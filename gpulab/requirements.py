@@ -1,9 +1,9 @@
-"""What an argument must be: checked at the top of public functions, in one wording.
+"""Check arguments at the top of public functions, with the same wording everywhere.
 
-A requirement is asked by the argument's name, ``COUNT.check(n_samples=n_samples)``, and refuses
-with that name, the value and what it may be. Libraries that check types from annotations
-(pydantic, beartype, typeguard) know no units, seconds or names of a catalogue, and raise errors
-of their own, so that the sentences here would be needed all the same.
+``COUNT.check(n_samples=n_samples)`` raises an error that says the argument's name, its value and
+what it must be. Libraries that check types from annotations (pydantic, beartype, typeguard) do
+not know units, seconds or the names of a catalogue, and they raise errors of their own. The
+checks and sentences of this module would be needed beside them.
 """
 
 import math
@@ -53,26 +53,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What the value of an argument must be.
+    """A condition that the value of an argument must meet, and its name in messages.
 
     Attributes
     ----------
     wanted
         Completes the sentence "it must be ...".
     accepts
-        Whether a value is that.
+        Returns whether a value meets it.
+
+    Examples
+    --------
+    >>> even = Requirement("an even number", lambda value: value % 2 == 0)
+    >>> even.check(n_threads=4)
     """
 
     wanted: str
     accepts: Callable[[Any], bool]
 
     def check(self, **arguments: object) -> None:
-        """Refuse values that are not accepted.
+        """Raise an error unless every value is accepted; pass each by the argument's name.
 
         Raises
         ------
         InvalidOptionError
-            If one is not; the message has its name, its value and what it must be.
+            For the first value that is not accepted. The message has its name, its value and what
+            it must be.
         """
         for name, value in arguments.items():
             if not self.accepts(value):
@@ -80,7 +86,7 @@ class Requirement:
 
     @property
     def or_none(self) -> "Requirement":
-        """The same, or None."""
+        """The same requirement, which accepts None, too."""
         return Requirement(
             f"{self.wanted}, or None", lambda value: value is None or self.accepts(value)
         )
@@ -93,9 +99,14 @@ class NameOf:
     Attributes
     ----------
     kind
-        What the names are of.
+        What the names are of, such as ``"timing method"``.
     known
-        All of them.
+        All valid names.
+
+    Examples
+    --------
+    >>> NameOf("source", ["measured", "virtual"]).accepts("virtual")
+    True
     """
 
     kind: str
@@ -107,16 +118,16 @@ class NameOf:
         return f"the name of a {self.kind}"
 
     def accepts(self, value: object) -> bool:
-        """Tell whether a value is one of the names."""
+        """Return whether a value is one of the names."""
         return isinstance(value, str) and value in self.known
 
     def check(self, **arguments: object) -> None:
-        """Refuse unknown names.
+        """Raise an error unless every value is one of the names.
 
         Raises
         ------
         UnknownNameError
-            If one is unknown; the message names the nearest.
+            If one is unknown; the message suggests the nearest.
         """
         for value in arguments.values():
             if not self.accepts(value):
@@ -126,26 +137,26 @@ class NameOf:
 def _is_whole(value: object, least: int) -> bool:
     if type(value) is int:
         return value >= least
-    # A bool counts nothing, although Python lets it stand for 0 and 1.
+    # Python accepts True as 1, but n_samples=True is a mistake.
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _is_number(value: object) -> bool:
-    # The exact type first: the question to an abstract class takes several times as long.
+    # The exact type first: isinstance with an abstract class takes several times as long.
     return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 def _is_finite(value: object) -> bool:
-    """Tell whether a value is a number, and neither nan nor infinite."""
+    """Return whether a value is a number, and neither nan nor infinite."""
     if type(value) is float:
         return math.isfinite(value)
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
-    # A whole number may be too large for a float, and is finite all the same.
+    # math.isfinite raises OverflowError for a whole number that is too large for a float.
     return isinstance(value, Integral) or math.isfinite(value)
 
 
-_MOST_DIGITS = 17
+_MOST_DIGITS = 17  # of a float64: more digits would be invented
 
 WHOLE = Requirement("a whole number", lambda value: _is_whole(value, value))
 COUNT = Requirement("a whole number, at least 1", lambda value: _is_whole(value, 1))
@@ -158,7 +169,7 @@ NOT_NEGATIVE = Requirement(
 SHARE = Requirement(
     "between 0 and 1, such as 0.01 for 1 %", lambda value: _is_number(value) and 0 < value < 1
 )
-# Without an end is a time too: "until it is precise".
+# Infinity is accepted: max_time_s=inf means "until the result is precise".
 SECONDS = Requirement("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 DURATION = Requirement(
     "a finite number of seconds above 0", lambda value: _is_finite(value) and value > 0
@@ -180,12 +191,20 @@ PATH = Requirement(
 
 
 def instance_of(kind: type | tuple[type, ...], wanted: str) -> Requirement:
-    """Return the requirement to be an object of a class, or of one of several."""
+    """Return the requirement to be an object of a class, or of one of several.
+
+    >>> instance_of(dict, "a dict").accepts({})
+    True
+    """
     return Requirement(wanted, lambda value: isinstance(value, kind))
 
 
 def each(part: Requirement | NameOf, wanted: str) -> Requirement:
-    """Return the requirement to be a sequence whose items all are something; it may be empty."""
+    """Return the requirement that every item of a sequence meets ``part``; it may be empty.
+
+    >>> each(COUNT, "a list of counts").accepts([1, 2, 0])
+    False
+    """
     return Requirement(
         wanted,
         lambda value: (
@@ -197,7 +216,11 @@ def each(part: Requirement | NameOf, wanted: str) -> Requirement:
 
 
 def mapping_to(part: Requirement, wanted: str) -> Requirement:
-    """Return the requirement to be a mapping from texts to something."""
+    """Return the requirement to be a mapping from texts to values that meet ``part``.
+
+    >>> mapping_to(POSITIVE, "a dict of peaks").accepts({"float32": 67e12})
+    True
+    """
     return Requirement(
         wanted,
         lambda value: (
@@ -208,14 +231,21 @@ def mapping_to(part: Requirement, wanted: str) -> Requirement:
 
 
 def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tuple[T, ...]:
-    """Return the items of an argument that may be read only once, each checked.
+    """Return the items of an argument as a tuple, each checked.
+
+    The argument may be a generator, which can be read only once.
 
     Raises
     ------
     InvalidOptionError
-        If the argument has no items, being a text or a number, or one is not accepted.
+        If the argument is not a list of items, such as a text, or an item is not accepted.
     UnknownNameError
-        If one is to be a name, and is unknown.
+        If ``part`` is a :class:`NameOf` and an item is not among its names.
+
+    Examples
+    --------
+    >>> items_of("sizes", (2**k for k in range(3)), COUNT)
+    (1, 2, 4)
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidOptionError(
@@ -234,7 +264,12 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
     Raises
     ------
     InvalidOptionError
-        If it is no list of numbers, or one of them is nan.
+        If it is not a list of numbers, or one of them is nan.
+
+    Examples
+    --------
+    >>> numbers_of("samples_s", [1, 2]).tolist()
+    [1.0, 2.0]
     """
     import numpy as np
 
@@ -248,7 +283,7 @@ def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
 
 
 def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
-    """Refuse a record if a field is not what its annotation says; numbers must be finite.
+    """Raise an error unless each field of a dataclass fits its annotation; numbers must be finite.
 
     Raises
     ------
@@ -263,9 +298,9 @@ def check_fields(record: Any) -> None:  # noqa: ANN401  # any dataclass
 
 
 def check_not_negative(record: object, *names: str) -> None:
-    """Refuse a record if one of its numbers is below 0; None is left alone.
+    """Raise an error if one of the named fields is below 0; None is accepted.
 
-    It is for fields that :func:`check_fields` has found to be numbers.
+    Call :func:`check_fields` first: it makes sure that the fields are numbers.
 
     Raises
     ------
@@ -288,7 +323,7 @@ _SIMPLE = {int: WHOLE, float: NUMBER, bool: FLAG, str: TEXT}
 
 
 def _of_annotation(annotation: Any) -> Requirement | None:  # noqa: ANN401  # as typing has it
-    """Return what an annotation asks for; None where that cannot be told from it."""
+    """Return the requirement that an annotation states; None for kinds that are not checked."""
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
     if isinstance(annotation, UnionType):

@@ -1,7 +1,7 @@
 """Describe which bytes PyTorch's tensors on the host cover, for the race detector.
 
-Tensors of a real GPU are described alike; only their memory has another name. Those of the virtual
-GPU know their own addresses (``gpulab.virtual.tensors``).
+Tensors of a CUDA GPU are described in the same way, under another name for their memory. Tensors
+of the virtual GPU know their own addresses (``gpulab.virtual.tensors``).
 """
 
 import weakref
@@ -15,14 +15,22 @@ from gpulab.torch_private import arguments_of
 
 
 class TensorLabel(NamedTuple):
-    """What a report says of a tensor."""
+    """Type and sizes of a tensor, for the report of a race.
+
+    >>> TensorLabel(torch.float32, (2, 3)).sizes
+    (2, 3)
+    """
 
     dtype: torch.dtype
     sizes: tuple[int, ...]
 
 
 def host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
-    """Return the access of all bytes of a tensor, in host memory unless renamed."""
+    """Return the access to all bytes of a tensor, under the name of host memory.
+
+    >>> host_access(torch.zeros(4), is_write=True).is_write
+    True
+    """
     label = TensorLabel(tensor.dtype, tuple(tensor.shape))
     offset = int(tensor.storage_offset())
     covered = extent(label.sizes, tensor.stride(), offset, tensor.dtype.itemsize)
@@ -30,14 +38,22 @@ def host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
 
 
 def host_memory(tensor: torch.Tensor) -> tuple[str, int]:
-    """Return what names the memory of a host tensor; views of one storage share it."""
+    """Return the name of a host tensor's memory; views of one storage have the same name.
+
+    >>> x = torch.zeros(4)
+    >>> host_memory(x) == host_memory(x[2:])
+    True
+    """
     return "host", tensor.untyped_storage().data_ptr()
 
 
 def forget_when_freed(checker: Checker, tensor: torch.Tensor) -> None:
-    """Have the checker forget pinned memory when it is gone, before its address is used again."""
+    """Make the checker forget pinned memory as soon as it is freed.
+
+    Its address may be used again at once, and old accesses would look like races with new ones.
+    """
     storage = tensor.untyped_storage()
-    if getattr(storage, "watched_by", None) is not checker:  # once for each buffer is enough
+    if getattr(storage, "watched_by", None) is not checker:  # one finalizer per buffer
         storage.watched_by = checker  # type: ignore[attr-defined] # our mark on torch's object
         weakref.finalize(storage, checker.forget, host_memory(tensor)).atexit = False
 
@@ -48,7 +64,17 @@ def check_host_operation(
     args: Sequence[object],
     kwargs: Mapping[str, object],
 ) -> None:
-    """Have the checker check what the host reads and writes in an operation on its own tensors."""
+    """Check for races what an operation of the host reads and writes in its CPU tensors.
+
+    Parameters
+    ----------
+    checker
+        The race detector.
+    func
+        The operator; its schema says which arguments it writes to.
+    args, kwargs
+        Its arguments.
+    """
     for position, argument in enumerate(arguments_of(func)):
         given = kwargs.get(argument.name, args[position] if position < len(args) else None)
         is_write = argument.alias_info is not None and argument.alias_info.is_write

@@ -1,4 +1,4 @@
-"""The glossary: what each term of the lessons means, for a cell, a notebook or a book."""
+"""The glossary: what each term of the lessons means, for a cell, a lesson's links and the book."""
 
 import re
 import textwrap
@@ -15,7 +15,7 @@ from gpulab.requirements import NAME
 __all__ = ["Entry", "Glossary", "entries", "glossary", "uses_in"]
 
 _WIDTH = 88
-# Code, links, formulas and headings of a Markdown text: no term is looked for inside them.
+# Code, links, formulas and headings of a Markdown text: terms inside them are not linked.
 _LEFT_ALONE = (
     r"^```.*?^```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<https?:[^>]*>"
     r"|\$\$.*?\$\$|\$[^$\n]*\$|^\#+ [^\n]*$"
@@ -34,15 +34,21 @@ class Entry:
     Attributes
     ----------
     name
-        The term, as a text has it in the middle of a sentence.
+        The term, as written in the middle of a sentence.
     meaning
         Two or three sentences; code in them stands between backticks.
     lesson
         The lesson that shows it, such as ``"03_events"``.
     forms
-        All the ways in which texts write the term, without its plural.
+        All spellings of the term, in the singular.
     unlike
         Phrases in which the same words mean something else.
+
+    Examples
+    --------
+    >>> entry = glossary("launch latency").entries[0]
+    >>> entry.anchor
+    'launch-latency'
     """
 
     name: str
@@ -53,7 +59,7 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        """The place of the entry in a page of all entries, such as ``"launch-latency"``."""
+        """The entry's anchor in the page of all entries, such as ``"launch-latency"``."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     def __str__(self) -> str:
@@ -68,7 +74,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Entries in the order of the alphabet; a notebook shows a table that you can search."""
+    """Entries in alphabetical order; a notebook shows them as a table that you can search.
+
+    Examples
+    --------
+    >>> [entry.name for entry in glossary("SM").entries]
+    ['multiprocessor']
+    """
 
     entries: tuple[Entry, ...]
 
@@ -138,7 +150,11 @@ def glossary(term: str | None = None) -> Glossary:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Return all entries, in the order of the alphabet."""
+    """Return all entries, in alphabetical order.
+
+    >>> entries() == glossary().entries
+    True
+    """
     text = (files("gpulab") / "data" / "glossary.toml").read_text("utf-8")
     return tuple(
         Entry(
@@ -156,7 +172,12 @@ def uses_in(markdown: str) -> Iterator[tuple[re.Match[str], Entry]]:
     """Yield each use of a term in a Markdown text, with its place and its entry.
 
     Code, links, formulas and headings are left out. Where two terms begin at the same place,
-    the longer one counts: "CUDA graph" is no use of "CUDA".
+    the longer one counts: "CUDA graph" is not a use of "CUDA".
+
+    Examples
+    --------
+    >>> [entry.name for _, entry in uses_in("A launch; `launch` in code.")]
+    ['launch']
     """
     pattern, forms = _pattern()
     for found in pattern.finditer(markdown):
@@ -173,7 +194,7 @@ def _pattern() -> tuple[re.Pattern[str], list[tuple[str, Entry]]]:
     )
     unlike = [_spaced(phrase) for entry in entries() for phrase in entry.unlike]
     groups = "|".join(f"({_of_form(form)})" for form, _ in forms)
-    # Whether a word begins here is asked once, and not for each of the forms.
+    # One lookbehind before all forms: with one in each of hundreds of forms the search is slow.
     pattern = rf"{_LEFT_ALONE}|(?<![\w-])(?:{'|'.join(unlike)}|(?:{groups})(?![\w-]))"
     return re.compile(pattern, re.MULTILINE | re.DOTALL), forms
 

@@ -1,4 +1,8 @@
-"""The private names of torch that gpulab needs, all in one place."""
+"""The private names of torch that gpulab needs, all in one place.
+
+A new version of torch may rename any of them. Then this module fails at its import, with the name
+in the message, and it is the only one to change.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -13,6 +17,7 @@ import torch.utils._device
 import torch.utils._python_dispatch
 from torch.utils.flop_counter import flop_registry
 
+# mypy knows none of these names, hence ``Any``.
 C: Any = torch._C  # the C layer below torch.cuda
 C_nn: Any = torch._C._nn  # and below torch.nn.functional
 variable_functions: Any = torch._VF
@@ -27,13 +32,13 @@ disable_compiler: Any = torch._compile._disable_dynamo
 has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
 flop_formulas: Any = flop_registry
 autocast_key: Any = torch._C.DispatchKey.AutocastPrivateUse1  # type: ignore[attr-defined] # not in the stubs
-# The kernel of a structured operator for all devices: first its shapes, then ``func.out``.
+# A structured operator has one kernel for all devices under this key. It computes the shapes of
+# the results, allocates them, and then calls ``func.out``.
 _SHAPES_FIRST: Any = torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional
 autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
-lazy_keys: Any = tuple(  # under them PyTorch conjugates and negates when it must, not before
-    getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative")
-)
+# With these keys PyTorch marks a tensor as conjugated or negated, and computes it later.
+lazy_keys: Any = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative"))
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
 has_backend_fallback: Any = torch._C._dispatch_has_backend_fallback
 untyped_dtypes: Any = torch.storage._new_dtypes
@@ -72,63 +77,92 @@ fused_rms_norm: Any = torch.ops.aten._fused_rms_norm.default
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
-    """Return what ``torch.compile`` does now, for :func:`restore_stance`."""
-    import torch._dynamo.eval_frame as dynamo  # takes a second, and few need it
+    """Return the current stance of ``torch.compile``, for :func:`restore_stance`."""
+    import torch._dynamo.eval_frame as dynamo  # importing it takes a second
 
     return dynamo._stance
 
 
 def restore_stance(stance: Any) -> None:  # noqa: ANN401 # as above
-    """Let ``torch.compile`` do what it did when the stance was read."""
+    """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned."""
     import torch._dynamo.eval_frame as dynamo
 
     dynamo._stance = stance
 
 
 def mode_flags() -> dict[str, bool]:
-    """Return what torch notes of the dispatch modes of this thread, for :func:`leave_mode`."""
+    """Return torch's own flags about the dispatch modes that are active, for :func:`leave_mode`.
+
+    >>> all(isinstance(is_on, bool) for is_on in mode_flags().values())
+    True
+    """
     noted = vars(torch.utils._python_dispatch)
     return {name: noted[name] for name in noted if name.startswith("_is_in_")}
 
 
 def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # torch's is untyped
-    """Leave a dispatch mode if it is entered, even if its own end has failed in the middle."""
+    """Leave a dispatch mode if it is still active, even after its own ``__exit__`` has failed.
+
+    Parameters
+    ----------
+    mode
+        The mode; it need not be the innermost one.
+    flags
+        What :func:`mode_flags` returned before the mode was entered.
+    """
     modes: Any = torch.utils._python_dispatch
     if any(entered is mode for entered in modes._get_current_dispatch_mode_stack()):
-        above = []  # entered later and left later, as by an ExitStack that outlives the mode
+        # Modes that were entered later and are still active, as in an ExitStack that outlives it.
+        above = []
         while (top := modes._pop_mode()) is not mode:
             above.append(top)
         for entered in reversed(above):
             modes._push_mode(entered)
     vars(modes).update(flags)
-    # New in torch 2.12: C++ has a copy of one of them.
+    # New in torch 2.12: C++ keeps a copy of this flag.
     set_copy = getattr(modes, "set_is_in_mode_without_ignore_compile_internals", None)
     if set_copy is not None:
         set_copy(flags["_is_in_any_mode_without_ignore_compile_internals"])
 
 
 def schema_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type
-    """Return an operator's schema: its name, arguments and results."""
+    """Return an operator's schema: its name, arguments and results.
+
+    >>> schema_of(torch.ops.aten.relu.default).name
+    'aten::relu'
+    """
     return func._schema
 
 
 def arguments_of(func: Any) -> Any:  # noqa: ANN401 # as above
-    """Return the arguments of an operator's schema, with name, default and alias information."""
+    """Return the arguments of an operator's schema, with name, default and alias information.
+
+    >>> [argument.name for argument in arguments_of(torch.ops.aten.add.Tensor)]
+    ['self', 'other', 'alpha']
+    """
     return schema_of(func).arguments
 
 
 def results_of(func: Any) -> Any:  # noqa: ANN401 # as above
-    """Return the results of an operator's schema, with alias information."""
+    """Return the results of an operator's schema, with alias information.
+
+    >>> len(results_of(torch.ops.aten.max.dim))
+    2
+    """
     return schema_of(func).returns
 
 
 def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
-    """Return the name of an operator's overload, such as ``"out"`` or ``"default"``."""
+    """Return the name of an operator's overload, such as ``"out"`` or ``"default"``.
+
+    >>> overload_name(torch.ops.aten.add.Tensor)
+    'Tensor'
+    """
     return str(func._overloadname)
 
 
 def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
-    """Return the number of autograd's node; a later operation has a higher one."""
+    """Return the sequence number of an autograd node; later operations have higher numbers."""
     return int(node._sequence_nr())
 
 
@@ -143,42 +177,60 @@ def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
 
 
 def is_view(tensor: torch.Tensor) -> bool:
-    """Tell whether autograd knows a tensor as a view of another."""
+    """Return whether autograd treats a tensor as a view of another.
+
+    >>> x = torch.zeros(4)
+    >>> is_view(x), is_view(x[:2])
+    (False, True)
+    """
     return bool(tensor._is_view())
 
 
 def address_of(generator: torch.Generator) -> int:
-    """Return where the C++ object of a random generator lies."""
+    """Return the address of a random generator's C++ object."""
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
 
 
 def in_derivative() -> bool:
-    """Tell whether autograd computes derivatives now: backward, or forward beside the values."""
+    """Return whether autograd is computing derivatives now, in backward or in forward mode.
+
+    >>> in_derivative()
+    False
+    """
     forward: Any = torch.autograd.forward_ad
     return autograd_node() is not None or forward._current_level >= 0
 
 
 def default_device_context() -> Any:  # noqa: ANN401 # it has no public type
-    """Return what ``torch.set_default_device`` has put in force on this thread, or None."""
+    """Return the context that ``torch.set_default_device`` entered on this thread, or None.
+
+    >>> default_device_context() is None
+    True
+    """
     return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
 
 
-# These are looked up at each call, because a virtual GPU replaces them while it is in use.
+# The functions below look their names up at each call: a virtual GPU replaces them while in use.
 _cuda: Any = torch.cuda
 
 
 def spin(n_cycles: int) -> None:
-    """Enqueue a kernel that counts clock cycles and does nothing else, on the current stream."""
+    """Enqueue on the current stream a kernel that only waits for so many clock cycles.
+
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     spin(1_000_000)
+    """
     _cuda._sleep(n_cycles)
 
 
 def record_memory_history(enabled: str | None, **options: object) -> None:
-    """Start keeping what the allocator does, or end it with None."""
+    """Start to record what the allocator does; ``enabled=None`` ends it."""
     _cuda.memory._record_memory_history(enabled=enabled, **options)
 
 
 def is_memory_history_kept() -> bool:
-    """Tell whether somebody keeps what the allocator does."""
+    """Return whether the allocator's history is being recorded, by us or by the user."""
     return bool(C._cuda_isHistoryEnabled())
 
 
@@ -189,16 +241,16 @@ def memory_snapshot() -> dict[str, Any]:
 
 
 def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
-    """Return what a scripted module is in C++."""
+    """Return the C++ object of a scripted module."""
     return module._c
 
 
 @cache
 def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
-    """Return the kernels in Python that PyTorch's compiler must not follow.
+    """Return PyTorch's kernels in Python that are marked as not to be compiled.
 
-    PyTorch loads the compiler when one of them runs for the first time, unless the kernel has an
-    attribute ``__dynamo_disable``, which is run in its place.
+    When one of them runs for the first time, PyTorch imports its compiler, which takes a second.
+    It does not if the kernel has an attribute ``__dynamo_disable``, which it then calls instead.
     """
     guard = disable_compiler(lambda: None).__code__
     kernels = {
@@ -212,7 +264,7 @@ def kernels_never_compiled() -> tuple[Callable[..., Any], ...]:
 
 
 def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels have no type
-    """Yield a function and those that it was made from: decorators keep them in its closure."""
+    """Yield a function and the functions that it decorates, which are in its closure."""
     if isinstance(function, FunctionType):
         yield function
         for cell in function.__closure__ or ():
@@ -220,11 +272,11 @@ def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels 
 
 
 def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
-    """Tell whether an operator makes its results by a function in C++ that knows shapes alone."""
+    """Return whether an operator has a C++ function that only computes its results' shapes."""
     is_structured = has_kernel(func.name(), _SHAPES_FIRST.name)
     return is_structured and not any(argument.is_out for argument in arguments_of(func))
 
 
 def call_shape_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
-    """Make an operator's results, and then call its overload that writes into them."""
+    """Allocate an operator's results, then call its ``out`` overload, which writes into them."""
     return func._op_dk(_SHAPES_FIRST, *args, **kwargs)

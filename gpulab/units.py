@@ -1,4 +1,4 @@
-"""Seconds, bytes and rates become text here and nowhere else, and text becomes seconds again."""
+"""Write seconds, bytes and rates as text with a unit, and read times such as ``"2 ms"``."""
 
 import math
 import re
@@ -13,20 +13,20 @@ _TIME_SCALES = {"ns": 1e-9, f"{_MU}s": 1e-6, "us": 1e-6, "µs": 1e-6, "ms": 1e-3
 _RATE_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BYTE_STEP = 1024
-_TOO_LONG = 10_000  # of a unit; more digits are not read but counted
+_TOO_LONG = 10_000  # of a unit; a reader would have to count the digits of more
 _ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
 
 
-# What was never measured is written as nan, and a limit that is missing as inf.
+# nan and inf are accepted: tables write nan for a missing time and inf for a missing limit.
 _QUANTITY = Requirement(
     "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
 )
 
 
 def format_time(time_s: float, digits: int = 3) -> str:
-    """Write a duration with ``digits`` significant digits and the unit a reader would choose.
+    """Return a duration as text, with the unit that a reader would choose.
 
-    The digits are for reading; they do not say how precisely the duration is known.
+    It has ``digits`` significant digits, whether the duration is known so precisely or not.
 
     >>> format_time(24.86e-6)
     '24.9 µs'
@@ -40,7 +40,7 @@ def format_time(time_s: float, digits: int = 3) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write how many there are of something, with the noun in the plural unless it is one.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "call"), counted(1200, "call")
     ('1 call', '1,200 calls')
@@ -49,7 +49,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
-    """Write an interval of durations in one unit, chosen for its high end.
+    """Return an interval of durations as text; both ends have the unit that suits the high end.
 
     >>> format_interval(24.84e-6, 25.02e-6)
     '[24.8, 25.0] µs'
@@ -61,11 +61,10 @@ def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
 
 
 def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3) -> str:
-    """Write an estimate and its interval, all in the unit and decimals of the estimate.
+    """Return an estimate and its interval as text, in the unit and decimals of the estimate.
 
-    An interval that reaches 10,000 of that unit is written with a unit of its own, and one whose
-    ends read like the estimate is left out. What the interval means is for the caller to say;
-    here it is only written.
+    An interval that reaches 10,000 of that unit gets a unit of its own. An interval whose rounded
+    ends equal the rounded estimate is left out.
 
     >>> format_estimate(24.86e-6, 24.81e-6, 25.02e-6)
     '24.9 µs [24.8, 25.0]'
@@ -81,7 +80,7 @@ def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3)
 
 
 def format_bytes(size_bytes: float, digits: int = 3) -> str:
-    """Write a size in binary units (1 KiB is 1024 B), as memories and tensors are sized.
+    """Return a size as text in binary units: 1 KiB is 1024 B.
 
     >>> format_bytes(60 * 1024**2)
     '60.0 MiB'
@@ -97,7 +96,7 @@ def format_bytes(size_bytes: float, digits: int = 3) -> str:
 
 
 def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
-    """Write a rate in decimal units (1 kB/s is 1000 B/s), as data sheets state them.
+    """Return a rate as text in decimal units, as in data sheets: 1 kB/s is 1000 B/s.
 
     >>> format_rate(4.3e12, "B")
     '4.30 TB/s'
@@ -113,9 +112,9 @@ def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
 
 
 def parse_time(text: str) -> float:
-    """Read a duration such as ``"2 ms"`` and return its seconds.
+    """Return the seconds of a duration such as ``"2 ms"``.
 
-    A number without a unit is refused: nobody can tell which one was meant.
+    A number without a unit is refused, because its unit could only be guessed.
 
     Raises
     ------
@@ -127,7 +126,7 @@ def parse_time(text: str) -> float:
     >>> parse_time("2 ms")
     0.002
     """
-    # The sign is not part of the pattern: no option of the package is a negative time.
+    # The pattern has no sign, because no option of gpulab is a negative time.
     match = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([^\d\s.]+)\s*", text)
     try:
         number, unit = match.groups() if match else ("", "")
@@ -143,10 +142,10 @@ def parse_time(text: str) -> float:
 
 
 def ascii_units(text: str, encoding: str | None) -> str:
-    """Return ``text`` as a console with ``encoding`` can write it: µ as u, ± as +-.
+    """Return ``text`` with µ as u and ± as +- where a console cannot print the signs.
 
-    Text that the console can write comes back unchanged, and so does any text when
-    ``encoding`` is None, as it is for streams that take characters.
+    Text that ``encoding`` can write is returned unchanged. So is any text if ``encoding`` is None,
+    as it is for streams of characters.
 
     >>> ascii_units("24.9 µs", "ascii")
     '24.9 us'
@@ -165,9 +164,9 @@ def ascii_units(text: str, encoding: str | None) -> str:
 
 
 def time_unit(time_s: float, digits: int = 3) -> tuple[int, str]:
-    """Choose the unit for a duration: its power of ten and its name.
+    """Return the unit for a duration: its power of ten and its name.
 
-    A duration that would round up to the next unit has that unit already.
+    A duration that would be rounded up to 1000 of a unit gets the next unit: 999.6 µs is 1.00 ms.
 
     >>> time_unit(24.9e-6)
     (-6, 'µs')
@@ -178,7 +177,8 @@ def time_unit(time_s: float, digits: int = 3) -> tuple[int, str]:
 
 def _leading_exponent(value: float, digits: int) -> int:
     """Return the power of ten of the first digit, once the value is rounded."""
-    # Read from the rounded text: a logarithm would give 9.996 one digit less than is written.
+    # From the rounded text, not from a logarithm: 9.996 is written as 10.0, which has an exponent
+    # of 1, while log10(9.996) is below 1.
     return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) else 0
 
 
@@ -187,6 +187,6 @@ def _decimals(value: float, exponent: int, digits: int) -> int:
 
 
 def _number(value: float, exponent: int, decimals: int) -> str:
-    # Dividing by an exact power of ten rounds once; multiplying by 1e6 would not be worse,
-    # but 1e-6 is not exact and would be.
+    # Divide by 1e6 or multiply by 1e6, which are both exact and round once. Multiplying by 1e-6,
+    # which is not an exact float, would round twice and change the last digit of some values.
     return f"{value / 10.0**exponent if exponent >= 0 else value * 10.0**-exponent:.{decimals}f}"

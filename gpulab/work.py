@@ -11,16 +11,25 @@ from gpulab.units import format_time
 
 Work = Callable[[], object]
 
-# No launch from Python takes the host less, so that fewer seconds are never claimed.
+# Every launch from Python takes the host at least this long, so the estimate is never too high.
 _LEAST_CALL_S = 5e-6
 _LONGEST_S = 3600
 _NEVER_TOO_MANY = int(_LONGEST_S / _LEAST_CALL_S)
-_COUNTED_HOURS = 1_000_000  # a century; more of them say nothing
+_COUNTED_HOURS = 1_000_000  # a century; a larger number of hours would tell a reader nothing
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep Python's garbage collector out of the block, and leave it as it was."""
+    """Turn Python's garbage collector off inside the block, and restore it at the end.
+
+    A collection inside a timed interval would add milliseconds to one sample.
+
+    Examples
+    --------
+    >>> with collector_paused():
+    ...     gc.isenabled()
+    False
+    """
     was_enabled = gc.isenabled()
     try:
         gc.disable()
@@ -31,12 +40,25 @@ def collector_paused() -> Iterator[None]:
 
 
 def check_callable(name: str, work: object, cure: str) -> None:
-    """Refuse what is not a plain function, with what to pass instead.
+    """Raise an error unless ``work`` is a function that runs when it is called.
+
+    Parameters
+    ----------
+    name
+        The argument's name, for the message.
+    work
+        What the caller was given.
+    cure
+        What to pass instead, for the end of the message.
 
     Raises
     ------
     NotCallableError
-        If it cannot be called, or calling it would run nothing.
+        If it cannot be called, or is a coroutine or a generator function.
+
+    Examples
+    --------
+    >>> check_callable("work", print, "pass a function")
     """
     if isinstance(work, str):
         raise NotCallableError(f"{name} is the text {shown(work)}; {cure}")
@@ -51,25 +73,29 @@ def check_callable(name: str, work: object, cure: str) -> None:
 
 
 def refuse_endless(n_calls: int, call_s: float | None = None, **counts: int | None) -> None:
-    """Refuse so many calls of the work that they would take longer than an hour.
+    """Raise an error if so many calls of the work would take longer than an hour.
 
     Parameters
     ----------
     n_calls
         How often the work would be called.
     call_s
-        Seconds of the real clock for a call; None: as few as any launch takes.
+        Seconds of one call on the real clock; None: 5 µs, the least that any launch takes.
     counts
-        The arguments that ask for so many, by their names.
+        The arguments that ask for so many calls, by their names, for the message.
 
     Raises
     ------
     InvalidOptionError
         If they would take longer; the message says how long.
+
+    Examples
+    --------
+    >>> refuse_endless(1000, 0.001, n_samples=1000)
     """
-    if n_calls <= _NEVER_TOO_MANY and call_s is None:  # the usual case, as each measurement asks
+    if n_calls <= _NEVER_TOO_MANY and call_s is None:  # the fast way: every measurement calls this
         return
-    # A number of calls may be too large for a float.
+    # Fractions, because n_calls comes from the user and may be too large for a float.
     total_s = int(n_calls) * Fraction(call_s or _LEAST_CALL_S)
     if total_s <= _LONGEST_S:
         return

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Generator, Iterator
 from types import FrameType
 from typing import Any
@@ -212,3 +213,9 @@ def test_handlers_are_given_back_whatever_line_of_the_end_fails() -> None:
         assert signal.getsignal(signal.SIGUSR1) is before
         n_struck += was_struck
     assert n_struck > 5
+
+
+def test_a_step_that_is_gone_leaves_its_mark_to_no_other_function() -> None:
+    """The code of a step stays, so that no new function is found at its place in memory."""
+    gone = weakref.ref(interrupts.step(lambda: None).__code__)
+    assert gone() is not None

@@ -1,4 +1,4 @@
-"""The figure of docs/cold-cache.md: what the usual flush costs, and where hot ends."""
+"""The figure of docs/cold-cache.md: what the usual flush costs, and which sizes stay hot."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ _SIZE = "30"
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Draw both panels and write them as a file that is the same each time."""
+    """Draw both panels into a file; the same results give the same bytes."""
     import matplotlib as mpl
 
     mpl.use("svg")

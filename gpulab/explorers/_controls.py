@@ -1,10 +1,11 @@
 """Controls for choices: the widget of each kind, kept in step with what is offered."""
 
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from gpulab.explorers._scene import Selector
-from gpulab.widgets import chips_class
+from gpulab.widgets import JupyterLoop, chips_class
 
 _LABEL, _SHORT_LABEL = {"description_width": "7.5em"}, {"description_width": "initial"}
 _WIDE, _MENU = {"width": "100%"}, {"width": "auto", "margin": "2px 16px 2px 2px"}
@@ -20,7 +21,9 @@ class Controls:
     state
         What is chosen at first.
     chosen
-        Called with the name and the new value when the reader chooses.
+        Called with the name and the new value when the reader chooses, on the thread of ``loop``.
+    loop
+        On whose thread the controls are told what to show.
 
     Attributes
     ----------
@@ -33,10 +36,13 @@ class Controls:
         choices: tuple[Selector, ...],
         state: object,
         chosen: Callable[[str, Hashable], object],
+        loop: JupyterLoop,
     ) -> None:
-        self._chosen = chosen
+        self._chosen, self._take_in_turn = chosen, loop.in_turn(self._take)
         self._choices = {choice.name: choice for choice in choices}
-        self._is_told = False
+        self._values = {choice.name: getattr(state, choice.name) for choice in choices}
+        self._waiting: dict[str, Hashable] = {}
+        self._teller: int | None = None
         self.widgets: Mapping[str, Any] = {
             choice.name: _widget(choice, getattr(state, choice.name)) for choice in choices
         }
@@ -59,13 +65,27 @@ class Controls:
 
     def tell(self, choices: tuple[Selector, ...], state: object) -> None:
         """Show what is offered and chosen now."""
-        self._choices = {choice.name: choice for choice in choices}
-        self._is_told = True
+        self._teller = threading.get_ident()
         try:
             for choice in choices:
-                _update(self.widgets[choice.name], choice, getattr(state, choice.name))
+                # A newer choice is on its way: what was chosen before it would push it back.
+                if choice.name not in self._waiting:
+                    self._update(choice, getattr(state, choice.name))
         finally:
-            self._is_told = False
+            self._teller = None
+
+    def _update(self, choice: Selector, value: Hashable) -> None:
+        # Only what differs: each message makes the page lay itself out again.
+        widget, place = self.widgets[choice.name], _place(choice, value)
+        self._choices[choice.name] = choice
+        if tuple(widget.options) != _texts(choice):
+            widget.options = list(_texts(choice))
+            widget.index = place
+        # Not compared with what the widget shows: the page may have moved it this moment.
+        elif value != self._values[choice.name]:
+            widget.index = place
+        self._values[choice.name] = value
+        widget.disabled = _is_settled(choice)
 
     def close(self) -> None:
         """Take the widgets off the page."""
@@ -73,13 +93,19 @@ class Controls:
             widget.close()
 
     def _notice(self, name: str, place: int | Sequence[int] | None) -> None:
-        if self._is_told or place is None:
+        """Keep what the reader chose, on whichever thread it comes, until its turn."""
+        if place is None or threading.get_ident() == self._teller:
             return
         offered = self._choices[name].offered
-        if isinstance(place, int):
-            self._chosen(name, offered[place])
-        else:
-            self._chosen(name, tuple(offered[each] for each in place))
+        self._waiting[name] = (
+            offered[place] if isinstance(place, int) else tuple(offered[each] for each in place)
+        )
+        self._take_in_turn(name)
+
+    def _take(self, name: str) -> None:
+        if name in self._waiting:  # else the turn of an earlier choice has served this one
+            self._values[name] = value = self._waiting.pop(name)
+            self._chosen(name, value)
 
 
 def _widget(choice: Selector, value: Hashable) -> Any:  # noqa: ANN401 # ipywidgets has no types
@@ -105,16 +131,6 @@ def _widget(choice: Selector, value: Hashable) -> Any:  # noqa: ANN401 # ipywidg
         disabled=_is_settled(choice),
         **{"style": _SHORT_LABEL, **options},
     )
-
-
-def _update(widget: Any, choice: Selector, value: Hashable) -> None:  # noqa: ANN401 # as above
-    # Only what differs: each message makes the page lay itself out again.
-    if tuple(widget.options) != _texts(choice):
-        widget.options = list(_texts(choice))
-    place = _place(choice, value)
-    if widget.index != place:
-        widget.index = place
-    widget.disabled = _is_settled(choice)
 
 
 def _texts(choice: Selector) -> tuple[str, ...]:

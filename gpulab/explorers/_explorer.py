@@ -11,13 +11,14 @@ from gpulab.explorers._controls import Controls
 from gpulab.explorers._panel import Panel
 from gpulab.explorers._renderer import Renderer
 from gpulab.explorers._scene import Measured, Model, Scene, Selector, State, Step
-from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob
+from gpulab.explorers._scheduling import MeasurementJob
 from gpulab.explorers._table import table_html
 from gpulab.figures import Figure, render, style
 from gpulab.foreign_text import visible
 from gpulab.markup import clean
 from gpulab.requirements import PATH
 from gpulab.sweeps import Point
+from gpulab.widgets import JupyterLoop
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +222,7 @@ class Explorer(Generic[State]):
         return scene
 
     def _build(self) -> Panel:
-        controls = Controls(self.choices, self._state, self._loop.in_turn(self._chosen))
+        controls = Controls(self.choices, self._state, self._chosen, self._loop)
         renderer = Renderer(right=self._model.right)
 
         def draw(sharpness: float, is_dark: bool) -> dict[str, Any]:  # noqa: FBT001  # of the page

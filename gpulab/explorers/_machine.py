@@ -12,7 +12,6 @@ from gpulab.errors import GpulabError, InvalidOptionError
 from gpulab.explorers._machine_edits import EDITS, SETTING
 from gpulab.explorers._machine_still import still_html
 from gpulab.explorers._machine_view import view_of
-from gpulab.explorers._scheduling import JupyterLoop
 from gpulab.machine import (
     STARTS,
     Attempt,
@@ -31,6 +30,7 @@ from gpulab.machine import (
     start,
 )
 from gpulab.requirements import PATH
+from gpulab.widgets import JupyterLoop
 
 _MOST_UNDONE = 200
 _MOST_TRIED = 200

@@ -5,9 +5,9 @@ from typing import Any
 
 from gpulab.explorers._controls import Controls
 from gpulab.explorers._scene import Selector
-from gpulab.explorers._scheduling import JupyterLoop, MeasurementJob, Pace
+from gpulab.explorers._scheduling import MeasurementJob, Pace
 from gpulab.foreign_text import visible
-from gpulab.widgets import picture_class
+from gpulab.widgets import JupyterLoop, picture_class
 
 _REST_S = 0.4  # without a new picture, before the table follows
 
@@ -56,12 +56,12 @@ class Panel:
         self.picture: Any = picture_class()()
         self._loop = loop
         self.pace = Pace(self._show, loop)
-        seen, ask = loop.in_turn(self.pace.seen), loop.in_turn(self.pace.ask)
-        self.picture.observe(lambda change: seen(change["new"]), "shown")
-        self.picture.observe(lambda _: ask(), ["ratio", "dark"])
-        rest, send = loop.in_turn(self._rest), loop.in_turn(self._send)
-        self.picture.observe(lambda _: rest(self.picture.number), "is_open")
-        self.picture.on_msg(lambda _, content, __: send(content))
+        self._page: dict[str, Any] = {"ratio": 1.0, "dark": False}
+        self._is_open = False
+        # Messages, not traits: ipywidgets sets what a page sends on a thread of its own, and a
+        # trait that is set on two threads at a time can lose the words of the last picture.
+        receive = loop.in_turn(self._receive)
+        self.picture.on_msg(lambda _, content, __: receive(content))
         self._start = ipywidgets.Button(description="Measure here", icon="play")
         begin = loop.in_turn(measure)
         self._start.on_click(lambda _: begin())
@@ -93,7 +93,7 @@ class Panel:
 
     def _show(self) -> int:
         number = int(self.picture.number) + 1
-        traits = self._draw(self.picture.ratio, self.picture.dark)
+        traits = self._draw(self._page["ratio"], self._page["dark"])
         # One message: a number without its picture would be answered too early.
         with self.picture.hold_sync():
             for name, value in {**traits, "number": number}.items():
@@ -104,8 +104,18 @@ class Panel:
 
     def _rest(self, number: int) -> None:
         """Bring the table up to date when nothing moves any more, if it is to be seen."""
-        if number == self.picture.number and self.picture.is_open:
+        if number == self.picture.number and self._is_open:
             self.picture.table = self._table()
 
-    def _send(self, content: dict[str, str]) -> None:
-        self.picture.send(content, buffers=[self._file(content["file"])])
+    def _receive(self, content: dict[str, Any]) -> None:
+        """Do what a message of the page says; :func:`gpulab.widgets.picture_class` lists them."""
+        if "shown" in content:
+            self.pace.seen(content["shown"])
+        elif "file" in content:
+            self.picture.send(content, buffers=[self._file(content["file"])])
+        elif "is_open" in content:
+            self._is_open = content["is_open"]
+            self._rest(self.picture.number)
+        elif content != self._page:
+            self._page = content
+            self.pace.ask()

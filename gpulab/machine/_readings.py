@@ -1,4 +1,4 @@
-"""What each timing method would read of the program's work now, beside the truth, and why."""
+"""Simulate each timing method on a program: what it reads, the true time, and why they differ."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,29 +19,36 @@ READING_NAMES = (
     "graph",
     "calibrated",
 )
-# A reading that is off by more than this share of the truth is called wrong.
+# A reading that differs from the truth by more than this share of it is called wrong.
 TOLERANCE = 0.1
 _US = 1e3
-_ROOM_FOR_ALL = 1_022  # the launch queue of CUDA
+# The depth of the launch queue on an H200. The true time does not depend on the program's own
+# queue, which may be so short that launches wait.
+_ROOM_FOR_ALL = 1_022
 _LEAST_SLEEP_NS = 50_000
-_N_KEPT = 8  # programs; the same run serves several methods, and the truth every one
-_MARGIN = 1.3  # of the sleep over the host's time, as the sampler of the real method takes
+_N_KEPT = 8  # programs; several methods need the same run, and all of them the truth
+_MARGIN = 1.3  # length of the sleep over the host's time, as in gpulab's own sampler
 
 
 @dataclass(frozen=True, slots=True)
 class MethodReading:
-    """What one method reads of one call of the work.
+    """The time that one method reads for one call of the work.
 
     Attributes
     ----------
     name
-        The method.
+        Name of the method.
     value_us
-        In microseconds; None where the method cannot be used.
+        The reading in microseconds; None if the method cannot be used.
     truth_us
-        From the first start on the GPU to the last end, when the host is ahead.
+        Time on the GPU from the first start to the last end, if no launch comes late.
     reason
-        Why it is wrong, in about three words; empty if it is right.
+        Why the reading is wrong, in about three words; empty if it is right.
+
+    Examples
+    --------
+    >>> MethodReading("naive", value_us=5.0, truth_us=20.0, reason="launches, not work").is_right
+    False
     """
 
     name: str
@@ -59,11 +66,13 @@ class MethodReading:
 
 @lru_cache(maxsize=_N_KEPT)
 def truth_us(program: MachineProgram) -> float:
-    """Return how long one call of the work keeps the GPU, by the simulator's records."""
+    """Return how long one call of the work takes on the GPU, from the simulator's own times."""
+    # As in the method "behind a sleep": the GPU sleeps until all launches are made, so that no
+    # launch comes late.
     runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
     _head_start(runner)
     after = runner.mark()
-    for stream in runner.streams[1:]:  # they wait for the end of the sleep, too
+    for stream in runner.streams[1:]:  # else they would start before the sleep ends
         runner.machine.mark(stream, runner.machine.host.costs.stream_wait_ns, (after,))
     runner.work()
     runner.settle()
@@ -71,7 +80,14 @@ def truth_us(program: MachineProgram) -> float:
 
 
 def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
-    """Return the reading of each method, or none if the program has nothing to time."""
+    """Return the reading of each timing method; empty if there is no work, or a deadlock.
+
+    Examples
+    --------
+    >>> from gpulab.machine import start
+    >>> {reading.name: reading.is_right for reading in readings(start("stopwatch"))}["naive"]
+    False
+    """
     if not program.work or waiting_circle(program):
         return ()
     true_us = truth_us(program)
@@ -84,7 +100,14 @@ def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
 
 
 def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
-    """Return what the program's own stopwatch and events read, for one repetition."""
+    """Return what the program's own stopwatch and events read, for one repetition.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> [reading.name for reading in own_readings(play(start("events")))]
+    ['your events']
+    """
     program = playback.program
     if not program.work or playback.is_stuck:
         return ()
@@ -101,6 +124,7 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
 
 def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
     runner = Runner(program)
+    # No synchronize before the second reading: that is the mistake of this method.
     start_ns = runner.machine.host.read_clock()
     runner.work()
     value_us = (runner.machine.host.read_clock() - start_ns) / _US
@@ -121,7 +145,7 @@ def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
 @lru_cache(maxsize=_N_KEPT)
 def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
-    runner.synchronize()
+    runner.synchronize()  # the clock must not include work from before
     start_ns = runner.machine.host.read_clock()
     for _ in range(n):
         runner.work()
@@ -135,6 +159,7 @@ def _events(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, _ = _between_events(runner)
     if value_us < true_us:
         return value_us, "misses other streams"
+    # Two events alone add one floor. If it is much more, the GPU was idle between launches.
     is_late = value_us > true_us + 2 * floor_us()
     return value_us, "GPU waits for launches" if is_late else "events cost time"
 
@@ -166,21 +191,25 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
     machine, stream = runner.machine, runner.streams[0]
     machine.capture = capture = Capture(stream, None)
     try:
+        # The events are captured with the work, so that a replay launches them without gaps of
+        # the host.
         start = runner.mark()
         runner.work()
         end = runner.mark()
-    except VirtualGpuError:
+    except VirtualGpuError:  # the work synchronizes, or copies pageable memory
         return None, "cannot be captured"
     finally:
         machine.capture = None
     if not capture.is_joined() or _forgot_a_stream(runner, capture):
         return None, "cannot be captured"
+    # The gaps beside an event have other lengths inside a graph, so the floor is another one.
     value_us = _replayed(runner, capture, start, end) - _graph_floor_us()
     return max(0.0, value_us), "shorter gaps inside" if value_us < true_us else "events cost time"
 
 
 def _forgot_a_stream(runner: Runner, capture: Capture) -> bool:
-    """Tell whether some work went to a stream that the capture does not know."""
+    """Return whether some work went to a stream that is not part of the capture."""
+    # It ran at once instead of becoming part of the graph, so the graph would read too short.
     return any(not capture.has(each.task.stream) for each in runner.tasks)
 
 
@@ -206,7 +235,7 @@ _METHODS: dict[str, _Method] = {
 
 
 def floor_us() -> float:
-    """Return what a pair of events reads beyond the one kernel between them, in microseconds."""
+    """Return how much longer a pair of events reads than the one kernel between them, in µs."""
     gaps = Gaps()
     return (gaps.mark_to_work_ns + gaps.work_to_mark_ns) / _US
 
@@ -216,23 +245,24 @@ def _graph_floor_us() -> float:
 
 
 def _head_start(runner: Runner) -> None:
-    """Let the default stream sleep for longer than the host needs for the work."""
+    """Let the default stream sleep for longer than the host needs to launch the work."""
     runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * _host_ns(runner.program))))
 
 
 @lru_cache(maxsize=_N_KEPT)
 def _host_ns(program: MachineProgram) -> int:
-    """Return how long the host needs for the calls of the work."""
+    """Return how long the host needs to launch the work, from a trial run."""
     trial = Runner(program)
     trial.work()
     return trial.machine.host.now_ns
 
 
 def _between_events(runner: Runner) -> tuple[float, bool]:
-    """Return what two events read around the work, and whether the host was ahead."""
+    """Return the time between two events around the work, and whether the host was ahead."""
     start = runner.mark()
     runner.work()
     end = runner.mark()
+    # If the start event is still pending after the last launch, no launch came late.
     was_ahead = not runner.machine.is_over(start)
     runner.synchronize()
     return ((end.end_ns or 0) - (start.end_ns or 0)) / _US, was_ahead

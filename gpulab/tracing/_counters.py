@@ -1,4 +1,4 @@
-"""What is counted over the time of a timeline: engines in use, launches in the queue, memory."""
+"""Counters over the time of a timeline: engines in use, launches in the queue, bytes in use."""
 
 import math
 from collections import defaultdict
@@ -12,25 +12,31 @@ from gpulab.tracing._spans import ENGINES, MOST_S, Span
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """A quantity that changes in steps: each value holds until the next time.
+    """A quantity that changes in steps: each value is valid until the next time.
 
     Attributes
     ----------
     name
-        What it is, e.g. ``"memory"``.
+        Name of the quantity, e.g. ``"memory"``.
     unit
-        ``"B"`` for bytes, else the word that is counted, e.g. ``"launches"``.
+        ``"B"`` for bytes, otherwise the noun that is counted, e.g. ``"launches"``.
     device
-        Index of the GPU that it is about.
+        Index of the GPU.
     times_s
         Seconds from the start of the timeline, in ascending order.
     values
-        As many as times.
+        The value from each time on.
 
     Raises
     ------
     InvalidOptionError
         If there are not as many values as times, a value is not finite, or the times go back.
+
+    Examples
+    --------
+    >>> depth = CounterSeries("queue depth", "launches", 0, (0.0, 2e-6, 5e-6), (1.0, 2.0, 0.0))
+    >>> depth.largest
+    2.0
     """
 
     name: str
@@ -54,6 +60,7 @@ class CounterSeries:
             if not math.isfinite(value):
                 raise InvalidOptionError(f"values has {value}; it must be a finite number")
         for before_s, after_s in zip(self.times_s, self.times_s[1:], strict=False):
+            # Not "before_s > after_s": that comparison is False if one of them is nan.
             if not before_s <= after_s:
                 raise InvalidOptionError(
                     f"times_s goes from {before_s} to {after_s}; give the readings in the order "
@@ -69,13 +76,23 @@ class CounterSeries:
 def counter_series(
     spans: Sequence[Span], memory: Sequence[CounterSeries]
 ) -> tuple[CounterSeries, ...]:
-    """Return all that is drawn below the lanes: engines, queue and memory, device by device."""
+    """Return the series to draw below the lanes: engines, queue and memory, sorted by device.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     shown = gpulab.timeline(x.exp)
+    >>> [series.name for series in counter_series(shown.spans, shown.memory)]
+    ['compute', 'queue depth', 'memory']
+    """
     found = [*engine_use(spans), *queue_depth(spans), *memory]
     return tuple(sorted(found, key=lambda series: series.device))
 
 
 def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many works each engine of each device had at once, where that is known."""
+    """Return how many kernels or copies each engine of each device ran at once, where known."""
     intervals: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for span in spans:
         if span.engine is not None:
@@ -88,11 +105,11 @@ def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
 
 
 def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many launches each device had before it, or in work, at each time.
+    """Return how many launches of each device were not finished, over time.
 
     A launch counts from the moment when its call returned, or from the start of its work if
-    that came first, until all of its work was done. A graph is one launch. CUDA's own queue,
-    which blocks the host when it is full, counts otherwise: it holds events and waits, too.
+    that came first, until all of its work was done. A CUDA graph is one launch. CUDA's own queue,
+    which blocks the host when it is full, also counts events and waits.
     """
     callers = callers_of(spans)
     pending: dict[tuple[int, int], tuple[float, float]] = {}
@@ -100,6 +117,7 @@ def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
         if not span.is_work or span.correlation is None or span.correlation not in callers:
             continue
         returned_s = spans[callers[span.correlation]].end_s
+        # All work of a CUDA graph has the correlation of its one launch.
         key = (span.device or 0, span.correlation)
         start_s, end_s = pending.get(key, (returned_s, span.end_s))
         pending[key] = (min(start_s, span.start_s), max(end_s, span.end_s))
@@ -116,12 +134,14 @@ def at_once(
     intervals: Iterable[tuple[float, float]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the times at which a count of overlapping intervals changes, and the counts."""
+    # Only the changes are sorted, which takes n log n steps however many intervals overlap.
     change: dict[float, int] = defaultdict(int)
     for start_s, end_s in intervals:
         change[start_s] += 1
         change[end_s] -= 1
     times_s, counts, count = [], [], 0
     for time_s in sorted(change):
+        # Where one interval ends and another starts at the same time, the count does not change.
         if change[time_s]:
             count += change[time_s]
             times_s.append(time_s)

@@ -30,7 +30,7 @@ def _modules() -> bool:
 def _asynchrony() -> bool:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    spin(1_000_000)
+    spin(1_000_000)  # long enough that the host is back before the kernel ends
     end.record()
     was_done = end.query()
     end.synchronize()
@@ -45,6 +45,8 @@ def _streams() -> bool:
     with torch.cuda.stream(side):
         early = x * 10
     torch.cuda.synchronize()
+    # The side stream waits for nothing, so it must have read the zeros: values are written when
+    # the simulated kernel ends, and not when the program calls it.
     return bool(early.tolist() == [0.0] * 3)
 
 
@@ -54,6 +56,7 @@ def _graphs() -> bool:
         x.add_(1)
     graph.replay()
     graph.replay()
+    # The capture itself must compute nothing, so x is 2 and not 3.
     return bool(x.tolist() == [2.0] * 3)
 
 
@@ -82,9 +85,17 @@ CHECKS: dict[str, Check] = {
 
 
 def failures() -> dict[str, str]:
-    """Run every check on the virtual GPU that is entered; return what failed, by name.
+    """Run every check on the entered virtual GPU, and return the failures by name.
 
-    It tells whether the parts work on this torch, and nothing of how true their times are.
+    The checks show that the parts work with this torch. They say nothing about how accurate the
+    simulated times are.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     failures()
+    {}
     """
     found = {}
     for name, check in CHECKS.items():

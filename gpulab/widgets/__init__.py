@@ -2,12 +2,14 @@
 
 from gpulab.widgets._chips import chips_class
 from gpulab.widgets._front_end import is_watched, jupyter_kernel, widget_data
+from gpulab.widgets._jupyter_loop import JupyterLoop
 from gpulab.widgets._machine import machine_class
 from gpulab.widgets._picture import picture_class
 from gpulab.widgets._script import script
 from gpulab.widgets._sketch import sketch_class
 
 __all__ = [
+    "JupyterLoop",
     "chips_class",
     "is_watched",
     "jupyter_kernel",

@@ -21,10 +21,11 @@ def picture_class() -> "type[AnyWidget]":
     shares, and the hint), ``markers`` (x, and y from and to), ``legend``, ``words`` (lines
     above it), ``empty`` (what to say in place of a picture), ``progress`` (``text``, ``done`` and
     ``total`` of a measurement), ``code`` (the line that shows the same again), ``table`` (HTML)
-    and ``file`` (what to call downloads). The page sets ``shown`` to the number of the picture
-    that it has painted, ``ratio`` to the device pixels that it needs for each pixel of ``width``,
-    ``dark`` to whether its theme is dark, and ``is_open`` while the table is to be seen. It asks
-    for a file by the message ``{"file": suffix}``, and gets it back with the same message.
+    and ``file`` (what to call downloads). The page sets none of them. It sends messages:
+    ``{"shown": number}`` when it has painted that picture; ``{"ratio": ..., "dark": ...}`` with
+    the device pixels that it needs for each pixel of ``width``, and whether its theme is dark;
+    ``{"is_open": ...}`` when the table is opened or closed; and ``{"file": suffix}`` for a file,
+    which it gets back with the same message.
     """
     import anywidget
     import traitlets
@@ -45,11 +46,6 @@ def picture_class() -> "type[AnyWidget]":
         progress: Any = traitlets.Dict().tag(sync=True)
         code = traitlets.Unicode("").tag(sync=True)
         table = traitlets.Unicode("").tag(sync=True)
-        is_open = traitlets.Bool(default_value=False).tag(sync=True, echo_update=False)
         file = traitlets.Unicode("explorer").tag(sync=True)
-        # What the page sets is not sent back to it, as that would cost it time at each picture.
-        shown = traitlets.Int(0).tag(sync=True, echo_update=False)
-        ratio = traitlets.Float(1.0).tag(sync=True, echo_update=False)
-        dark = traitlets.Bool(default_value=False).tag(sync=True, echo_update=False)
 
     return Picture

@@ -111,9 +111,9 @@ class Picture {
     const wanted = Math.min(MOST_SHARPNESS, window.devicePixelRatio * Math.max(1, scale));
     const ratio = Math.ceil(wanted * 4) / 4; // not a new picture for each pixel of a resized window
     const dark = themeOf(this.root).isDark;
-    if (ratio === model.get("ratio") && dark === model.get("dark")) return;
-    model.set({ ratio, dark });
-    model.save_changes();
+    if (ratio === this.sent?.ratio && dark === this.sent.dark) return;
+    this.sent = { ratio, dark };
+    model.send(this.sent);
   }
 
   build(el) {
@@ -144,8 +144,7 @@ class Picture {
     this.stage.addEventListener("pointerleave", () => this.select(-1));
     this.stage.addEventListener("keydown", event => this.press(event));
     this.data.addEventListener("toggle", () => {
-      this.model.set("is_open", this.data.open);
-      this.model.save_changes();
+      this.model.send({ is_open: this.data.open });
     });
   }
 
@@ -228,8 +227,7 @@ class Picture {
   answer(number) {
     if (this.closed || number !== this.model.get("number")) return;
     this.image.dataset.number = number;
-    this.model.set("shown", number);
-    this.model.save_changes();
+    this.model.send({ shown: number });
   }
 
   point(event) {
@@ -274,7 +272,9 @@ class Picture {
     this.tip.style.right = right ? `${box.width - x + 14}px` : "auto";
     this.tip.style.top = low ? "auto" : `${y + 10}px`;
     this.tip.style.bottom = low ? `${box.height - y + 10}px` : "auto";
-    if (changed && tells) this.told.textContent = text;
+    if (!changed || !tells) return;
+    clearTimeout(this.speaking); // the words of the picture would take the place of the point's
+    this.told.textContent = text;
   }
 
   close() {

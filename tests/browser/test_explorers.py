@@ -85,8 +85,9 @@ def test_crossover_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     output.get_by_role("button", name="Measure here").click()
     output.locator("img").wait_for()  # as soon as both sides have a point
+    # All that follows looks at sizes up to 256: both sides have their points at the seventh step.
     page.wait_for_function(
-        "root => root.querySelectorAll('.legend li').length >= 3",
+        "root => parseInt(root.querySelector('.progress').textContent) > 6",
         arg=output.element_handle(),
         polling=100,
     )
@@ -128,8 +129,11 @@ def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
 def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
     """Keys go from point to point, and what is there is read out."""
     output = explorer(shown, 0)
+    press(output, "Size n", "Home")
+    output.get_by_text("At n = 64: CPU ").first.wait_for()
     output.locator(".stage").focus()
     page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(800)  # what the slider says when it rests must not come in between
     assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
     assert output.locator(".told").text_content() == output.locator(".tip").text_content()
     assert output.locator(".told").get_attribute("aria-live") == "polite"
@@ -145,21 +149,17 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     press(output, "Bytes moved", "ArrowRight")
     output.get_by_text("Ringed, about 4.00 MiB moved: ").first.wait_for()
-    output.locator(".widget-dropdown", has_text="GPU").locator("select").select_option(
-        "measured here"
-    )
+    output.get_by_label("GPU", exact=True).select_option("measured here")
     output.locator(".empty", has_text="Nothing of float32").wait_for()
     output.get_by_role("button", name="Measure here").click()
     output.get_by_text("3 points measured.").wait_for()
-    labels = output.locator(".legend").inner_text()
-    assert all(name in labels for name in ("data sheet", "live clocks", "measured"))
-    output.locator(".stage").scroll_into_view_if_needed()
-    box = output.locator(".stage").bounding_box()
-    ring = output.locator(".marks .dot").first.bounding_box()
-    assert box is not None
-    assert ring is not None
-    page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
-    output.locator(".tip", has_text="predicted, refined: ").wait_for()
+    for name in ("data sheet", "live clocks", "measured"):
+        output.locator(".legend", has_text=name).wait_for()
+    ring, tip = output.locator(".marks .dot").first, output.locator(".tip:visible")
+    while not tip.count():  # the last picture may come, with rings elsewhere
+        ring.hover(force=True)  # the pointer does not meet a ring but the picture below it
+        page.wait_for_timeout(100)
+    assert "predicted, refined: " in tip.inner_text()
     take_picture(page, "explorer_roofline")
     output.locator("summary", has_text="Data as a table").click()
     output.locator(".table td", has_text="softmax").first.wait_for()

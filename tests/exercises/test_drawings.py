@@ -1,7 +1,9 @@
 """A curve is drawn before it is measured: what the page does, what is kept, and what is said."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -134,6 +136,30 @@ def test_the_page_draws_and_the_saved_picture_follows(monkeypatch: pytest.Monkey
     assert drawing.curves["matmul and sum"][1][:2] == [lesson_04.TEN_CALLS.high, 1e-3]
     assert "<figure" in still[1]["text/html"]
     assert "Drawn matmul and sum: 10.0 s at call 1, 1.00 ms at 10." in still[1]["text/html"]
+
+
+def test_a_drawing_that_comes_beside_a_cell_counts_at_once_and_is_pictured_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """JupyterLab sends it on a thread of its own, on which matplotlib must not draw."""
+    shown = shown_in(monkeypatch, watched=True)
+    monkeypatch.setattr(widgets, "widget_data", lambda widget: {"widget": widget})
+    drawn = {"drawn": [["matmul and sum", [1e-3] * 10]]}
+
+    async def session() -> None:
+        drawing = ten_calls()
+        drawing._ipython_display_()
+        page = shown.outputs[0][0]["widget"]
+        other = Thread(target=lambda: [page._handle_custom_msg(drawn, []) for _ in range(3)])
+        other.start()
+        other.join()
+        assert drawing.curves["matmul and sum"][1] == [1e-3] * 10
+        assert len(shown.outputs[1]) == 1
+        await asyncio.sleep(0)
+
+    asyncio.run(session())
+    assert len(shown.outputs[1]) == 2
+    assert "Drawn matmul and sum: 1.00 ms" in shown.outputs[1][1]["text/html"]
 
 
 def test_axes_are_told_with_units(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,7 +344,7 @@ def test_picture_follows_the_state(explorer: Explorer[CrossoverState]) -> None:
 def test_sharp_screens_get_more_pixels(explorer: Explorer[CrossoverState]) -> None:
     """The page says how many device pixels it has for each of its own."""
     shown = picture(explorer)
-    shown.ratio = 3.0
+    shown._handle_custom_msg({"ratio": 3.0, "dark": False}, [])
     assert Image.open(BytesIO(shown.png)).size == (1680, 920)
     assert shown.width == 840
     explorer.close()
@@ -358,7 +358,7 @@ def test_table_and_files_are_made_when_asked_for(
     """A slider does not wait for what nobody sees."""
     shown = picture(explorer)
     assert shown.table == ""
-    shown.is_open = True
+    shown._handle_custom_msg({"is_open": True}, [])
     assert "<caption>add float32: CPU against GPU" in shown.table
     assert '<th scope="col">median</th>' in shown.table
     sent: list[tuple[object, list[bytes]]] = []
@@ -441,11 +441,11 @@ def test_driven_faster_than_it_draws() -> None:
         for size in sizes:
             explorer.choose(size=size)
         assert shown.number == first  # nobody has seen the first one yet
-        shown.shown = first  # as the page answers
+        shown._handle_custom_msg({"shown": first}, [])  # as the page answers
         assert shown.number == first + 1
         assert shown.words[0].startswith("At n = 268,435,456: ")
         assert explorer._panel.pace.n_dropped == len(sizes) - 1  # type: ignore[union-attr]  # there is one
-        shown.shown = first + 1
+        shown._handle_custom_msg({"shown": first + 1}, [])
         assert shown.number == first + 1
         explorer.close()
 
@@ -483,7 +483,7 @@ def test_other_thread_waits_for_its_turn() -> None:
     """A message on another thread is answered on the kernel's own, where the GPU belongs."""
     import threading
 
-    from gpulab.explorers._scheduling import JupyterLoop
+    from gpulab.widgets import JupyterLoop
 
     threads: list[int] = []
 

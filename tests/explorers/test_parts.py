@@ -1,9 +1,12 @@
 """What explorers are made of: the kept figure, the pace, the legend, controls and the table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -17,10 +20,12 @@ from gpulab.explorers._renderer import LegendEntry, Renderer, take_legend
 from gpulab.explorers._scene import Marker, Scene, Selector, Spot, nearest
 from gpulab.explorers._scheduling import Pace
 from gpulab.explorers._table import table_html
-from gpulab.widgets import _picture
+from gpulab.widgets import JupyterLoop, _picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+P = ParamSpec("P")
 
 
 def line(to: float, *, label: str = "rises", end: float = 10) -> "Callable[[Axes], object]":
@@ -248,15 +253,15 @@ def test_value_given_by_hand() -> None:
 
 def test_controls_tell_of_the_reader_alone() -> None:
     """Values go by place, None and several among them; what the program sets is no choice."""
-    from types import SimpleNamespace
-
     chosen: list[tuple[str, object]] = []
     choices = (
         Selector("link", "Link", "slider", (("own", None), ("PCIe", "PCIe"))),
         Selector("names", "Names", "several", (("a", "a"), ("b", "b"))),
     )
     state = SimpleNamespace(link=None, names=("b",))
-    controls = Controls(choices, state, lambda name, value: chosen.append((name, value)))
+    controls = Controls(
+        choices, state, lambda name, value: chosen.append((name, value)), JupyterLoop()
+    )
     assert controls.widgets["names"].index == [1]
     controls.widgets["link"].index = 1
     controls.widgets["names"].index = (0, 1)
@@ -266,6 +271,81 @@ def test_controls_tell_of_the_reader_alone() -> None:
     assert len(chosen) == 2
     assert controls.widgets["link"].disabled
     assert controls.widgets["names"].index == [0]
+    controls.close()
+
+
+class TurnsByHand(JupyterLoop):
+    """A loop whose turns come when the test says so, as beside a cell that runs."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], object]] = []
+
+    def in_turn(self, action: Callable[P, object]) -> Callable[P, None]:
+        """Let the action wait."""
+        return lambda *args, **options: self.waiting.append(lambda: action(*args, **options))
+
+
+SIZES = Selector("size", "Size", "slider", tuple((str(n), n) for n in range(5)))
+
+
+def test_a_control_is_not_pushed_back_to_what_was_chosen_before() -> None:
+    """The page moves a slider on while the choice before is drawn: it stays where it is."""
+    turns, chosen = TurnsByHand(), list[object]()
+
+    def draw(_name: str, value: Hashable) -> None:
+        chosen.append(value)
+        if value == 1:
+            # ipywidgets sets what came from the page, and then says that it has changed.
+            with slider.hold_trait_notifications():
+                slider.index = 2
+                controls.tell((SIZES,), SimpleNamespace(size=1))
+                assert slider.index == 2
+            controls.tell((SIZES,), SimpleNamespace(size=0))  # the explorer cannot show 1
+        assert slider.index == 2
+
+    controls = Controls((SIZES,), SimpleNamespace(size=0), draw, turns)
+    slider = controls.widgets["size"]
+    slider.index = 1
+    for turn in turns.waiting:
+        turn()
+    assert chosen == [1, 2]
+    controls.close()
+
+
+def test_of_many_choices_in_a_row_the_last_is_taken() -> None:
+    """A thread that was busy with a cell does not catch up with each step of a slider."""
+    turns, chosen = TurnsByHand(), list[object]()
+    controls = Controls(
+        (SIZES,), SimpleNamespace(size=0), lambda _, value: chosen.append(value), turns
+    )
+    for place in (1, 2, 3, 4):
+        controls.widgets["size"].index = place
+    for turn in turns.waiting:
+        turn()
+    assert chosen == [4]
+    controls.close()
+
+
+def test_a_choice_that_comes_while_controls_are_told_is_kept() -> None:
+    """JupyterLab sends choices on a thread of their own: at any moment."""
+    other = replace(SIZES, name="other")
+    turns, chosen = TurnsByHand(), list[tuple[str, object]]()
+
+    def choose_elsewhere(_change: object) -> None:
+        thread = Thread(target=setattr, args=(controls.widgets["other"], "index", 3))
+        thread.start()
+        thread.join()
+
+    state = SimpleNamespace(size=0, other=0)
+    controls = Controls(
+        (SIZES, other), state, lambda name, value: chosen.append((name, value)), turns
+    )
+    controls.widgets["size"].observe(choose_elsewhere, "index")
+    controls.tell((SIZES, other), SimpleNamespace(size=1, other=0))
+    for turn in turns.waiting:
+        turn()
+    assert chosen == [("other", 3)]
+    assert controls.widgets["other"].index == 3
     controls.close()
 
 

@@ -154,7 +154,7 @@ def test_other_processes_get_no_virtual_tensors() -> None:
     """Sending one is refused; a host tensor is sent."""
     assert refusal_of(lambda: ForkingPickler.dumps(torch.ones(2, device="cuda"))) == (
         "the virtual GPU has no model of memory shared by processes; "
-        "send a copy on the CPU, as tensor.cpu()"
+        "send a copy on the CPU, made with tensor.cpu()"
     )
 
 
@@ -173,7 +173,7 @@ def test_other_libraries_get_no_virtual_addresses(
     """They would take the address for a real one."""
     assert refusal_of(lambda: read(torch.ones(2, device="cuda"))) == (
         f"the virtual GPU has no model of {name}; "
-        "other libraries can read a copy on the CPU, as tensor.cpu()"
+        "other libraries can read a copy on the CPU, made with tensor.cpu()"
     )
 
 
@@ -255,8 +255,8 @@ def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
         x = torch.ones(2)
         distributed.all_reduce(x)
         assert refusal_of(lambda: distributed.all_reduce(x.cuda())) == (
-            "the virtual GPU has no model of c10d.allreduce_.default, which sends between "
-            "processes; send a copy on the CPU, as tensor.cpu(), or use CUDA GPUs"
+            "the virtual GPU has no model of c10d.allreduce_.default, which communicates "
+            "between processes; send a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
     finally:
         distributed.destroy_process_group()
