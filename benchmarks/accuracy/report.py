@@ -11,18 +11,19 @@ from benchmarks.accuracy.summary import Record, Row, own_row, range_us, rows
 from benchmarks.common.folders import IMAGES
 from benchmarks.common.markdown import put_between_markers, source, table
 from benchmarks.common.tool import DEFAULT
+from gpulab.palette import FAINT, INK, ROLES, SERIES
 
 _IMAGE = IMAGES / "accuracy-h200.png"
 
-# Okabe and Ito's colours for readers of any colour vision; marks differ too, for print.
+# Any two colours differ for readers of any colour vision; marks differ too, for print.
 _SHOWN = (
-    ("measure", "gpulab.measure, cold", "#0072B2", "o"),
-    ("measure, hot", "gpulab.measure, hot", "#56B4E9", "s"),
-    ("triton do_bench", "triton do_bench", "#D55E00", "^"),
-    ("triton do_bench_cudagraph", "triton do_bench_cudagraph", "#E69F00", "v"),
-    ("torch.utils.benchmark blocked_autorange", "torch.utils.benchmark", "#CC79A7", "D"),
-    ("Inductor benchmarker", "Inductor benchmarker", "#009E73", "P"),
-    ("cupyx.profiler.benchmark", "cupyx.profiler.benchmark", "#000000", "x"),
+    ("measure", "gpulab.measure, cold", ROLES["cold"].colour.light, "o"),
+    ("measure, hot", "gpulab.measure, hot", ROLES["hot"].colour.light, "s"),
+    ("triton do_bench", "triton do_bench", SERIES[2].light, "^"),
+    ("triton do_bench_cudagraph", "triton do_bench_cudagraph", SERIES[3].light, "v"),
+    ("torch.utils.benchmark blocked_autorange", "torch.utils.benchmark", SERIES[0].light, "D"),
+    ("Inductor benchmarker", "Inductor benchmarker", SERIES[4].light, "P"),
+    ("cupyx.profiler.benchmark", "cupyx.profiler.benchmark", INK.light, "x"),
 )
 _LEAST_PERCENT = 0.01
 _COLUMNS = (
@@ -211,7 +212,7 @@ def draw(results: Record, image: Path) -> None:
     axes.set_xlabel("Time on the GPU by the driver's records (µs)")
     axes.set_ylabel("Error of the tool's answer (%)")
     axes.set_title(_title(results["provenance"]["gpu"]), loc="left", fontsize=11)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.grid(visible=True, which="major", color=FAINT.light, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, fontsize=8, ncols=2, loc="outside lower center")

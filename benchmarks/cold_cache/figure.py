@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; the marks differ for print.
-_ORANGE, _BLUE, _GREEN = "#D55E00", "#0072B2", "#009E73"
+from gpulab.palette import MUTED, ROLES, SERIES
+
+_READ, _FIRST, _SECOND = (SERIES[place].light for place in (0, 2, 3))
+_HOT, _MUTED = ROLES["hot"].colour.light, MUTED.light
 _MB = 1e6
 _SIZE = "30"
 
@@ -31,11 +33,11 @@ def _draw_costs(found: dict[str, Any], axes: Any) -> None:  # noqa: ANN401 # of 
     times = {work: entry["times_us"][_SIZE] for work, entry in found["works"].items()}
     works = sorted(times, key=lambda work: _more(times[work], "write 256 MiB"))
     series = (
-        ("write 256 MiB", "after the usual write flush", "o", _ORANGE),
-        ("rotate 2x", "inputs and outputs rotated", "^", _BLUE),
-        ("write 256 MiB, discard", "write flush, then discarded", "x", _GREEN),
+        ("write 256 MiB", "after the usual write flush", "o", _FIRST),
+        ("rotate 2x", "inputs and outputs rotated", "^", _SECOND),
+        ("write 256 MiB, discard", "write flush, then discarded", "x", _READ),
     )
-    axes.axvline(0, color="0.6", linewidth=1)
+    axes.axvline(0, color=_MUTED, linewidth=1)
     for way, label, mark, color in series:
         values = [_more(times[work], way) for work in works]
         axes.plot(values, range(len(works)), mark, color=color, label=label)
@@ -54,17 +56,17 @@ def _draw_hot(found: dict[str, Any], axes: Any) -> None:  # noqa: ANN401 # of ma
     sizes = sorted(moved, key=int)
     l2_mib = found["origin"]["l2_bytes"] / 2**20
     series = (
-        ("hot", 0, "read from memory, hot", "s", _BLUE),
-        ("read 2x", 0, "read from memory, read flush", "x", _GREEN),
-        ("write 256 MiB", 1, "written to memory, write flush", "o", _ORANGE),
-        ("read 2x", 1, "written to memory, read flush", "+", "0.3"),
+        ("hot", 0, "read from memory, hot", "s", _HOT),
+        ("read 2x", 0, "read from memory, read flush", "x", _READ),
+        ("write 256 MiB", 1, "written to memory, write flush", "o", _FIRST),
+        ("read 2x", 1, "written to memory, read flush", "+", _SECOND),
     )
     for way, place, label, mark, color in series:
         values = [moved[size][way][place] / _MB for size in sizes]
         axes.plot([int(size) for size in sizes], values, f"{mark}-", color=color, label=label)
     for share, name in ((2 / 3, "2/3 of the L2"), (1.0, "L2")):
-        axes.axvline(share * l2_mib, color="0.6", linewidth=1, linestyle=":")
-        axes.text(share * l2_mib + 1, 84, name, color="0.3", rotation="vertical", va="top")
+        axes.axvline(share * l2_mib, color=_MUTED, linewidth=1, linestyle=":")
+        axes.text(share * l2_mib + 1, 84, name, color=_MUTED, rotation="vertical", va="top")
     axes.set_xlabel("working set, MiB")
     axes.set_ylabel("moved while the kernel runs, MB")
     axes.set_title("A sum, which writes nothing itself")

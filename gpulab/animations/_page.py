@@ -1,5 +1,7 @@
 """A film as a piece of a page: shapes that a style sheet moves, with pause, still and words."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
@@ -12,7 +14,7 @@ _WIDTH, _LEFT, _RIGHT = 900, 150, 12
 _ROW, _BAR, _TOP, _BOTTOM = 34, 26, 8, 34
 _REST_S = 4.0  # with all of it in view, before it begins again
 _CHARACTER_PX = 8.4
-_N_TICKS = 5
+_MOST_TICKS, _LAST_TICK = 8, 0.97  # the text at a tick later than this share would be cut off
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +151,21 @@ def _lane(film: Film, place: int) -> str:
 
 
 def _axis(film: Film, height: int) -> str:
-    ticks = (film.length_s * number / _N_TICKS for number in range(_N_TICKS + 1))
     return "".join(
-        f'<text x="{_x(film, tick_s)}" y="{height - 10}" '
-        f'text-anchor="{"end" if tick_s == film.length_s else "middle"}">'
+        f'<text x="{_x(film, tick_s)}" y="{height - 10}" text-anchor="middle">'
         f"{_text(format_time(tick_s) if tick_s else '0')}</text>"
-        for tick_s in ticks
+        for tick_s in _round_times(film.length_s)
     )
+
+
+def _round_times(length_s: float) -> Iterator[float]:
+    """Yield round times from 0 on."""
+    least_s = length_s / _MOST_TICKS
+    power_s = 10.0 ** math.floor(math.log10(least_s))
+    step_s = next(each * power_s for each in (1, 2, 5, 10) if each * power_s >= least_s)
+    for number in range(_MOST_TICKS + 1):
+        if number * step_s <= _LAST_TICK * length_s:
+            yield number * step_s
 
 
 def _strip(film: Film, strip: Strip) -> str:

@@ -31,6 +31,7 @@ _HATCHES = ("", "..", "xx", "\\\\", "--", "oo")
 _MOST_TEXT = 300  # characters; matplotlib draws longer ones for minutes
 _TEXT_PT = 12.0  # 12 pixels and more for small text, where a page shows 9 inches on 820 pixels
 _MANY_DECADES = 30.0
+_FEW_OF_125 = 4.0  # times; a shorter axis may have one tick alone of 1, 2, 5, 10, 20, 50
 _MOST_AT_LINES = 8  # names; more of them would not fit beside the axes
 _LONGEST_AT_LINE = 34  # characters; longer names would take the room of the lines
 _COLOURED = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
@@ -248,7 +249,7 @@ def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
 
 def log_axis(ax: "Axes", which: str) -> None:
     """Make an axis logarithmic, with plain numbers at its ticks, large ones with k, M or G."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator
 
     axis = getattr(ax, f"{which}axis")
     getattr(ax, f"set_{which}scale")("log")
@@ -257,6 +258,8 @@ def log_axis(ax: "Axes", which: str) -> None:
     # Over less than about a decade and a half, powers of ten alone leave an axis without ticks.
     narrow = low > 0 and high < _MANY_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    if 0 < low < high < _FEW_OF_125 * low:
+        axis.set_major_locator(AutoLocator())
     axis.set_major_formatter(plain)
     axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gpulab.errors import VirtualGpuError
 from gpulab.machine._playback import Playback, waiting_circle
@@ -25,6 +26,7 @@ _US = 1e3
 # queue, which may be so short that launches wait.
 _ROOM_FOR_ALL = 1_022
 _LEAST_SLEEP_NS = 50_000
+_N_KEPT = 8  # programs; several methods need the same run, and all of them the truth
 _MARGIN = 1.3  # length of the sleep over the host's time, as in gpulab's own sampler
 
 
@@ -62,6 +64,7 @@ class MethodReading:
         return abs(self.value_us - self.truth_us) <= TOLERANCE * self.truth_us
 
 
+@lru_cache(maxsize=_N_KEPT)
 def truth_us(program: MachineProgram) -> float:
     """Return how long one call of the work takes on the GPU, from the simulator's own times."""
     # As in the method "behind a sleep": the GPU sleeps until all launches are made, so that no
@@ -139,6 +142,7 @@ def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
     return value_us, "launches set pace" if value_us > true_us else "calls overlap"
 
 
+@lru_cache(maxsize=_N_KEPT)
 def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
     runner.synchronize()  # the clock must not include work from before
@@ -175,6 +179,7 @@ def _calibrated(program: MachineProgram, true_us: float) -> tuple[float, str]:
     return value_us, "" if was_ahead else "host not ahead"
 
 
+@lru_cache(maxsize=_N_KEPT)
 def _slept(program: MachineProgram) -> tuple[float, bool]:
     runner = Runner(program)
     _head_start(runner)
@@ -241,10 +246,15 @@ def _graph_floor_us() -> float:
 
 def _head_start(runner: Runner) -> None:
     """Let the default stream sleep for longer than the host needs to launch the work."""
-    # A trial run on another machine shows how long the host needs.
-    trial = Runner(runner.program)
+    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * _host_ns(runner.program))))
+
+
+@lru_cache(maxsize=_N_KEPT)
+def _host_ns(program: MachineProgram) -> int:
+    """Return how long the host needs to launch the work, from a trial run."""
+    trial = Runner(program)
     trial.work()
-    runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * trial.machine.host.now_ns)))
+    return trial.machine.host.now_ns
 
 
 def _between_events(runner: Runner) -> tuple[float, bool]:

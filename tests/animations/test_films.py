@@ -10,7 +10,7 @@ import pytest
 from gpulab import animations
 from gpulab.animations import _shipped
 from gpulab.animations._film import Film
-from gpulab.animations._page import page_of
+from gpulab.animations._page import _round_times, page_of
 from gpulab.animations._programs import FILMS
 from gpulab.errors import UnknownNameError
 
@@ -123,3 +123,16 @@ def test_an_unknown_film_is_refused() -> None:
     assert str(error.value) == (
         "unknown animation 'que'; did you mean 'queue'? Known: dirty_lines, double_buffer, queue"
     )
+
+
+@pytest.mark.parametrize(
+    ("length_s", "expected"),
+    [
+        (598e-6, [0, 100e-6, 200e-6, 300e-6, 400e-6, 500e-6]),
+        (192e-6, [0, 50e-6, 100e-6, 150e-6]),
+        (2.03e-3, [0, 0.5e-3, 1e-3, 1.5e-3]),
+    ],
+)
+def test_times_below_a_film_are_round(length_s: float, expected: list[float]) -> None:
+    """A time of 119.6 µs would be hard to compare with others; a last one would be cut off."""
+    assert list(_round_times(length_s)) == pytest.approx(expected)

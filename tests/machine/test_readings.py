@@ -1,8 +1,19 @@
 """The reading of each timing method for a program, the true time, and the reason."""
 
+from dataclasses import replace
+
 import pytest
 
-from gpulab.machine import MachineProgram, ProgramOperation, own_readings, play, readings, start
+from gpulab.machine import (
+    MachineProgram,
+    ProgramOperation,
+    _readings,
+    own_readings,
+    play,
+    readings,
+    start,
+)
+from gpulab.machine._runner import Runner
 
 O = ProgramOperation  # noqa: E741 # it stands in each line of a program
 
@@ -89,3 +100,22 @@ def test_the_programs_own_stopwatch_and_events_are_read_for_one_repetition() -> 
     assert events.reason == "too long"
     (stopwatch,) = own_readings(play(start("stopwatch")))
     assert (stopwatch.value_us, stopwatch.reason) == (pytest.approx(5.05), "too short")
+
+
+def test_no_run_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods that need the same run share it, and so do the program's own readings."""
+    runs: list[MachineProgram] = []
+
+    class Counted(Runner):
+        """A runner that is counted."""
+
+        def __init__(self, program: MachineProgram) -> None:
+            super().__init__(program)
+            runs.append(program)
+
+    monkeypatch.setattr(_readings, "Runner", Counted)
+    program = replace(start("stopwatch"), launch_us=3.25)  # nobody has asked for it before
+    found = (*own_readings(play(program)), *readings(program))
+    # The truth, naive, synchronized (batch of one too), events, behind a sleep (calibrated too),
+    # graph; and how long the host needs for the work, with room for all launches and without.
+    assert (len(found), len(runs)) == (8, 8)

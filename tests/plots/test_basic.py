@@ -286,7 +286,7 @@ def test_predictions_lie_on_a_band_round_the_diagonal(ax: Axes) -> None:
     diagonal, points = ax.lines
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
     assert points.get_xydata() == pytest.approx(np.array([[1, 3], [10, 11]]))
-    assert texts(ax) == ["add", "matmul"]
+    assert texts(ax) == ["matmul", "add"]
     plots.predicted_against_measured(GUESSES.drop(columns="label"), ax)
 
 
@@ -445,3 +445,18 @@ def test_ticks_at_sizes_are_powers_of_two() -> None:
     """A power of two is written as one, and another size in thousands."""
     sizes = (512, 8192, 2**16, 2**22, 3 * 2**30, 20_000)
     assert list(map(short_size, sizes)) == ["512", "8,192", "64 Ki", "4 Mi", "3 Gi", "20 k"]
+
+
+def test_names_of_near_points_do_not_overprint(ax: Axes) -> None:
+    """The lower of two names stands below the other one, and a point without a name has none."""
+    near = pd.DataFrame(
+        {
+            "predicted_s": [1e-6, 1.1e-6, 1e-3],
+            "measured_s": [3e-6, 3e-6, 1e-3],
+            "label": ["add", "exp", ""],
+        }
+    )
+    plots.predicted_against_measured(near, ax)
+    heights_pt = [text.get_position()[1] for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == ["add", "exp"]
+    assert heights_pt[0] - heights_pt[1] >= 10
