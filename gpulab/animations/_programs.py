@@ -1,4 +1,4 @@
-"""The programs behind the films: each runs on a virtual H200, and its records are the film."""
+"""The programs of the films: each runs on a virtual H200, and its records become the film."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -68,7 +68,7 @@ def queue() -> Film:
 
 
 def dirty_lines() -> Film:
-    """Return the film of a layer that waits for what a flush has left in the L2."""
+    """Return the film of a layer that waits for dirty lines, which a flush left in the L2."""
     import torch
 
     with virtual_gpu(_GPU) as gpu:
