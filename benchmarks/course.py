@@ -1,4 +1,4 @@
-"""Grade a lab as an instructor does: export, release, collect, grade, read the report; timed.
+"""Grade a lab as an instructor does (export, release, collect, grade, report), and time it.
 
     python -m benchmarks.course --submissions 30
     python -m benchmarks.course --submissions 100 --lab streams
@@ -34,13 +34,13 @@ class Classroom:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Take the time of a step."""
+        """Time a step."""
         start_s = time.perf_counter()
         yield
         self.times_s[name] = time.perf_counter() - start_s
 
     def command(self, *arguments: str) -> str:
-        """Run a command with this Python, as a terminal does; return what it said."""
+        """Run a command with this Python, and return its output."""
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         done = subprocess.run(  # noqa: S603  # this Python, and arguments made here
@@ -54,7 +54,7 @@ class Classroom:
         return done.stdout + done.stderr
 
     def collect(self, n_submissions: int) -> None:
-        """Write the submissions, and remember what each should get."""
+        """Write the submissions, and note the points that each should get."""
         release = self.folder / "release" / self.lab / f"{self.lab}.ipynb"
         full = self._points()
         for number, (kind, question, source) in enumerate(
@@ -123,13 +123,13 @@ def run(folder: Path, lab: str, n_submissions: int) -> Classroom:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.course", __doc__)
-    made.add_argument("--submissions", type=int, default=30)
+    made.add_argument("--submissions", type=int, default=30, help="number of submissions")
     made.add_argument("--lab", default="timing", help="timing, cache or streams")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the report, the times, and what is wrong."""
+    """Grade, then print the report, the time of each step, and submissions with wrong marks."""
     chosen = parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="gpulab-course-") as place:
         room = run(Path(place) / "course", chosen.lab, chosen.submissions)
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, duration_s in room.times_s.items():
         print(f"| {name} | {duration_s:.1f} |")
     print(f"| together | {sum(room.times_s.values()):.1f} |")
-    print(f"\n{chosen.submissions} submissions; not as they should be: {len(wrong)}")
+    print(f"\n{chosen.submissions} submissions; with wrong marks: {len(wrong)}")
     print("\n".join(wrong))
     sys.exit(bool(wrong))
 

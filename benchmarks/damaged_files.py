@@ -1,12 +1,12 @@
-"""Damage every kind of file that gpulab reads, in every way, and count what becomes of it.
+"""Damage every kind of file that gpulab reads, in many ways, and count what happens.
 
     python -m benchmarks.damaged_files --number 5000 --seed 1
     python -m benchmarks.damaged_files --kinds recording timeline
 
-A damaged file is to be refused by an error of gpulab that names the file, or to be read where the
-damage does no harm. Whatever is read is then shown, tabulated and saved again. Raw errors, numbers
-that mean nothing, and errors that do not name their file are failures: it ends with exit code 1.
-The last columns are the most memory that Python took for one file, and the slowest file.
+gpulab must refuse a damaged file with an error of its own that names the file, or read it if the
+damage does no harm. A file that is read is then shown, tabulated and saved again. Raw errors,
+numbers without meaning, and errors that do not name their file are failures: the exit code is 1.
+The last columns are the most memory that Python used for one file, and the slowest file.
 """
 
 import argparse
@@ -46,7 +46,7 @@ _HOLE = "@@hole@@"
 _BOMB_MEMBERS, _MEMBER_BYTES = 64, 16 << 20  # together 1 GiB
 _MIB = 1 << 20
 
-# What there is to damage
+# The files to damage
 
 
 _CONDITIONS = dataclasses.replace(
@@ -135,15 +135,15 @@ class Kind:
     Attributes
     ----------
     text
-        What an undamaged file holds.
+        The content of an undamaged file.
     name
-        How the file is called.
+        The file's name.
     use
-        Reads a file and does with it what one does with such a file.
+        Reads a file, and uses what it read as a program would.
     finished
-        Makes of a damaged text the bytes of a file: packs it, or closes it with a checksum.
+        Turns a damaged text into the bytes of a file: packs it, or appends a checksum.
     is_packed
-        Whether a packed file is read, too.
+        Whether gpulab reads a packed file of this kind, too.
     names_file
         Whether a refusal must name the file; a record is read from text, which has no name.
     """
@@ -207,7 +207,7 @@ def _use_record(kind: type[Saved], path: Path) -> object:
 
 
 def _resealed(raw: bytes) -> bytes:
-    """Close a text with a checksum that fits, so that its damage is met by what comes behind."""
+    """Append a matching checksum, so that the damage gets past the check to the code after it."""
     try:
         body = recordings.unsealed(raw.decode())
         return (body + recordings.seal(body)).encode()
@@ -242,7 +242,7 @@ def kinds() -> dict[str, Kind]:
     return found
 
 
-# How it is damaged
+# The ways to damage a file
 
 
 def _truncated(raw: bytes, chance: Random) -> bytes:
@@ -314,7 +314,7 @@ LITERALS = {
 
 
 def _paths(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to each value inside a value."""
+    """Yield the path of keys to each value inside a value."""
     parts: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
         parts = value.items()
@@ -332,7 +332,7 @@ def _at(value: Any, path: Sequence[Any]) -> Any:  # noqa: ANN401 # whatever JSON
 
 
 def _changed(text: str, chance: Random, change: Callable[[Any, Any], object]) -> str:
-    """Change one value of one line; ``change`` gets what holds it, and its key."""
+    """Change one value of one line; ``change`` gets the dict or list around it, and its key."""
     lines = text.splitlines()
     number = chance.randrange(len(lines))
     row = json.loads(lines[number])
@@ -393,7 +393,7 @@ MUTATIONS = (*BYTES, *TEXTS, BOMB)
 
 
 def damaged(kind: Kind, mutation: str, chance: Random) -> bytes | None:
-    """Return the bytes of a damaged file; None where this damage makes no sense."""
+    """Return the bytes of a damaged file; None if this damage does not apply to this kind."""
     if mutation == BOMB:
         return _bomb() if kind.is_packed else None
     if mutation in BYTES:
@@ -401,26 +401,26 @@ def damaged(kind: Kind, mutation: str, chance: Random) -> bytes | None:
     return kind.finished(TEXTS[mutation](kind.text, chance).encode(errors="surrogatepass"))
 
 
-# What becomes of it
+# What happens to the files
 
 
 REFUSED, READ, RAW, NONSENSE, NAMELESS = (
     *("refused", "read", "raw error", "nonsense read", "file not named"),
 )
 FAILURES = (RAW, NONSENSE, NAMELESS)
-_PLACES = {"start_s", "end_s", "times_s", "at_s"}  # on an axis of time, on which nothing is wrong
+_PLACES = {"start_s", "end_s", "times_s", "at_s"}  # points in time, which may be negative
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the files of one row.
+    """The results of the files of one row of a table.
 
     Attributes
     ----------
     counts
-        By what became of them.
+        Number of files by their outcome.
     peak_bytes, slowest_s
-        Of the worst file.
+        Memory and time of the worst file.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -429,7 +429,7 @@ class Tally:
 
 
 def outcome(kind: Kind, content: bytes, folder: Path) -> tuple[str, str]:
-    """Return what becomes of a file, and the error in a line; empty if there is none."""
+    """Return the outcome of reading a file, and its error in a line, or an empty text."""
     path = folder / kind.name
     path.write_bytes(content)
     try:
@@ -438,7 +438,7 @@ def outcome(kind: Kind, content: bytes, folder: Path) -> tuple[str, str]:
         text = str(error)
         named = str(path) in text or not kind.names_file
         return (REFUSED if named else NAMELESS), f"{type(error).__name__}: {text}"
-    except Exception as error:  # noqa: BLE001 # these are what is looked for
+    except Exception as error:  # noqa: BLE001 # these errors are what the campaign looks for
         where = traceback.extract_tb(error.__traceback__)[-1]
         return RAW, f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
     return (NONSENSE, repr(found)) if any(map(_means_nothing, _numbers(found))) else (READ, "")
@@ -462,7 +462,7 @@ def _numbers(found: object, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def cases(number: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, str, Random]]:
-    """Yield kind, mutation and chance of each file: every pair in turn, as often as asked."""
+    """Yield kind, mutation and random generator of each file: ``number`` files, pair by pair."""
     chance = Random(seed)
     pairs = [(name, mutation) for mutation in MUTATIONS for name in names]
     for place in range(number):
@@ -477,7 +477,8 @@ def run(
     by_kind: dict[str, Tally] = defaultdict(Tally)
     by_mutation: dict[str, Tally] = defaultdict(Tally)
     failures = []
-    for name in names:  # undamaged, which loads all that is needed, and must be read
+    # First undamaged: these must be read, and reading them imports everything that is needed.
+    for name in names:
         content = known[name].finished(known[name].text.encode())
         if (found := outcome(known[name], content, folder))[0] != READ:
             raise SystemExit(f"{name}: an undamaged file is not read: {found}")
@@ -515,8 +516,8 @@ def table(title: str, tallies: dict[str, Tally]) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.damaged_files", __doc__)
-    made.add_argument("--number", type=int, default=NUMBER, help="how many files")
-    made.add_argument("--seed", type=int, default=SEED, help="of the choice of damages")
+    made.add_argument("--number", type=int, default=NUMBER, help="number of files")
+    made.add_argument("--seed", type=int, default=SEED, help="seed of the choice of damages")
     made.add_argument(
         "--kinds", nargs="+", choices=sorted(kinds()), default=None, help="default: all kinds"
     )

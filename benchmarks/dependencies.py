@@ -1,8 +1,8 @@
-"""Weigh every dependency of gpulab: what it takes on disk, and what importing it costs.
+"""Print what every dependency of gpulab takes on disk, and how long importing it takes.
 
     python -m benchmarks.dependencies
 
-The table is that of docs/dependencies.md. A package that is not installed is left out.
+This is the table of docs/dependencies.md. A package that is not installed is left out.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from packaging.utils import canonicalize_name
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
 
-# Where the name to import is not the package's own.
+# Packages whose import name is not their own name.
 MODULES = {"ipython": "IPython", "nvidia-ml-py": "pynvml", "pytest-xdist": "xdist"}
 HEADER = "| package | version | MB | MB with what it needs | ms to import |\n|---|---|--:|--:|--:|"
 
 
 def requirements() -> Iterator[Requirement]:
-    """Yield what pyproject.toml names, but gpulab's own extras."""
+    """Yield the requirements in pyproject.toml, without gpulab's own extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     for text in (text for each in lists for text in each):
@@ -35,7 +35,7 @@ def requirements() -> Iterator[Requirement]:
 
 @cache
 def installed(name: str) -> Distribution | None:
-    """Return an installed package; None if there is none of that name."""
+    """Return an installed package, or None if it is not installed."""
     try:
         return distribution(name)
     except PackageNotFoundError:
@@ -61,7 +61,7 @@ def needs(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
 
 @cache
 def size_mb(name: str) -> float:
-    """Return what a package's files take on disk, in megabytes."""
+    """Return the size of a package's files on disk, in megabytes."""
     package = installed(name)
     files = (package.files if package else None) or ()
     paths = [package.locate_file(file) for file in files if package]
@@ -69,7 +69,7 @@ def size_mb(name: str) -> float:
 
 
 def import_ms(module: str, n_processes: int) -> float:
-    """Return the least CPU time that importing a module took in several fresh processes."""
+    """Return the least CPU time that an import took, in milliseconds, over fresh processes."""
     code = f"import time; import {module}; print(time.process_time())"
     empty = "import time; print(time.process_time())"
 
@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.dependencies", __doc__)
     made.add_argument(
-        "--processes", type=int, default=5, help="for each package; the least counts"
+        "--processes", type=int, default=5, help="processes for each package; the fastest counts"
     )
     return made
 

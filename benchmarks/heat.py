@@ -1,4 +1,4 @@
-"""Print the recorded clock, power and temperature of an H200 under load beside the modelled ones.
+"""Print recorded clock, power and temperature of an H200 under load, and the model's beside them.
 
     python -m benchmarks.heat PATH
 
@@ -26,7 +26,10 @@ TRAFFIC = Traffic(hit_bytes=0, miss_bytes=3 * 2 * SIZE * SIZE)
 
 
 def run_products(regime: SimulatedRegime, times_ns: list[int]) -> tuple[list[str], list[int]]:
-    """Keep the regime busy from START_S to END_S; return its readings and the durations."""
+    """Run products on the model from START_S to END_S; return its readings and their durations.
+
+    ``times_ns`` are the times to read at.
+    """
     spec = regime.spec
     burst_ns = duration_ns(WORK, TRAFFIC, spec)
     load = power_draw(WORK.arithmetic, WORK.flops, TRAFFIC.miss_bytes, burst_ns, spec)

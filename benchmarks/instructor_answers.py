@@ -1,9 +1,9 @@
 """Write the instructor's page of answers: solutions, outcomes of predictions, and claims.
 
-    python -m benchmarks.instructor_answers run 03 08b   run lessons, and keep what came out
+    python -m benchmarks.instructor_answers run 03 08b   run lessons, and save their outcomes
     python -m benchmarks.instructor_answers write        write docs/instructor/answers.md
 
-"run" runs the solved lessons on the virtual H200, all of them if none is named, and keeps the
+"run" runs the solved lessons on the virtual H200, all of them if you name none, and saves the
 outcome of each prediction in a file; that takes about three minutes. "write" makes the page from
 that file and from the sources of the lessons; do it after `gpulab build-notebooks`.
 """
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.instructor_answers", __doc__)
     commands = made.add_subparsers(required=True)
-    run = commands.add_parser("run", help="run lessons and keep what their predictions come to")
+    run = commands.add_parser("run", help="run lessons and save the outcomes of predictions")
     run.add_argument("lessons", nargs="*", help="such as 03 08b case-01 (default: all)")
     run.set_defaults(command=_run)
     write = commands.add_parser("write", help="write the page")
@@ -67,13 +67,13 @@ def sources() -> list[Path]:
 
 
 def name_of(source: Path) -> str:
-    """Return what the command line calls a lesson: "08b", and of a case "case-01"."""
+    """Return the name of a lesson on the command line: "08b", or "case-01" for a case."""
     number = source.stem.split("_")[0]
     return number if source.parent.name == "source" else f"case-{number}"
 
 
 def kept() -> dict[str, list[list[str]]]:
-    """Return the questions of each lesson with the outcomes that were kept."""
+    """Return the questions of each lesson with their saved outcomes."""
     found: dict[str, list[list[str]]] = json.loads(OUTCOMES.read_text("utf-8"))
     return found
 
@@ -101,7 +101,7 @@ def executed(source: Path) -> Any:  # noqa: ANN401  # nbformat's notebooks are u
 
 
 def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
-    """Return what each question of an unanswered notebook came to, in the order of the lesson."""
+    """Return each question of an unanswered notebook with its outcome, in the lesson's order."""
     questions: dict[str, str] = {}
     outcomes = []
     for cell in cells:
@@ -109,7 +109,7 @@ def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
             questions |= _questions(cell.source)
             texts = (str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
             outcome = _OUTCOME.search("".join(texts))
-            # other things have a method of that name, too: gpulab.compare
+            # gpulab has a function `compare`, too, which is no prediction.
             names = [name for name in _COMPARED.findall(cell.source) if name in questions]
             if outcome and names:
                 outcomes.append([questions[names[0]], " ".join(outcome[1].split())])
@@ -143,7 +143,7 @@ def _parts(source: Path, outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     yield "#" + cells[0].source.split("\n")[0]
     asked = {question for code in codes for question in _questions(code).values()}
-    # a question that was changed has no outcome before the lesson is run again
+    # A question that was changed has no outcome until the lesson runs again.
     if known := [row for row in outcomes if row[0] in asked]:
         yield "\n".join(table(["prediction", "virtual H200"], known))
     for exercise, code in _solutions(codes):

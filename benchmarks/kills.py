@@ -1,10 +1,10 @@
-"""Kill a sweep at random moments, go on with it, and count what is lost and what is doubled.
+"""Kill a sweep at random moments, resume it, and count lost and duplicated points.
 
     python -m benchmarks.kills --minutes 5 --device cuda
     python -m benchmarks.kills --minutes 1 --seed 7
 
-Half of the kills come by the clock, at any moment from the start of the process to the end of the
-sweep. The others come while a line is being written, of which a part is then on disk.
+Half of the kills come at a random time between the start of the process and the end of the sweep.
+The others come while a line is being written, so that a part of it is on disk.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _N_POINTS = 40
 
 
 class Campaign:
-    """Sweeps that are killed until the time is over, and what was found."""
+    """Kills sweeps until the time is over, and counts what it found."""
 
     def __init__(self, folder: Path, device: str, n_points: int, seed: int) -> None:
         self.folder, self.device, self.todo = folder, device, tasks(n_points)
@@ -43,15 +43,17 @@ class Campaign:
         self.longest_s = 0.0
 
     def run(self, end_s: float) -> None:
-        """Kill and go on, sweep after sweep."""
+        """Kill and resume, sweep after sweep."""
         while time.monotonic() < end_s or not self.counts["sweeps"]:
             self.sweep(self.folder / f"sweep-{self.counts['sweeps']}.jsonl", end_s)
             self.counts["sweeps"] += 1
 
     def sweep(self, out: Path, end_s: float) -> None:
-        """Run one sweep to its end, through all kills."""
+        """Run one sweep to its end, killed and resumed many times."""
         kept: Counter[str] = Counter()
-        ended = self.counts["sweeps"] == 0  # the first one says how long a sweep takes
+        ended = (
+            self.counts["sweeps"] == 0
+        )  # the first sweep is not killed, to see how long one takes
         while not ended and time.monotonic() < end_s:
             before = whole_lines(out)
             run = self._killed(out)
@@ -90,7 +92,7 @@ class Campaign:
         return run
 
     def _check(self, out: Path, run: ForkedSweep, before: bytes) -> None:
-        """Count the lines of earlier runs that are gone, and what went wrong otherwise."""
+        """Count lost lines of earlier runs, lines cut off, and runs that failed."""
         if not whole_lines(out).startswith(before):
             self.counts["lost"] += 1
         if out.exists() and out.stat().st_size > len(whole_lines(out)):
@@ -103,15 +105,17 @@ class Campaign:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.kills", __doc__)
-    made.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
-    made.add_argument("--seed", type=int, default=0, help="of the moments (default: 0)")
+    made.add_argument("--minutes", type=float, default=1.0, help="duration (default: 1)")
+    made.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     made.add_argument("--device", choices=DEVICES, default="virtual", help="default: virtual")
-    made.add_argument("--points", type=int, default=_N_POINTS, help="of a sweep (default: 40)")
+    made.add_argument(
+        "--points", type=int, default=_N_POINTS, help="points of a sweep (default: 40)"
+    )
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what was killed, and what that cost."""
+    """Print how many sweeps were killed, and what was lost or duplicated."""
     given = parser().parse_args(arguments)
     warm_up(given.device)
     with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ DTYPES = (torch.float32, torch.float16)
 
 
 def matmul(size: int, dtype: torch.dtype) -> Work:
-    """Return a product of two square matrices on the GPU, as work to be timed."""
+    """Return the matmul of a square matrix with itself on the GPU, as work to be timed."""
     a = torch.randn(size, size, device="cuda", dtype=dtype)
     return lambda: a @ a
 

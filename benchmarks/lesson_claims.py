@@ -1,13 +1,14 @@
-"""Run the solved lessons and cases, and keep the value that each gives to its claims.
+"""Run the solved lessons and cases, and save the values that they find for their claims.
 
-    CUDA_VISIBLE_DEVICES= python -m benchmarks.lesson_claims     the virtual H200's values
-    python -m benchmarks.lesson_claims                           a CUDA GPU's, as recorded values
-    python -m benchmarks.lesson_claims --lessons 03 05           of these lessons alone
-    python -m benchmarks.lesson_claims --lessons case            of all cases, case-01 of the first
+    CUDA_VISIBLE_DEVICES= python -m benchmarks.lesson_claims     values of the virtual H200
+    python -m benchmarks.lesson_claims                           values of the CUDA GPU
+    python -m benchmarks.lesson_claims --lessons 03 05           only these lessons
+    python -m benchmarks.lesson_claims --lessons case            all cases; case-01: the first
 
-The table at the end has both worlds side by side. Without a CUDA GPU it takes the virtual values,
-with one the recorded ones; the other world's are kept. A claim that no lesson states any more is
-dropped. About a minute for each lesson.
+A claim is a sentence of a lesson that a measurement can confirm, such as "a cold call takes
+longer". With a CUDA GPU the recorded values are replaced, without one the virtual values; the
+others stay. A claim that no lesson states any more is dropped. The table at the end shows both
+side by side. A lesson takes about a minute.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def write(out: Path, claims: Mapping[str, Any]) -> None:
-    """Write the file, after each lesson, so that an interrupt loses one lesson only."""
+    """Write the file; called after each lesson, so that an interrupt loses only one lesson."""
     text = json.dumps({"schema": SCHEMA, "claims": dict(sorted(claims.items()))}, indent=1)
     out.write_text(f"{text}\n", "utf-8")
 
@@ -66,7 +67,9 @@ def write(out: Path, claims: Mapping[str, Any]) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument("--lessons", nargs="*", default=(), help="such as 03 05 case-01; all")
+    made.add_argument(
+        "--lessons", nargs="*", default=(), help="such as 03 05 case-01; default: all"
+    )
     made.add_argument("--out", type=Path, default=_OUT, help="file of the values")
     return made
 
@@ -83,7 +86,7 @@ def stated() -> dict[str, Claim]:
 
 
 def values_of(source: Path) -> dict[str, Any]:
-    """Run a solved lesson in a kernel of its own; return its GPU, and the value of each claim."""
+    """Run a solved lesson in its own kernel; return its GPU, and the value of each claim."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -100,7 +103,7 @@ def values_of(source: Path) -> dict[str, Any]:
 
 
 def merge(claims: dict[str, Any], found: Mapping[str, Any]) -> None:
-    """Put the values of one run into those that are kept; what is measured is now recorded."""
+    """Add the values of one run to the saved ones; measured values become recorded ones."""
     world = "virtual" if found["source"] == "virtual" else "recorded"
     for name, value in found["values"].items():
         claims.setdefault(name, {})[world] = {"value": value, "device_name": found["name"]}

@@ -1,10 +1,10 @@
 """Record what a monitor shows while six programs run, for the quiz of lesson 11b.
 
-    CUDA_VISIBLE_DEVICES= python -m benchmarks.monitors     of the virtual H200
-    python -m benchmarks.monitors                           of a CUDA GPU, as recorded values
+    CUDA_VISIBLE_DEVICES= python -m benchmarks.monitors     on the virtual H200
+    python -m benchmarks.monitors                           on a CUDA GPU, as recorded values
 
-It reads NVML once a second and changes no setting. The other world's rows are kept. About a minute
-on a CUDA GPU, and three for the virtual one.
+It reads NVML once a second and changes no setting. With a CUDA GPU the recorded rows are replaced,
+without one the virtual rows. It takes about a minute on a CUDA GPU, and three on the virtual one.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _MIB = 2**20
 
 
 class Programs:
-    """Six programs, each with one step that is called again and again, second by second."""
+    """Six programs, each a step that is called repeatedly, with a row of the monitor a second."""
 
     def __init__(self) -> None:
         self.second = 0
@@ -44,7 +44,7 @@ class Programs:
         torch.mm(self.a, self.a, out=self.out)
 
     def b_waits_for_data(self) -> None:
-        """Work for some milliseconds, then prepare the next batch on the host for longer."""
+        """Use the GPU for some milliseconds, then prepare data on the host for longer."""
         for _ in range(4):
             self.a_matmuls()
         torch.cuda.synchronize()
@@ -52,10 +52,10 @@ class Programs:
 
     def c_one_thread(self) -> None:
         """Run a kernel of a single thread."""
-        torch.cuda._sleep(10_000_000)  # the kernel that everybody uses for this
+        torch.cuda._sleep(10_000_000)  # a spinning kernel of one thread
 
     def d_keeps_results(self) -> None:
-        """Work, and keep a result of each second in a list."""
+        """Multiply matrices, and keep 4 GiB of results more each second: a leak."""
         self.a_matmuls()
         if len(self.held) < self.second:
             self.held.append(torch.ones(4096 * _MIB, device="cuda", dtype=torch.uint8))
@@ -66,7 +66,7 @@ class Programs:
         self.copied_bytes += self.batch.nbytes
 
     def f_every_other_second(self) -> None:
-        """Work for one second, and leave the GPU alone for the next."""
+        """Multiply matrices for one second, and leave the GPU idle for the next."""
         if self.second % 2:
             time.sleep(0.1)
         else:

@@ -2,8 +2,9 @@
 
     python -m benchmarks.pack_recording RAW.jsonl NAME
 
-RAW.jsonl is what gpulab record --out RAW.jsonl wrote; NAME is what gpulab.recordings.load will
-take, such as h200-sxm-2026-11. Digits that no interval supports are left out.
+RAW.jsonl is the file that gpulab record --out RAW.jsonl wrote. NAME is the name for
+gpulab.recordings.load, such as h200-sxm-2026-11. Numbers are rounded to six digits, more than any
+interval supports.
 """
 
 import argparse
@@ -22,7 +23,7 @@ MOST_BYTES = 2_000_000  # of all recordings together, in the wheel
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the packed file and say how large it is."""
+    """Write the packed file and print its size."""
     options = parser().parse_args(arguments)
     pack(options.raw, options.name, options.folder)
 
@@ -31,15 +32,15 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.pack_recording", __doc__)
     made.add_argument("raw", type=Path, help="file of gpulab record")
-    made.add_argument("name", help="what to load it by")
-    made.add_argument("--folder", type=Path, default=FOLDER, help="where the packed file goes")
+    made.add_argument("name", help="name to load it by")
+    made.add_argument("--folder", type=Path, default=FOLDER, help="folder for the packed file")
     return made
 
 
 def pack(raw: Path, name: str, folder: Path) -> None:
-    """Write the packed file, and refuse one that would make the wheel too large."""
+    """Write the packed file; exit with an error if the recordings are too large for the wheel."""
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        sys.exit(f"{name!r} is no name of a recording; it is like 'h200-sxm-2026-11'")
+        sys.exit(f"{name!r} is no name for a recording; use a name like 'h200-sxm-2026-11'")
     recording = recordings.load(raw)
     if recording.is_virtual:
         sys.exit(f"{raw} was recorded on a virtual GPU; only real ones are shipped")
@@ -49,7 +50,7 @@ def pack(raw: Path, name: str, folder: Path) -> None:
     print(recordings.load(packed))
     print(f"{packed.stat().st_size:,} bytes; all recordings {total_bytes:,} of {MOST_BYTES:,}")
     if total_bytes > MOST_BYTES:
-        sys.exit("that is too much for the wheel; take an older recording out")
+        sys.exit("that is too much for the wheel; remove an older recording")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Start two sweeps with the same file, and count points that are lost and points that are doubled.
+"""Start two sweeps with the same file, and count lost and duplicated points.
 
     python -m benchmarks.two_at_once --staged 60 --paused 60 --pairs 60
 
-A sweep has begun the file and measured a quarter of the points.
-``staged``: the first process is stopped as soon as it has read the file, the second one runs, then
-the first goes on. ``paused``: the same, and the first is stopped at any moment. ``pairs``: both
-start at once and run beside each other. A last sweep measures what is missing. Every point
-that a sweep has kept must be in the file afterwards, and each task once.
+First one sweep begins the file and measures a quarter of the points. Then come two processes.
+``staged``: the first is stopped as soon as it has read the file, the second one runs, then the
+first continues. ``paused``: the same, but the first is stopped at a random moment. ``pairs``: both
+start at once and run side by side. A last sweep measures what is missing. Every point that a sweep
+reported as saved must be in the file at the end, and each task once.
 """
 
 import argparse
@@ -79,7 +79,7 @@ class Pairs:
         self.alone_s = time.monotonic() - start_s
 
     def tally(self, kind: str, n_starts: int) -> Tally:
-        """Start so many pairs."""
+        """Start ``n_starts`` pairs of one kind, and return the counts."""
         found = Tally()
         for number in range(n_starts):
             out = self.folder / f"{kind}-{number}.jsonl"
@@ -127,10 +127,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.two_at_once", __doc__)
     for kind in KINDS:
-        made.add_argument(f"--{kind}", type=int, default=_N_STARTS, help="how many (default: 20)")
-    made.add_argument("--seed", type=int, default=0, help="of the moments (default: 0)")
+        made.add_argument(f"--{kind}", type=int, default=_N_STARTS, help="starts (default: 20)")
+    made.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     made.add_argument("--device", choices=DEVICES, default="virtual", help="default: virtual")
-    made.add_argument("--points", type=int, default=_N_POINTS, help="of a sweep (default: 24)")
+    made.add_argument(
+        "--points", type=int, default=_N_POINTS, help="points of a sweep (default: 24)"
+    )
     return made
 
 

@@ -1,4 +1,4 @@
-"""What the virtual GPU itself costs in real time: per operation, per context, per training step.
+"""Measure the real time that the virtual GPU takes: for an operation, a context, a training step.
 
     python -m benchmarks.virtual_speed
 
@@ -18,13 +18,13 @@ import gpulab
 from benchmarks.common.command_line import parser_of
 from gpulab.work import Work
 
-now_ns = time.monotonic_ns  # stays real: the virtual GPU leaves it to the system
-# Short rounds, and the least of many: on a shared machine most others are interrupted.
+now_ns = time.monotonic_ns  # a real clock: the virtual GPU replaces other names of `time`
+# Many short rounds, of which the fastest counts: on a shared machine longer ones are interrupted.
 N_CALLS, N_ROUNDS = 500, 60
 
 
 def real_us(work: Work) -> float:
-    """Return the least real time of a call in microseconds, its share of the wait included."""
+    """Return the least real time of a call in microseconds, with its share of the final wait."""
     readings = []
     for _ in range(N_ROUNDS):
         start_ns = now_ns()
@@ -36,7 +36,7 @@ def real_us(work: Work) -> float:
 
 
 def small_operation(*, values: bool, hazards: bool = False) -> float:
-    """Return the cost of adding two small tensors, with or without values and hazards."""
+    """Return the real time of adding two small tensors, with or without values and hazards."""
     limit = 1 << 20 if values else 0
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
         a, b = (torch.ones(64, device="cuda") for _ in range(2))
@@ -47,7 +47,7 @@ def small_operation(*, values: bool, hazards: bool = False) -> float:
 
 
 def growth_kib() -> float:
-    """Return how much memory 10,000 further operations leave behind, in KiB."""
+    """Return by how many KiB memory grows over 10,000 operations."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         a = torch.ones(64, device="cuda")
 
@@ -55,12 +55,12 @@ def growth_kib() -> float:
             for _ in range(10_000):
                 a.add(1)
             torch.cuda.synchronize()
-            gpu.machine.gpu.device.forget_records()  # the trace is kept on purpose
+            gpu.machine.gpu.device.forget_records()  # the device keeps its trace on purpose
             gc.collect()
 
         work()
         tracemalloc.start()
-        work()  # fills the interpreter's own stores of free objects
+        work()  # fills the interpreter's free lists
         before = tracemalloc.get_traced_memory()[0]
         work()
         after = tracemalloc.get_traced_memory()[0]
@@ -69,7 +69,7 @@ def growth_kib() -> float:
 
 
 def entering_ms() -> float:
-    """Return the least cost of entering and leaving, after the first time."""
+    """Return the least real time of entering and leaving, after the first time."""
     gpu = gpulab.virtual_gpu("H200")
     readings = []
     for _ in range(101):
@@ -81,7 +81,7 @@ def entering_ms() -> float:
 
 
 def training_step_ms() -> float:
-    """Return the cost of a training step of a transformer of 160 M parameters, without values."""
+    """Return the real time of a training step of a 160 M transformer, without values."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         step = _training_step()
         readings = []

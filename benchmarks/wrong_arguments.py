@@ -1,11 +1,11 @@
-"""Call every public function with every wrong argument, and count what comes of it.
+"""Call every public function with many wrong arguments, and count the outcomes.
 
     python -m benchmarks.wrong_arguments
     python -m benchmarks.wrong_arguments --only sweeps. --list "raised from inside"
 
-The calls are derived from signatures and annotations, see ``tests/support/wrong_arguments.py``;
-they are the same in every run. Each callable has a process of its own on the virtual GPU, so
-that a call that never ends costs ``--limit`` seconds and disturbs no other. Needs Linux or macOS.
+The calls follow from signatures and annotations, see ``tests/support/wrong_arguments.py``; they
+are the same in every run. Each callable has its own process on the virtual GPU, so that a call
+that never ends costs ``--limit`` seconds and does not disturb the others. Needs Linux or macOS.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Result = tuple[Call, str, str]
 
 
 def results(asked: Iterable[Call], limit_s: float) -> Iterator[Result]:
-    """Yield what came of each call."""
+    """Yield the outcome of each call."""
     for _, group in itertools.groupby(asked, key=lambda call: call.callee):
         pending = list(group)
         while pending:
@@ -39,7 +39,7 @@ def results(asked: Iterable[Call], limit_s: float) -> Iterator[Result]:
 
 
 def _in_child(asked: list[Call], limit_s: float) -> Iterator[Result]:
-    """Make calls in a process of their own, up to the first that does not end in time."""
+    """Make calls in a new process, up to the first that does not end in time."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     child = context.Process(target=_make_calls, args=(asked, theirs))
@@ -76,11 +76,11 @@ def _make_calls(asked: list[Call], pipe: Connection) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.wrong_arguments", __doc__)
-    made.add_argument("--only", default="", help="callables whose name begins so")
+    made.add_argument("--only", default="", help="only callables whose name starts with this")
     made.add_argument("--every", type=int, default=1, help="make every N-th call")
-    made.add_argument("--wrong", action="store_true", help="leave out calls that mean something")
+    made.add_argument("--wrong", action="store_true", help="leave out calls that are valid")
     made.add_argument("--limit", type=float, default=10.0, help="seconds for a call")
-    made.add_argument("--list", default="", help="print the calls with these outcomes, by commas")
+    made.add_argument("--list", default="", help="outcomes, separated by commas, to print")
     return made
 
 

@@ -182,6 +182,10 @@ class NotSavedError(GpulabError, OSError):
         return str(self.args[0])  # OSError's own shows the error number and leaves our message out
 
 
+class NotReadError(GpulabError, OSError):
+    """A file is missing, is a folder, or cannot be read."""
+
+
 class FileInUseError(GpulabError, OSError):
     """Another process writes to the file."""
 

@@ -1,8 +1,8 @@
 """Statistics of samples: the interval of the median, spread, drift, modes and the steady state.
 
-All are pure functions of numbers, with no clock and no units. scipy has only one of them, the
-binomial quantile behind the interval: seven lines here, for 140 MB to install. The tests compare
-the ranks with scipy's.
+All are pure functions of numbers: they read no clock and know no units. scipy offers only one of
+them, the binomial quantile behind the interval. That is seven lines here, and 140 MB to install
+there. The tests compare the ranks with scipy's.
 """
 
 import math
@@ -17,36 +17,45 @@ from gpulab.requirements import NOT_NEGATIVE, SHARE, numbers_of
 _Array = NDArray[np.float64]
 Samples = Sequence[float] | _Array
 
-_MAD_TO_SIGMA = 1.4826  # median absolute deviation of a normal distribution, as its sigma
-_MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean: sqrt(pi / 2)
-_ROW = 3  # samples in a row that make a start of the steady state believable
+# The sigma of a normal distribution, divided by its median absolute deviation.
+_MAD_TO_SIGMA = 1.4826
+# The standard error of a median, divided by that of a mean: sqrt(pi / 2).
+_MEDIAN_ERROR = 1.2533
+# The steady state starts with this many samples in a row at its level. One alone may be luck.
+_ROW = 3
 _MIN_FOR_STEADY = 8
-_STEADY_SHARE = 0.9  # of the samples that follow; the rest may be outliers
+# The share of all later samples that must be at the level. The rest may be outliers.
+_STEADY_SHARE = 0.9
 _MIN_FOR_MODE = 4
-_ROUNDING = 1e-4  # of a time that CUDA gives as a float of single precision, in milliseconds
-_MODE_SHARE = 0.1  # of all samples; fewer are outliers, not a mode
-_MODE_DISTANCE = 6.0  # in spreads; halves of one bell, or of one box, lie less than 3 apart
+# CUDA returns milliseconds in single precision. Differences below this share are its rounding.
+_ROUNDING = 1e-4
+# A cluster with a smaller share of the samples consists of outliers and is not a mode.
+_MODE_SHARE = 0.1
+# The distance of two modes in spreads. If you cut one normal or one uniform distribution in half,
+# the halves are less than 3 spreads apart.
+_MODE_DISTANCE = 6.0
 
 
 def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval for the median, made of two of the samples.
+    """Return an interval that contains the true median with the given chance.
 
-    The chance that fewer than k of n samples lie below the true median is a binomial sum
-    with p = 1/2, whatever the distribution, so the k-th smallest and the k-th largest
-    sample enclose the median with a known chance. The interval is the narrowest such pair
-    that reaches ``confidence``.
+    Its ends are two of the samples. The chance that fewer than k of n samples lie below the
+    true median is a binomial sum with p = 1/2, for every distribution. So the chance that the
+    median lies between the k-th smallest and the k-th largest sample is known. The function
+    returns the narrowest of these pairs whose chance is at least ``confidence``.
 
-    It assumes independent samples of one distribution. Samples that drift, or that come in
-    runs, are not, and their interval is too narrow. It does not say where the next sample
-    will lie, nor that other conditions (clock, cache, machine) would give the same median.
-    Below 6 samples no pair reaches 95 %, and (smallest, largest) is returned.
+    The interval assumes independent samples of one distribution. Samples that drift or come in
+    runs are not independent, and their interval is too narrow. It does not say where the next
+    sample will be, nor that another clock, cache or machine would give the same median.
+    With fewer than 6 samples no pair reaches 95 %; then (smallest, largest) is returned.
 
     Parameters
     ----------
     samples
         At least one number, in any order.
     confidence
-        Chance asked for, between 0 and 1; the interval's own is at least that.
+        The chance that you ask for, between 0 and 1. The interval's own chance is at least
+        this, if there are enough samples.
 
     Raises
     ------
@@ -67,11 +76,13 @@ def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, 
 
 
 def robust_spread(samples: Samples) -> float:
-    """Return 1.4826 times the median distance to the median.
+    """Return how far single samples scatter, in a way that a few outliers do not change.
 
-    For a normal distribution it estimates the standard deviation; a few outliers leave it
-    alone. It is the spread of single samples, not the error of their median.
+    It is 1.4826 times the median distance to the median. For a normal distribution this
+    estimates the standard deviation. It is not the error of the median.
 
+    Examples
+    --------
     >>> robust_spread([1.0, 2.0, 3.0, 4.0, 100.0])
     1.4826
     """
@@ -82,14 +93,16 @@ def robust_spread(samples: Samples) -> float:
 def drift(samples: Samples) -> float:
     """Return the relative change from the median of the first third to that of the last.
 
-    0.05 says that the last third is 5 % above the first; it does not say why, and noise
-    alone gives some: compare it with the spread. Fewer than three samples have no drift.
+    0.05 means that the last third is 5 % above the first. It does not say why. Noise alone
+    causes some drift, so compare it with the spread. The drift of fewer than three samples is 0.
 
+    Examples
+    --------
     >>> drift([1.0, 1.0, 1.1, 1.2, 1.25, 1.25])
     0.25
     """
     values = _array(samples)
-    # Medians of thirds, because a line fitted through outliers would find a drift in them.
+    # Medians of thirds, because a few outliers would tilt a fitted line.
     third = len(values) // 3
     if third == 0:
         return 0.0
@@ -102,19 +115,19 @@ def drift(samples: Samples) -> float:
 def modes(samples: Samples, *, min_separation: float = 0.05) -> tuple[float, ...]:
     """Return the centres of the clusters that the samples form, smallest first.
 
-    One value means that no clear gap was seen. Two mean that the work ran in two ways (two
-    clocks, two algorithms, cache hit or miss), which one median hides. A cluster holds a
-    tenth of the samples, and at least four, and is six of its own spreads from the next;
-    closer ones are seen as one. Of small sets (8 to 20) without any clusters, up to one in
-    twelve is split by chance.
+    One value means that no clear gap was seen. Two values mean that the work ran in two ways
+    (two clocks, two algorithms, cache hit or miss), which a single median hides. A cluster
+    contains at least a tenth of the samples and at least four. Its distance from the next one
+    is at least six of its own spreads; closer clusters count as one. Up to one in twelve small
+    sets (8 to 20 samples) without clusters is split by chance.
 
     Parameters
     ----------
     samples
         At least one number, in any order.
     min_separation
-        Smallest distance of two clusters, relative to the lower; without it the steps of
-        a coarse clock would be taken for clusters.
+        The smallest distance of two clusters, relative to the lower one. Without it the
+        function would take the ticks of a coarse clock for clusters.
 
     Examples
     --------
@@ -131,10 +144,12 @@ def modes(samples: Samples, *, min_separation: float = 0.05) -> tuple[float, ...
 def tick(samples: Samples) -> float:
     """Return the smallest distance between two different samples, 0 if all are equal.
 
-    A clock that ticks shows itself so: samples lie on its ticks, and an interval of one tick
-    cannot get narrower. Of samples that never repeat it says nothing of the clock. Differences
-    below a ten-thousandth of the median are taken for rounding.
+    With a coarse clock this is one tick: samples lie on the ticks, and an interval of one tick
+    cannot get narrower. If no two samples are equal, the result says nothing about the clock.
+    Differences below a ten-thousandth of the median count as rounding.
 
+    Examples
+    --------
     >>> tick([5.0, 5.5, 5.0, 6.5])
     0.5
     """
@@ -145,20 +160,21 @@ def tick(samples: Samples) -> float:
 
 
 def steady_from(samples: Samples, *, tolerance: float = 0.02) -> int:
-    """Return the index from which the samples, in the order taken, are steady.
+    """Return the index of the first sample of the steady state.
 
-    The second half sets the level and the noise. The samples are steady from the first
-    three in a row that lie at that level, if nine tenths of all later ones do too. If the
-    second half itself moves, or there are fewer than 8 samples, the answer is
-    ``len(samples)``: not steady yet. Steady so far is not steady for ever: clocks may
+    The second half of the samples defines the level and the noise. The steady state begins
+    with the first three samples in a row at that level, provided that nine tenths of all later
+    samples are at it too. If the second half itself moves, or there are fewer than 8 samples,
+    the result is ``len(samples)``: not steady yet. A steady state may end: the clock may
     still fall when the device gets hot.
 
     Parameters
     ----------
     samples
-        At least one number, in the order taken.
+        At least one number, in the order in which they were taken.
     tolerance
-        Distance from the level that is always allowed, relative to it; noise allows more.
+        The distance from the level that is always allowed, relative to the level. Noise may
+        allow more.
 
     Examples
     --------
@@ -169,7 +185,7 @@ def steady_from(samples: Samples, *, tolerance: float = 0.02) -> int:
     values = _array(samples)
     if len(values) < _MIN_FOR_STEADY:
         return len(values)
-    # The first half may be first-use costs from end to end, so it has no say in the level.
+    # The first half may consist of first-use costs alone, so it must not influence the level.
     tail = values[len(values) // 2 :]
     noise = _noise(tail)
     allowed = tolerance * abs(float(np.median(tail)))
@@ -189,20 +205,22 @@ def _array(samples: Samples) -> _Array:
 def _interval_rank(n_samples: int, confidence: float) -> int:
     """Return how many samples lie outside the interval at each end."""
     fewer = np.arange(1, n_samples // 2 + 1)
-    # Logarithms, because 2**n leaves the range of a float at 1024 samples.
+    # Logarithms, because 2**n overflows a float from 1024 samples on.
     log_ways = np.concatenate(([0.0], np.cumsum(np.log((n_samples + 1 - fewer) / fewer))))
-    # The factor below lets a confidence that is reached exactly count in spite of rounding.
+    # Without the factor below, rounding would reject a pair whose chance equals the confidence.
     tail = np.cumsum(np.exp(log_ways - n_samples * math.log(2)))
     n_ends = int(np.searchsorted(tail, (1 - confidence) / 2 * (1 + 1e-12), side="right"))
     return max(n_ends - 1, 0)
 
 
 def _split(ordered: _Array, n_smallest: int, min_separation: float) -> list[_Array]:
-    """Cut at the widest gap, and keep the cut if the clusters beside it are far apart."""
+    """Split at the widest gap, again and again; undo a split whose sides are too close."""
     if len(ordered) < 2 * n_smallest:
         return [ordered]
     cuts = np.arange(n_smallest, len(ordered) - n_smallest + 1)
     widest = int(cuts[np.argmax(ordered[cuts] - ordered[cuts - 1])])
+    # Each side is split further before the gap is judged: with three modes, the side that
+    # contains two of them would have a large spread and hide the gap.
     low = _split(ordered[:widest], n_smallest, min_separation)
     high = _split(ordered[widest:], n_smallest, min_separation)
     return low + high if _are_apart(low[-1], high[0], min_separation) else [ordered]
@@ -216,13 +234,15 @@ def _are_apart(low: _Array, high: _Array, min_separation: float) -> bool:
 
 
 def _noise(values: _Array) -> float:
-    """Return the spread of a sample as seen from its neighbour, which a drift leaves alone."""
+    """Return the spread of single samples, from neighbours only, so that drift adds nothing."""
     steps = np.abs(np.diff(values))
+    # The variance of a difference is twice that of a sample.
     return _MAD_TO_SIGMA * float(np.median(steps)) / math.sqrt(2)
 
 
 def _moves(tail: _Array, noise: float, allowed: float) -> bool:
     half = len(tail) // 2
+    # Two standard errors of the difference of two medians of ``half`` samples each.
     change = abs(float(np.median(tail[-half:]) - np.median(tail[:half])))
     return change > max(allowed, 2 * _MEDIAN_ERROR * noise * math.sqrt(2 / half))
 

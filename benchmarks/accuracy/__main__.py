@@ -7,8 +7,8 @@
 
 run      times some sixty cases with every tool that can be found, on the GPU in use, and reads
          the driver's records before and after each answer in the same state of the cache. It takes
-         about six minutes and changes no setting of the GPU. --deadline 300 ends in time;
-         --virtual tries it on the virtual GPU, which judges nothing.
+         about six minutes and changes no setting of the GPU. --deadline 300 ends it within 300 s;
+         --virtual tries the program on the virtual GPU, and its figures mean nothing.
 summary  prints the goals of gpulab.measure beside what a run measured.
 report   makes the tables and the figure from the results of a run.
 check    checks the catalogue of workloads against float64.
@@ -29,7 +29,7 @@ _RESULTS = RESULTS / "accuracy-h200.json"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
     options = parser().parse_args(arguments)
-    warnings.simplefilter("ignore")  # tools warn of what is meant here
+    warnings.simplefilter("ignore")  # the tools warn of conditions that this creates on purpose
     options.command(options)
 
 
@@ -37,15 +37,15 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.accuracy", __doc__)
     commands = made.add_subparsers(required=True)
-    run = commands.add_parser("run", help="judge every tool by every case")
+    run = commands.add_parser("run", help="compare every tool with the driver's records")
     run.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
-    run.add_argument("--virtual", action="store_true", help="on the virtual H200")
-    run.add_argument("--deadline", type=float, default=600.0, help="seconds in all")
-    run.add_argument("--cases", type=int, default=None, help="only so many of the cases")
-    run.add_argument("--processes", type=int, default=20, help="so many fresh processes")
-    run.add_argument("--nvbench", type=int, default=12, help="so many cases for NVBench")
+    run.add_argument("--virtual", action="store_true", help="run on the virtual H200")
+    run.add_argument("--deadline", type=float, default=600.0, help="time limit in seconds")
+    run.add_argument("--cases", type=int, default=None, help="number of cases; default: all")
+    run.add_argument("--processes", type=int, default=20, help="number of fresh processes")
+    run.add_argument("--nvbench", type=int, default=12, help="number of cases for NVBench")
     run.add_argument(
-        "--tools", nargs="+", default=("",), help="only those whose names begin with one of these"
+        "--tools", nargs="+", default=("",), help="only tools whose names begin with one of these"
     )
     run.set_defaults(command=_run)
     summary = commands.add_parser("summary", help="print the goals and what was measured")
@@ -53,11 +53,11 @@ def parser() -> argparse.ArgumentParser:
     summary.set_defaults(command=_summary)
     report = commands.add_parser("report", help="make the tables and the figure")
     report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
-    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
-    report.add_argument("--image", type=Path, default=None, help="where the figure goes")
+    report.add_argument("--write", type=Path, default=None, help="page to update")
+    report.add_argument("--image", type=Path, default=None, help="file of the figure")
     report.set_defaults(command=_report)
     check = commands.add_parser("check", help="check the catalogue against float64")
-    check.add_argument("--virtual", action="store_true", help="on the virtual H200")
+    check.add_argument("--virtual", action="store_true", help="run on the virtual H200")
     check.set_defaults(command=_check)
     _add_own_processes(commands)
     return made

@@ -1,6 +1,7 @@
-"""What is timed: cases from the catalogue, 1 µs to 10 ms on an H200, most telling first.
+"""The cases to time: operations from the catalogue that take 1 µs to 10 ms on an H200.
 
-A run that ends early has judged the first of them, so every group comes early and often.
+A run that ends early has timed the first cases only, so the groups alternate, and each group
+begins with its most informative cases.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,11 +25,11 @@ class Case:
     Attributes
     ----------
     name
-        What it is called in results.
+        Its name in the results.
     group
-        Its kind, by which cases are put in order.
+        Its kind; the groups take turns in the list of cases.
     build
-        Draws the inputs on the GPU in use and returns the work.
+        Creates the inputs on the GPU in use and returns the work.
     """
 
     name: str
@@ -161,10 +162,10 @@ _GROUPS = (
     ),
 )
 
-# One of each group in turn, so that every group has been seen early.
+# One case of each group in turn, so that a run that ends early has seen every group.
 CASES = tuple(case for row in zip_longest(*_GROUPS) for case in row if case is not None)
 
-# About 10 to 16 µs cold on an H200, for the spread from process to process.
+# Kernels of about 10 to 16 µs (cold cache, H200), to compare the medians of fresh processes.
 SHORT_CASES = (
     _one("batched", "linear", 1, _HALF),
     _one("elementwise", "add", 1 << 22),

@@ -11,10 +11,10 @@ _BODIES = ("x.add_(1)", "y = x * 2\ny.sum()")
 
 
 def overhead() -> dict[str, Any]:
-    """Return host times of some bodies in microseconds: written out in a loop, and in the magic.
+    """Return the host time of each cell body in microseconds, in a plain loop and in the magic.
 
     Both take the same samples: wait for an idle device, start the clock, run the body, stop the
-    clock. Rounds alternate and the medians of each are compared, because host times wander.
+    clock. Rounds of both alternate and their medians are compared, because host times drift.
     """
     try:
         from IPython.core.interactiveshell import InteractiveShell
@@ -27,7 +27,7 @@ def overhead() -> dict[str, Any]:
 
 
 def _compare(shell: Any, body: str) -> dict[str, float]:  # noqa: ANN401 # IPython's is untyped
-    # A function of its own, as the magic makes one: only then the loop is the same.
+    # The magic compiles the cell into a function, so the loop to compare with is in one too.
     names: dict[str, Any] = {
         "x": shell.user_ns["x"],
         "clock": time.perf_counter,

@@ -1,4 +1,4 @@
-"""NVBench through ``cuda.bench``: it runs all its benchmarks at once, the referee inside them."""
+"""Run NVBench through ``cuda.bench``, and read the driver's records inside its benchmarks."""
 
 import json
 import tempfile
@@ -20,13 +20,13 @@ NAMES = (
     *("layer_norm n=256 float16", "matmul n=2048 float32", "copy n=4194304 float32"),
     *("chain: ten adds", "sort n=64 float32", "attention n=1024 float16"),
 )
-_TIMEOUT_S = 3.0  # its own is 15 s, which most of the short kernels use up
+_TIMEOUT_S = 3.0  # NVBench's default is 15 s, and most of the short kernels use all of it
 
 Record = dict[str, Any]
 
 
 def tools() -> tuple[Tool, Tool]:
-    """Return its two numbers as tools, for the table; they are asked together."""
+    """Return NVBench's cold and batch times as two tools; one run answers for both."""
 
     def ask(_work: object) -> Answer:
         raise NotImplementedError("NVBench asks for its work itself")
@@ -38,7 +38,7 @@ def tools() -> tuple[Tool, Tool]:
 
 
 def run(names: Sequence[str], out: Path) -> None:
-    """Run NVBench on some cases and write what it and the referee say, by case and tool."""
+    """Run NVBench on some cases and write its answers and the referee's, by case and tool."""
     from cuda import bench
     from cuda.bench.results import BenchmarkResult
 

@@ -1,4 +1,4 @@
-"""From process to process: the same kernels timed by ``gpulab.measure`` in fresh processes."""
+"""Time the same kernels with ``gpulab.measure`` in fresh processes, to compare the processes."""
 
 import json
 import statistics
@@ -15,7 +15,7 @@ from benchmarks.common.folders import ROOT
 _READY, _MARK = "@ready", "@medians "
 _N_WARM = 20
 _AT_ONCE = 10
-# What is said of each process: by which method, in which state of the cache.
+# The medians that each process prints: the timing method and the state of the cache of each.
 _SAID = {
     "cold": ("calibrated", "cold"),
     "hot": ("calibrated", "hot"),
@@ -27,10 +27,10 @@ _SAID = {
 def run(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:
     """Return the medians in microseconds of each process, and their coefficient of variation.
 
-    The driver's records of the same process stand beside them: where those vary, it is the kernel
-    that differs from process to process, as pages of memory lie elsewhere, and not its reading.
-    Processes start a few at a time and then wait for their turn, so that only one at a time uses
-    the GPU.
+    The result contains the driver's records of the same processes, too. Where those vary, the
+    kernel itself takes another time in each process, because its memory lies elsewhere; then
+    the method is not the cause. Processes start a few at a time and then wait for their turn, so
+    that only one at a time uses the GPU.
     """
     medians: list[dict[str, dict[str, float]]] = []
     end_s = time.monotonic() + limit_s
@@ -53,7 +53,7 @@ def _variations(medians_us: dict[str, list[float]]) -> dict[str, float | None]:
 
 
 def variation(values: list[float]) -> float | None:
-    """Return the coefficient of variation in percent, or None of fewer than two values."""
+    """Return the coefficient of variation in percent, or None for fewer than two values."""
     if len(values) <= 1:
         return None
     return round(100 * statistics.stdev(values) / statistics.fmean(values), 4)
@@ -68,7 +68,7 @@ def _batch(n_processes: int, *, virtual: bool) -> list[dict[str, dict[str, float
         )
         for _ in range(n_processes)
     ]
-    # All have to be idle before the first is timed: loading keeps host and GPU busy.
+    # Wait for all of them before the first is timed: loading keeps host and GPU busy.
     for process in started:
         _read_until(process, _READY)
     taken = []
@@ -84,7 +84,7 @@ def _batch(n_processes: int, *, virtual: bool) -> list[dict[str, dict[str, float
 
 
 def _read_until(process: "subprocess.Popen[str]", mark: str) -> str:
-    """Return what follows the mark on its line, or nothing if the process ended before."""
+    """Return what follows the mark on its line, or an empty text if the process ended first."""
     for line in process.stdout or ():
         if line.startswith(mark):
             return line.removeprefix(mark)
@@ -92,7 +92,7 @@ def _read_until(process: "subprocess.Popen[str]", mark: str) -> str:
 
 
 def serve() -> None:
-    """Load everything, wait for the turn, measure and print."""
+    """Build the works, wait for a line on standard input, then measure and print the medians."""
     import torch
 
     import gpulab

@@ -27,7 +27,7 @@ _SHOWN = (
 _LEAST_PERCENT = 0.01
 _COLUMNS = (
     *("answers", "median error", "median", "mean", "worst", "bias"),
-    *("interval holds", "an answer takes"),
+    *("interval contains it", "an answer takes"),
 )
 
 
@@ -87,7 +87,7 @@ def report(results: Record, image: str) -> Iterator[str]:
 
 def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
     clean = not any(row.is_hot for row in listed)
-    head = [title, *_COLUMNS, *(["beside a clean cold cache"] if clean else [])]
+    head = [title, *_COLUMNS, *(["against a clean cold cache"] if clean else [])]
     ordered = sorted(listed, key=lambda row: row.median_error)
     return table(head, [_cells(row, clean=clean) for row in ordered])
 
@@ -113,7 +113,7 @@ def goals(results: Record, own: Row) -> Iterator[tuple[str, str]]:
     yield "median error at most 0.10 µs", f"{own.median_error_us:.3f} µs"
     yield "mean relative error at most 1.5 %", _percent(own.mean_error)
     coverage = "none" if own.coverage is None else f"{100 * own.coverage:.0f} %"
-    yield "interval holds the referee's median in 90 to 99 %", coverage
+    yield "interval contains the referee's median in 90 to 99 %", coverage
     yield "an answer within 0.05 s for work under 1 ms", f"{own.short_wall_s:.3f} s"
     processes = results.get("processes", {})
     for cache in ("cold", "hot") if processes.get("n_processes", 0) > 1 else ():
@@ -161,7 +161,7 @@ def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
 
 
 def _by_kernels(own: Row) -> Iterator[str]:
-    """Yield how well single kernels were timed, and work of several, where gaps count too."""
+    """Yield the errors for single kernels, and for work of several, where gaps count too."""
     for single, what in ((True, "a single kernel or copy"), (False, "several")):
         part = own.only(single=single)
         if part.points:
@@ -169,7 +169,11 @@ def _by_kernels(own: Row) -> Iterator[str]:
                 f"For the {len(part.points)} workloads that consist of {what}, the median error "
                 f"of `gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
                 f"{_percent(part.mean_error)}"
-                + ("." if single else f" ({_percent(part.recorded_error)} beside bare records).")
+                + (
+                    "."
+                    if single
+                    else f" ({_percent(part.recorded_error)} against uncorrected records)."
+                )
             )
 
 

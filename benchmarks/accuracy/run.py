@@ -1,4 +1,4 @@
-"""Ask every tool about every case, the referee before and after each answer, until time is up."""
+"""Let every tool time every case, with the referee before and after, until the time is up."""
 
 import itertools
 import json
@@ -17,21 +17,21 @@ from benchmarks.common.referee import HOT, READ, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
 from gpulab.work import Work
 
-_N_SLOW = 12  # so many cases are enough for tools of which an answer takes a second
+_N_SLOW = 12  # number of cases for the tools that take a second for an answer
 
 Record = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Results:
-    """What is written, after each case anew, so that nothing is lost.
+    """The results so far; the file is written again after each case, so that nothing is lost.
 
     Attributes
     ----------
     path
-        Where.
+        The file.
     content
-        What: see :mod:`benchmarks.accuracy.session`.
+        What the file contains, as :mod:`benchmarks.accuracy.session` lays it out.
     """
 
     path: Path
@@ -66,12 +66,12 @@ def _line(part: object) -> str:
 
 @dataclass(slots=True)
 class Deadline:
-    """The moment by which to have ended.
+    """The moment when a run must be over.
 
     Parameters
     ----------
     limit_s
-        Seconds from now, in real time also on the virtual GPU.
+        Seconds from now, in real time on the virtual GPU, too.
     """
 
     limit_s: float
@@ -94,7 +94,7 @@ def run_cases(
     deadline: Deadline,
     worker: Worker | None,
 ) -> None:
-    """Judge every tool by every case, as far as the time goes."""
+    """Compare every tool with the referee on every case, until the time is up."""
     ready = [tool for tool in tools if not tool.obstacle]
     quick = [tool for tool in ready if not tool.is_slow]
     for place, case in enumerate(cases):
@@ -123,7 +123,7 @@ def _short(record: Record) -> str:
 
 
 def run_case(case: Case, tools: Iterable[Tool], worker: Worker | None) -> Record:
-    """Return what each tool says of a case, and the referee at the same time."""
+    """Return each tool's answer about a case, with the referee's readings."""
     work = case.build()
     referee = Referee(work)
     answers: dict[str, Record] = {}
@@ -148,7 +148,7 @@ def _asker(tool: Tool, work: Work) -> Callable[[], Answer]:
 
 
 def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> dict[str, Record]:
-    """Return the answers of tools of one state of the cache, each between two readings."""
+    """Return the answers of tools that time in one cache state, each between two readings."""
     answers: dict[str, Record] = {}
     before = referee.read(asked[0][0].state)
     for tool, ask in asked:

@@ -1,4 +1,4 @@
-"""A whole run: the cases, then the processes, the magic and NVBench, as far as the time goes."""
+"""A whole run within a time limit: the cases, the magic, fresh processes, and NVBench."""
 
 import json
 import subprocess
@@ -22,8 +22,9 @@ from benchmarks.common.tool import Tool, described
 
 SCHEMA = "gpulab.accuracy/1"
 
-# What is kept back from the cases, in seconds.
-_PROCESS_S, _NVBENCH_S = 3.0, 7.0  # each
+# Seconds that the cases leave for what comes after them: for each process, and for each case of
+# NVBench.
+_PROCESS_S, _NVBENCH_S = 3.0, 7.0
 
 
 def run(  # noqa: PLR0913 # each is an option of the command
@@ -36,7 +37,7 @@ def run(  # noqa: PLR0913 # each is an option of the command
     n_nvbench: int,
     beginnings: tuple[str, ...],
 ) -> None:
-    """Judge every tool by every case and write what comes of it, after each case anew.
+    """Compare every tool with the referee on every case, and write the results after each.
 
     Only the tools whose names begin with one of ``beginnings`` take part.
     """
@@ -88,7 +89,7 @@ def _opened(not_run: dict[str, str]) -> Record:
 
 
 def _first_answer_s() -> float:
-    """Return how long the first answer of a process takes, which finds the floor on its way."""
+    """Return how long the first ``measure`` of a process takes; it also finds the floor."""
     x = torch.zeros(1 << 20, device="cuda")
     start_s = time.perf_counter()
     gpulab.measure(lambda: x + 1, progress=False)
@@ -119,7 +120,7 @@ def _guarded(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _run_nvbench(n_cases: int, results: Results, limit_s: float) -> None:
-    """Run NVBench in a process of its own, which a kernel that never ends cannot stop."""
+    """Run NVBench in its own process, so that a kernel that never ends cannot stop this run."""
     if limit_s <= 0:
         results.content["not_run"][nvbench.COLD] = "no time was left"
         return

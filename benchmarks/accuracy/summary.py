@@ -1,4 +1,4 @@
-"""From answers to figures: how far each tool is from the referee, over all cases."""
+"""Summarize the answers: how far each tool is from the referee, over all cases."""
 
 import math
 import statistics
@@ -15,7 +15,7 @@ _SHORT_US = 1000.0  # answers about work shorter than this have a goal for their
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One answer of a tool beside the referee's.
+    """One answer of a tool, with the referee's readings of the same case.
 
     Attributes
     ----------
@@ -24,18 +24,18 @@ class Point:
     us
         The tool's answer, in microseconds.
     referee_us
-        The referee's median: with the gaps between kernels, if the tool counts them, less what
-        the profiler adds to those.
+        The referee's median. It includes the gaps between kernels if the tool counts them, minus
+        what the profiler adds to these gaps.
     recorded_us
-        The same as the records have it.
+        The same median, before that subtraction.
     clean_us
-        The same behind a flush that leaves no dirty lines.
+        The referee's median after a flush that leaves no dirty lines.
     n_records
-        Kernels, copies and fills that the work consists of.
+        Number of kernels, copies and fills that the work consists of.
     low_us, high_us
-        The interval that the tool gives, or not a number where it gives none.
+        Ends of the interval that the tool reports, or NaN if it reports none.
     wall_s
-        What the answer took.
+        Wall time of the answer.
     """
 
     case: str
@@ -60,33 +60,33 @@ class Point:
 
     @property
     def recorded_error(self) -> float:
-        """Signed error beside the records as they are."""
+        """Signed relative error against the records before any correction."""
         return self.us / self.recorded_us - 1
 
     @property
     def clean_error(self) -> float:
-        """Signed error beside the same work on a cold cache without dirty lines."""
+        """Signed relative error against the same work on a cold cache without dirty lines."""
         return self.us / self.clean_us - 1
 
     @property
     def has_interval(self) -> bool:
-        """Whether the tool gave an interval; one of no width is one."""
+        """Whether the tool reported an interval, even one of width zero."""
         return not math.isnan(self.low_us)
 
     @property
     def holds(self) -> bool:
-        """Whether the interval holds the referee's median."""
+        """Whether the interval contains the referee's median."""
         return self.low_us <= self.referee_us <= self.high_us
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one tool achieved.
+    """One row of the table: a tool, its answers and its failures.
 
     Attributes
     ----------
     name, owner, state, interval
-        As of the tool.
+        As in :class:`benchmarks.common.tool.Tool`.
     points
         Its answers.
     failures
@@ -101,7 +101,7 @@ class Row:
     failures: dict[str, str]
 
     def only(self, *, single: bool) -> "Row":
-        """Return the row with the work of a single kernel or copy alone, or with the rest."""
+        """Return a row with only the works of a single kernel or copy, or only the others."""
         chosen = tuple(point for point in self.points if (point.n_records == 1) is single)
         return replace(self, points=chosen)
 
@@ -132,12 +132,12 @@ class Row:
 
     @property
     def clean_error(self) -> float:
-        """Mean of the absolute relative errors beside a clean cold cache."""
+        """Mean of the absolute relative errors against a cold cache without dirty lines."""
         return statistics.fmean(abs(point.clean_error) for point in self.points)
 
     @property
     def recorded_error(self) -> float:
-        """Mean of the absolute relative errors beside the records as they are."""
+        """Mean of the absolute relative errors against the records before any correction."""
         return statistics.fmean(abs(point.recorded_error) for point in self.points)
 
     @property
@@ -159,7 +159,7 @@ class Row:
 
     @property
     def coverage(self) -> float | None:
-        """Share of the answers whose interval holds the referee's median, if it has one."""
+        """Share of the intervals that contain the referee's median, or None without intervals."""
         known = [point.holds for point in self.points if point.has_interval]
         return sum(known) / len(known) if known else None
 
@@ -171,7 +171,7 @@ def rows(results: Record) -> list[Row]:
 
 
 def own_row(listed: Iterable[Row]) -> Row | None:
-    """Return the row of ``gpulab.measure`` as it is called without options, if it answered."""
+    """Return the row of ``gpulab.measure`` without options, or None if it gave no answer."""
     return next((row for row in listed if row.name == DEFAULT), None)
 
 

@@ -1,4 +1,4 @@
-"""Who is judged: gpulab's methods and the tools of others, each asked in its own usual way."""
+"""The tools to compare: gpulab's methods and other people's, each called as its users do."""
 
 import statistics
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from benchmarks.common.tool import OWN, OWN_INTERVAL, Answer, Tool, default_tool
 from gpulab.timing import METHODS
 from gpulab.work import Work
 
-_RUNG_S = 0.1  # the lower rungs need not reach the precision; their fault is another
+_RUNG_S = 0.1  # single methods need not reach the precision: their errors are systematic
 _N_CUPY = 100
 _S_PER_MS = 1e-3
 
 
 def own_tools() -> Iterator[Tool]:
-    """Yield ``gpulab.measure`` as it is called without options, then the single rungs."""
+    """Yield ``gpulab.measure`` without options, then its variants and each timing method."""
     states = {"hot": HOT, "cold": READ}
     kind = OWN_INTERVAL
     yield default_tool()
@@ -41,7 +41,7 @@ def own_tools() -> Iterator[Tool]:
 
 
 def other_tools() -> tuple[Tool, ...]:
-    """Return the tools of others."""
+    """Return other people's tools."""
     write = "write 256 MiB"
     spread = "mean ± standard deviation"
     quartiles = "interquartile range"
@@ -79,7 +79,7 @@ def other_tools() -> tuple[Tool, ...]:
     )
 
 
-# It runs in a process of its own, because it holds CUPTI, as the referee does.
+# This one runs in its own process: it needs CUPTI for itself, and the referee uses it here.
 FLASHINFER_CUPTI = "flashinfer, CUPTI"
 
 
@@ -140,7 +140,7 @@ def _cupyx(work: Work) -> Answer:
 
 
 def _gpu_timeit(work: Work) -> Answer:
-    """Do as CuPy's magic does with a cell: run its source text anew in each repeat."""
+    """Time as CuPy's magic times a cell: compile and run its source text in each repeat."""
     from cupyx.profiler import benchmark
 
     names: dict[str, object] = {"work": work}
@@ -166,7 +166,8 @@ def _flashinfer_events(work: Work) -> Answer:
 def _flashinfer_graph(work: Work) -> Answer:
     from flashinfer.testing.utils import bench_gpu_time_with_cudagraph
 
-    # Of a call without arguments it cannot rotate the inputs, and warns: it is hot then.
+    # A call without arguments has no inputs to rotate, so a cold cache is impossible here, and
+    # flashinfer would warn.
     times_ms = bench_gpu_time_with_cudagraph(work, cold_l2_cache=False)
     return Answer(statistics.median(times_ms) * _S_PER_MS)
 
@@ -187,7 +188,7 @@ def _kernelmeter(work: Work) -> Answer:
 def tools() -> list[Tool]:
     """Return all tools that run in the referee's process, in the order of asking.
 
-    Those of one state of the cache follow one another, so that one referee's reading after a
-    tool is the reading before the next.
+    Tools that time in the same cache state follow one another, so that the reading after one
+    tool is also the reading before the next.
     """
     return sorted([*own_tools(), *other_tools()], key=lambda tool: tool.state)

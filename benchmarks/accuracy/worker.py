@@ -1,7 +1,7 @@
-"""A process of its own for the tool that holds CUPTI, which the referee needs too.
+"""A second process for the tool that needs CUPTI for itself, because the referee uses it, too.
 
-The referee's process names a case on its standard input and reads the answer from its output; in
-between the other process leaves the GPU alone.
+The referee's process writes the name of a case to the worker's standard input and reads the answer
+from its output. Between two answers the worker does not use the GPU.
 """
 
 import json
@@ -26,7 +26,7 @@ _N_WARM = 3
 
 @dataclass(slots=True)
 class Worker:
-    """The other process, as the referee's process sees it.
+    """The worker, seen from the referee's process.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class Worker:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def wait_until_ready(self) -> None:
-        """Wait until it has loaded everything, which would disturb what is timed meanwhile."""
-        with suppress(RuntimeError, TimeoutError):  # it is told when it is asked
+        """Wait until it has loaded everything; loading would disturb the other timings."""
+        with suppress(RuntimeError, TimeoutError):  # `ask` raises it again
             self._read_until(_READY, _START_S)
 
     def ask(self, case: str) -> Answer:
-        """Return the tool's answer about a case, or raise what it raised there."""
+        """Return the tool's answer about a case; an error over there is raised here."""
         if self._process.poll() is not None or self._process.stdin is None:
             raise RuntimeError(f"its process ended with {self._process.returncode}")
         self._process.stdin.write(case + "\n")
@@ -80,7 +80,7 @@ class Worker:
         raise TimeoutError(f"no answer within {limit_s:.0f} s")
 
     def _listen(self) -> None:
-        # On a thread, because a line cannot be waited for with a limit otherwise.
+        # On a thread, because reading a line from a pipe takes no timeout.
         for line in self._process.stdout or ():
             self._lines.put(line)
         self._lines.put(None)
@@ -99,7 +99,7 @@ def _unpacked(text: str) -> Answer:
 
 
 def serve() -> None:
-    """Answer about the cases that are named on the standard input."""
+    """Time each case whose name arrives on standard input, and print the answer."""
     import torch
 
     tool = cupti_tool()
@@ -112,6 +112,6 @@ def serve() -> None:
                 work()
             torch.cuda.synchronize()
             packed: dict[str, object] = asdict(tool.ask(work))
-        except Exception as error:  # noqa: BLE001 # it is told to the one who asked
+        except Exception as error:  # noqa: BLE001 # the referee's process raises it
             packed = {"error": f"{type(error).__name__}: {error}"[:160]}
         print(_MARK + json.dumps(packed), flush=True)

@@ -1,1 +1,1 @@
-"""Whatever runs on the current stream can be measured: CuPy, Triton, graphs, training."""
+"""Measure work that is not plain PyTorch: CuPy, Triton, CUDA graphs, a training step."""

@@ -4,7 +4,7 @@
     python -m benchmarks.anything report --write docs/measuring-anything.md
 
 run     measures each example and reads the driver's records before and after; --virtual tries
-        those that run on the virtual GPU.
+        the examples that can run on the virtual GPU.
 report  puts the results of the last run into the page.
 """
 
@@ -30,11 +30,11 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="measure every example")
     run.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
-    run.add_argument("--virtual", action="store_true", help="on the virtual H200")
+    run.add_argument("--virtual", action="store_true", help="run on the virtual H200")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="make the table")
     report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
-    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
+    report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
     return made
 

@@ -1,4 +1,4 @@
-"""The examples of docs/measuring-anything.md: each sets up some work and takes it down again."""
+"""The examples of docs/measuring-anything.md: each sets up some work and cleans up after it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -26,7 +26,7 @@ def cupy_default_stream() -> Iterator[Work]:
 
 @contextmanager
 def cupy_own_stream() -> Iterator[Work]:
-    """Make a stream of CuPy's torch's current one, so that the events go to it."""
+    """Make a CuPy stream torch's current stream, so that events are recorded in it."""
     import cupy
 
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -39,7 +39,7 @@ def cupy_own_stream() -> Iterator[Work]:
 
 @contextmanager
 def cupy_torch_stream() -> Iterator[Work]:
-    """Make a stream of torch's CuPy's current one."""
+    """Make a torch stream CuPy's current stream."""
     import cupy
 
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's is untyped
@@ -63,7 +63,7 @@ def triton_kernel() -> Iterator[Work]:
 
 @contextmanager
 def compiled_function() -> Iterator[Work]:
-    """Compile, which happens in the warm-up of ``measure`` and is not timed."""
+    """Compile a function; that happens in the warm-up of ``measure`` and is not timed."""
     x, y = torch.randn(2, _N, device="cuda")
     compiled = torch.compile(lambda x, y: functional.gelu(x) * y + x)
     yield lambda: compiled(x, y)
@@ -82,7 +82,7 @@ def graph_replay() -> Iterator[Work]:
 
 @contextmanager
 def training_step() -> Iterator[Work]:
-    """Go forward, backward and one step of the optimizer: many kernels, no wait among them."""
+    """Run forward, backward and an optimizer step: many kernels, and no wait between them."""
     model = torch.nn.Sequential(
         torch.nn.Linear(_SIDE, 4 * _SIDE), torch.nn.GELU(), torch.nn.Linear(4 * _SIDE, _SIDE)
     ).cuda()
@@ -97,7 +97,7 @@ def training_step() -> Iterator[Work]:
     yield step
 
 
-# By the name in the table, in the order of measuring.
+# By their name in the table, in the order of measuring.
 EXAMPLES: dict[str, Example] = {
     "CuPy, default stream": cupy_default_stream,
     "CuPy, a stream of its own": cupy_own_stream,

@@ -1,4 +1,4 @@
-"""What ``gpulab.measure`` says of each example, beside the driver's own records."""
+"""Measure each example with ``gpulab.measure``, and compare with the driver's own records."""
 
 import json
 import time
@@ -26,7 +26,7 @@ def run(out: Path, *, virtual: bool) -> None:
 
 
 def compared(example: Example) -> dict[str, Any]:
-    """Return what ``gpulab.measure`` says of an example, and the referee before and after."""
+    """Return the answer of ``gpulab.measure``, with the referee's readings before and after."""
     tool = default_tool()
     try:
         with example() as work:

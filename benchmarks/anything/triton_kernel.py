@@ -1,10 +1,10 @@
-"""A kernel in Triton, in a module of its own because it cannot be read without Triton."""
+"""A Triton kernel, in its own module because importing it needs Triton."""
 
 import triton
 from triton import language as tl
 
 
-# Triton compiles the annotations too, and knows only its own.
+# Triton compiles the annotations, too, and understands no others than its own.
 @triton.jit
 def doubled_and_added(x, y, out, n, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201, N803 # see above
     """Write 2 x + y."""

@@ -9,7 +9,7 @@ explorers  prints how soon an explorer answers: from a key at its slider to the 
 machine    prints how soon the machine answers: a drag, its sliders, keys, and the view alone.
 timeline   prints how smoothly a timeline zooms and pans.
 
-A headless browser without a GPU draws on the CPU: people see no worse than this.
+The headless browser draws on the CPU, so with a GPU the pictures are at least as smooth as this.
 """
 
 import argparse

@@ -2,8 +2,7 @@
 
 A real JupyterLab in headless Chromium, which draws on the CPU. The clock is the page's: it
 starts with the key's event and stops after the frame in which the new picture was painted.
-Beside the explorers stands what one would write otherwise: ``interact`` with matplotlib's
-inline figures.
+For comparison it also times ``interact`` with matplotlib's inline figures.
 """
 
 import os
@@ -54,7 +53,7 @@ roofed = roofline_explorer(gpu="here", span=2**20, found=found)"""
 
 
 class Control(NamedTuple):
-    """Where the keys go, and which: there and back."""
+    """A control on the page, and the two keys that move it forward and back."""
 
     selector: str
     keys: tuple[str, str]
@@ -87,8 +86,8 @@ def draw(size=512):
         slider("size"),
     ),
 }
-# A frame is painted when the task after it runs, and a message is such a task. An explorer
-# notes its number inside of the frame that shows the picture; other pictures wait for one.
+# A message that is sent within a frame arrives after the frame was painted. An explorer sets
+# data-number within the frame that shows the picture; any other image waits for the next frame.
 WATCH = """([root, selector]) => {
   const painted = () => {
     const channel = new MessageChannel();
@@ -113,7 +112,7 @@ WATCH = """([root, selector]) => {
 
 
 def run_cell(page: "Page", url: str, shown: str) -> "Locator":
-    """Run a notebook of the set-up and a cell, and return the cell's output."""
+    """Run a notebook that consists of the set-up and a cell, and return the cell's output."""
     notebook = open_notebook(page, url)
     run_all(page)
     output = notebook.locator(".jp-OutputArea").nth(1)
@@ -131,7 +130,7 @@ def press(page: "Page", output: "Locator", shown: str, control: Control) -> list
     times_ms = []
     for step in range(N_KEYS):
         page.evaluate("window.pressed.length = window.painted.length = 0")
-        # To and fro, so that short controls have room.
+        # Alternate the direction, so that a short slider never reaches its end.
         page.keyboard.press(control.keys[step % 2])
         page.wait_for_function("window.painted.length > 0")
         times_ms.append(page.evaluate("window.painted[0] - window.pressed[0]"))
@@ -150,7 +149,7 @@ def drag(page: "Page", shown: str, control: Control) -> tuple[int, int]:
 
 
 def run(sharpness: float) -> None:
-    """Print the times of each slider, with so many device pixels for each CSS pixel."""
+    """Print the times of each slider, with ``sharpness`` device pixels for each CSS pixel."""
     print(f"goal: median {GOAL_MS[0]} ms, p90 {GOAL_MS[1]} ms; sharpness {sharpness:g}")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with (

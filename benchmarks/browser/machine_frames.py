@@ -2,7 +2,7 @@
 
 A real JupyterLab in headless Chromium, which draws on the CPU. The clock is the page's: it starts
 with the event of mouse or key and stops after the frame in which the new picture was painted. A
-drag asks Python for a new run at each step; zooming and panning ask nobody.
+drag asks Python for a new run at each step; zooming and panning need no answer from Python.
 """
 
 import os
@@ -23,7 +23,7 @@ PAUSE_MS = 60
 CELL = """\
 import gpulab
 gpulab.explorers.machine_explorer("streams", repetitions=3)"""
-# The frame is painted when the task after it runs, and a message is such a task.
+# A message that is sent within a frame arrives after the frame was painted.
 WATCH = """root => {
   const painted = list => {
     const channel = new MessageChannel();
@@ -38,7 +38,7 @@ WATCH = """root => {
   const watch = (name, act) => new MutationObserver(act)
     .observe(root, { attributes: true, attributeFilter: [name] });
   watch("data-answer", () => next(window.answered));
-  watch("data-drawn", () => painted(window.viewed)); // it is noted inside of its frame
+  watch("data-drawn", () => painted(window.viewed)); // it is set within its own frame
 }"""
 
 
@@ -107,7 +107,7 @@ def viewed(page: "Page", machine: "Locator", n_steps: int) -> list[float]:
 
 
 def run(n_steps: int, n_widgets: int) -> None:
-    """Print the times of each way to play, with so many machines in the notebook."""
+    """Print the times of each interaction, with ``n_widgets`` machines in the notebook."""
     print(f"goals: median {GOAL_MS} ms for an answer, {VIEW_GOAL_MS} ms while the view moves")
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with (

@@ -6,9 +6,9 @@
     python -m benchmarks.cold_cache gather FOLDER
     python -m benchmarks.cold_cache table --write docs/cold-cache.md
 
-time    takes the durations of kernels, by CUPTI's records; --virtual tries it without a GPU.
+time    reads the durations of kernels from CUPTI's records; --virtual tries it without a GPU.
 count   runs the kernels whose bytes to and from memory ncu counts: see the page for its options.
-halves  runs those for what one half of the cache asks of the other.
+halves  runs the kernels for which ncu counts requests from one half of the cache to the other.
 gather  joins times and counters in the file of results.
 table   prints the tables, or puts them and the figure into the page.
 """
@@ -34,15 +34,17 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.cold_cache", __doc__)
     commands = made.add_subparsers(required=True)
-    times = commands.add_parser("time", help="take the durations of kernels")
-    times.add_argument("--virtual", action="store_true", help="on the virtual H200")
-    times.add_argument("--samples", type=int, default=15, help="of each kernel, size and way")
+    times = commands.add_parser("time", help="read the durations of kernels")
+    times.add_argument("--virtual", action="store_true", help="run on the virtual H200")
+    times.add_argument(
+        "--samples", type=int, default=15, help="samples of each kernel, size and way"
+    )
     times.add_argument("--works", nargs="*", default=[], help="only these kernels")
     times.set_defaults(command=_time)
     count = commands.add_parser("count", help="run what ncu counts")
-    count.add_argument("--ways", nargs="*", default=[], help="only these ways")
-    count.add_argument("--name", default="main", help="of the report")
-    count.add_argument("--budget", type=float, default=60.0, help="seconds")
+    count.add_argument("--ways", nargs="*", default=[], help="only these ways to flush")
+    count.add_argument("--name", default="main", help="name of ncu's report")
+    count.add_argument("--budget", type=float, default=60.0, help="time limit in seconds")
     count.add_argument("--rounds", type=int, default=2, help="how often to run everything")
     count.set_defaults(command=_count)
     halves = commands.add_parser("halves", help="run what ncu counts between the halves")
@@ -52,10 +54,10 @@ def parser() -> argparse.ArgumentParser:
     gather.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
     gather.set_defaults(command=_gather)
     for command in (times, count, halves, gather):
-        command.add_argument("folder", type=Path, help="of times and counters")
+        command.add_argument("folder", type=Path, help="folder of the times and counters")
     table = commands.add_parser("table", help="make the tables and the figure")
     table.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
-    table.add_argument("--write", type=Path, default=None, help="page with the markers")
+    table.add_argument("--write", type=Path, default=None, help="page to update")
     table.set_defaults(command=_table)
     return made
 

@@ -1,4 +1,4 @@
-"""Bytes that kernels read from memory and wrote to it, by the GPU's hardware counters."""
+"""Count the bytes that kernels read from and write to memory, with the hardware counters."""
 
 import csv
 import json
@@ -16,9 +16,10 @@ from benchmarks.cold_cache.flushes import Prepare, Way
 from benchmarks.cold_cache.times import Sample, samples_of
 from benchmarks.cold_cache.works import Work
 
-# ncu can count both in one run of the kernel; what needs a second run would find another cache.
+# ncu counts both in one run of the kernel. A metric that needs a second run of the kernel would
+# find the cache in another state.
 MEMORY = ("dram__bytes_read.sum", "dram__bytes_write.sum")
-# Sectors of 32 bytes that multiprocessors asked of the cache, and one half of it of the other.
+# Sectors of 32 bytes: requested by multiprocessors, and by one half of the cache from the other.
 HALVES = (
     "lts__t_sectors_srcunit_tex.sum",
     "lts__t_sectors_srcunit_tex_lookup_hit.sum",
@@ -36,9 +37,9 @@ def watch(
     budget_s: float,
     n_rounds: int,
 ) -> None:
-    """Run each sample with ncu looking at the timed kernel only, until the time is over.
+    """Run each sample under ncu, which sees only the timed kernel, until the time is over.
 
-    What ran is written to a file, whose order is that of ncu's rows.
+    A file lists what ran, in the order of ncu's rows.
     """
     start_s = time.perf_counter()
     labels: list[list[Any]] = []
@@ -67,12 +68,12 @@ def _watched(sample: Sample, index: int) -> None:
 
 
 def labels_path(folder: Path, name: str) -> Path:
-    """Return the file of what ran while ncu made a report."""
+    """Return the path of the file that lists what ran while ncu made a report."""
     return folder / f"labels-{name}.json"
 
 
 def read_report(folder: Path, name: str, metrics: Sequence[str]) -> Counts:
-    """Return the counts by kernel, size and way: of each metric, the median of the rounds."""
+    """Return the counts by kernel, size and way: for each metric the median of the rounds."""
     labels = json.loads(labels_path(folder, name).read_text(encoding="utf-8"))
     samples: dict[int, list[int]] = defaultdict(lambda: [0] * len(metrics))
     rows = _rows((folder / f"counters-{name}.csv").read_text(encoding="utf-8"))
@@ -94,7 +95,7 @@ def read_report(folder: Path, name: str, metrics: Sequence[str]) -> Counts:
 
 
 def _rows(text: str) -> list[dict[str, str]]:
-    """Return ncu's rows: after the first line that names the columns, without that of units."""
+    """Return ncu's rows, without the lines above the head and without the row of units."""
     lines = text.splitlines()
     first = next(index for index, line in enumerate(lines) if line.startswith('"ID"'))
     rows = list(csv.DictReader(lines[first:]))

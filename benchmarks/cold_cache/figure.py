@@ -1,16 +1,16 @@
-"""The figure of docs/cold-cache.md: what the usual flush costs, and where hot ends."""
+"""The figure of docs/cold-cache.md: what the usual flush costs, and which sizes stay hot."""
 
 from pathlib import Path
 from typing import Any
 
-# Told apart by colour-blind readers (Okabe and Ito), and by their marks in print.
+# Okabe and Ito's colours, which colour-blind readers can tell apart; the marks differ for print.
 _ORANGE, _BLUE, _GREEN = "#D55E00", "#0072B2", "#009E73"
 _MB = 1e6
 _SIZE = "30"
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Draw both panels and write them as a file that is the same each time."""
+    """Draw both panels into a file; the same results give the same bytes."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -1,4 +1,4 @@
-"""Everything that may stand ahead of a timed kernel: flushes, other inputs, or nothing."""
+"""The ways to prepare the cache before a timed kernel: flushes, other inputs, or nothing."""
 
 import ctypes
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _ROW_ELEMENTS = 16 * 1024
 _ROW_BYTES = 4 * _ROW_ELEMENTS
 _LINE_ELEMENTS = 32  # of 4 bytes in a line of 128 bytes
 _N_BLOCKS, _N_THREADS = 1056, 256
-_USUAL_BYTES = 256 * MIB
+_USUAL_BYTES = 256 * MIB  # what triton's do_bench writes, whatever the size of the L2
 _WAIT_CYCLES = 1_980_000  # 1 ms at the boost clock of an H200
 
 
@@ -29,20 +29,21 @@ class Way:
     Attributes
     ----------
     name
-        As in the tables.
+        Its name in the tables.
     make
-        Takes the size of the L2 in bytes and returns what enqueues the flush, or None for ways
-        that need no buffer.
+        Takes the size of the L2 in bytes and returns a function that enqueues the flush; None
+        for ways that need no buffer.
     rotation
-        How many L2 sizes of other inputs run between two uses of one, 0 for no rotation.
+        Size of the other inputs that run between two uses of the same input, as a multiple of
+        the L2; 0 for no rotation.
     same_output
-        Whether the other inputs are written to the same output.
+        Whether the runs on other inputs write to the same output.
     pause_cycles
         How long the GPU waits between the flush and the kernel.
     real_only
         Whether it needs code that only a real GPU runs.
     counted
-        Whether it is worth the counters' time.
+        Whether ncu counts its bytes, too; that takes long.
     """
 
     name: str
@@ -121,7 +122,7 @@ _BODIES = {
 
 
 def _custom(name: str, n_caches: float = 0, *, zero_bytes: int = 0) -> Callable[[int], Prepare]:
-    """Return what runs a kernel that does one thing to each line of a buffer."""
+    """Return the maker of a flush: a kernel that does one thing to each line of a buffer."""
 
     def make(l2_bytes: int) -> Prepare:
         source = _TOUCH.replace("NAME", name).replace("BODY", _BODIES[name])
@@ -172,7 +173,7 @@ def _reset_persisting(_: int) -> Prepare:
 
 
 def _runtime_path() -> str:
-    """Return the CUDA runtime that torch has loaded: a second one would not know its context."""
+    """Return the path of the CUDA runtime that torch loaded; a second copy has other contexts."""
     with open("/proc/self/maps", encoding="utf-8") as maps:  # noqa: PTH123 # not a file on disk
         found = [line.split()[-1] for line in maps if "libcudart" in line]
     return found[0]
@@ -209,9 +210,10 @@ WAYS = (
 
 
 def prepared(way: Way, flush: Prepare | None, case: Case, clones: list[Tensors]) -> list[Prepare]:
-    """Return what runs ahead of one sample: all but the last first, then what is timed apart.
+    """Return the steps to run before one sample; the records time the last step separately.
 
-    A flush is used as in a loop of samples: it finds its own leftovers from the sample before.
+    A flush runs before and after the work, as in a loop of samples, so that it finds what the
+    flush of the sample before left in the cache.
     """
     if way.rotation:
         n_others = max(1, ceil(way.rotation * needed_bytes(1) / case.size_bytes))
@@ -235,6 +237,6 @@ def needed_bytes(n_caches: float) -> int:
 
 
 def clones_of(case: Case, rotation: float) -> list[Tensors]:
-    """Return as many copies of the inputs as the widest rotation needs."""
+    """Return as many copies of the inputs as a rotation needs."""
     n_clones = max(1, ceil(needed_bytes(rotation) / case.size_bytes))
     return [tuple(tensor.clone() for tensor in case.tensors) for _ in range(n_clones)]

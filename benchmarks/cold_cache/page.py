@@ -13,9 +13,9 @@ Results = dict[str, Any]
 Lines = list[str]
 
 CLEAN, USUAL, ROTATED = "read 2x", "write 256 MiB", "rotate 2x"
-_REFERENCE = "read 4x"  # the most thorough of the clean ones
+_REFERENCE = "read 4x"  # the largest flush that leaves no dirty lines
 _MB = 1e6
-_LEAST_READ_BYTES = 100_000  # below, a share of what is read says nothing
+_LEAST_READ_BYTES = 100_000  # a kernel that reads less has no meaningful share of hits
 _COST_MIB = ("1", "4", "15", "30", "60", "120", "240")
 _READS = ("read 1x", "read 1.25x", "read 1.5x", "read 2x", "read 3x", "read 4x")
 _FIGURE = "cold-cache.svg"
@@ -83,7 +83,7 @@ def _way(found: Results, way: str) -> Lines:
 
 
 def _residues(found: Results, way: str) -> tuple[list[float], list[float]]:
-    """Return shares still hot in percent, and MB written back more than after the reference."""
+    """Return the percentages still in the cache, and MB written back beyond the reference's."""
     shares, dirty_mb = [], []
     for sizes in found["bytes"].values():
         for ways in sizes.values():

@@ -1,4 +1,4 @@
-"""Take the times, run what the counters watch, and join both in the file of results."""
+"""Time the kernels, run them for the counters, and join both in the file of results."""
 
 import json
 import time
@@ -30,7 +30,7 @@ _HALVES_WORKS, _HALVES_WAYS = ("sum", "fill", "linear, 1 row", "add"), ("hot", "
 
 
 def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool) -> None:
-    """Take the durations of all kernels and write them to a file."""
+    """Time all kernels after each way to prepare the cache, and write the times to a file."""
     ways = [way for way in WAYS if not (virtual and way.real_only)]
     flushes = flushes_of(ways)
     works = {}
@@ -45,7 +45,7 @@ def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool)
         except RuntimeError as error:
             works[work.name] = {"error": str(error)}
         print(f"{work.name}: {time.perf_counter() - start_s:.1f} s", flush=True)
-        # Written after each, so that a visit that is cut short leaves what it has.
+        # Written after each kernel, so that a run that is cut short leaves what it has.
         document = {"origin": _origin(n_samples), "works": works}
         (folder / TIMES).write_text(json.dumps(document), encoding="utf-8")
 
@@ -53,13 +53,13 @@ def take_times(folder: Path, n_samples: int, names: list[str], *, virtual: bool)
 def take_counts(
     folder: Path, report: str, budget_s: float, n_rounds: int, names: list[str]
 ) -> None:
-    """Run the samples that ncu is to watch."""
+    """Run the samples whose bytes ncu counts, most informative first."""
     _, small, quarter, half, whole, double, _ = sizes_mib()
     counted = [way for way in WAYS if way.counted and (not names or way.name in names)]
     works = [work for work in WORKS if work.counted]
     fine_works = [work for work in works if work.name in _FINE_WORKS]
     fine = [way for way in counted if way.name in _FINE_WAYS]
-    # The most telling first, as the time may not reach for all.
+    # The most informative sizes first, because the time may not reach for all.
     plan = [(work, size, counted) for size in (half, quarter) for work in works]
     plan += [(work, size, fine) for size in _FINE_MIB for work in fine_works]
     plan += [(work, size, counted) for size in (whole, small, double) for work in works]
@@ -68,7 +68,7 @@ def take_counts(
 
 
 def take_halves(folder: Path) -> None:
-    """Run hot and cold kernels, for counts of what one half of the cache asks of the other."""
+    """Run hot and cold kernels, for counts of requests from one half of the cache to the other."""
     ways = [way for way in WAYS if way.name in _HALVES_WAYS]
     works = [work for work in WORKS if work.name in _HALVES_WORKS]
     plan = [(work, size, ways) for work in works for size in (15, 30, *_FINE_MIB[3:8], 60)]

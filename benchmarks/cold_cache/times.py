@@ -1,4 +1,4 @@
-"""How long kernels take after each way to prepare the cache, by the records of the driver."""
+"""Time kernels after each way to prepare the cache, by the driver's records."""
 
 import random
 import statistics
@@ -28,7 +28,7 @@ class Sample:
     Attributes
     ----------
     steps
-        What runs ahead; the last of them is the flush itself.
+        What runs before it; the last step is the flush.
     """
 
     way: Way
@@ -53,7 +53,7 @@ def sizes_mib() -> list[int]:
 
 
 def flushes_of(ways: Sequence[Way]) -> dict[str, Prepare | None]:
-    """Return what enqueues each flush, with buffers of its own."""
+    """Return for each way a function that enqueues its flush, with its own buffers."""
     l2_bytes = needed_bytes(1)
     return {way.name: way.make(l2_bytes) if way.make else None for way in ways}
 
@@ -70,10 +70,10 @@ def samples_of(
 
 
 def times_of(samples: Sequence[Sample], n_samples: int) -> dict[str, Any]:
-    """Return durations of one kernel and of the flushes ahead of it, in microseconds.
+    """Return the durations of one kernel and of the flushes before it, in microseconds.
 
-    The samples are shuffled, so that no way always follows the same other one, and slow drifts of
-    the clock fall on all of them.
+    The samples are shuffled, so that no way always follows the same other way, and slow drifts
+    of the clock change all ways alike.
     """
     for sample in samples:  # the first use of a library or a kernel takes longer
         sample.run()

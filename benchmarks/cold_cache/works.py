@@ -1,4 +1,4 @@
-"""The kernels whose cold time is asked for, each with a working set of a given size."""
+"""The kernels to time with a cold cache, each for any size of its working set."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,9 +22,10 @@ class Case:
     Attributes
     ----------
     run
-        Enqueues the kernel; takes the tensors.
+        Takes the tensors and enqueues the kernel.
     read_bytes, written_bytes
-        Bytes that it must read and write if nothing is in the cache, and all fits once read.
+        Bytes that it must read from memory and write to it, if the cache is empty at first and
+        large enough.
     n_outputs
         How many of the tensors, at the end, are only written.
     """
@@ -37,20 +38,20 @@ class Case:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of everything that it touches."""
+        """Bytes that it reads and writes, together."""
         return self.read_bytes + self.written_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A kernel by its name.
+    """A kernel, with its name in the tables.
 
     Attributes
     ----------
     make
-        Takes the size of the working set in bytes.
+        Takes the size of the working set in bytes and returns the case.
     counted
-        Whether hardware counters can watch it: they see kernels, and no copies of the driver.
+        Whether hardware counters can watch it: they see kernels, but not the driver's copies.
     """
 
     name: str

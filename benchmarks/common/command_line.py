@@ -1,4 +1,4 @@
-"""The command line of a benchmark: its parser, its commands, and processes of its own."""
+"""Command lines of the benchmarks: a parser for each, and how to start one in a new process."""
 
 import argparse
 import sys
@@ -17,5 +17,5 @@ def parser_of(module: str, about: str | None) -> argparse.ArgumentParser:
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """Return what starts a module with this Python; its working directory must be the root."""
+    """Return the command that starts a module with this Python, in the repository's root."""
     return [sys.executable, "-m", module, *arguments]

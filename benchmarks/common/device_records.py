@@ -1,4 +1,4 @@
-"""What a recording tells of a device's records: which are taken, and in which words and units."""
+"""Profile work for a benchmark: the kinds of records, short kernel names, and microseconds."""
 
 from collections.abc import Iterable
 
@@ -20,9 +20,10 @@ def profiled(work: Work) -> list[ActivityRecord]:
 
 
 def short_name(name: str) -> str:
-    """Return a kernel's name without what C++ puts round it, as the recordings have it.
+    """Return a kernel's name without C++ namespaces, as the recordings spell it.
 
-    Those that there are were made by this; :func:`gpulab.profiling.short_name` cuts elsewhere.
+    The existing recordings contain these names, so :func:`gpulab.profiling.short_name`, which
+    shortens them in another way, cannot replace this.
     """
     for noise in ("void ", "at::native::", "(anonymous namespace)::", "at::", "cuda::"):
         name = name.replace(noise, "")
@@ -30,7 +31,7 @@ def short_name(name: str) -> str:
 
 
 def is_spin(record: ActivityRecord) -> bool:
-    """Tell whether a record is that of ``torch.cuda._sleep``, which separates what is read."""
+    """Return whether a record is a ``torch.cuda._sleep``, which marks the bounds of a sample."""
     return any(name in record.name for name in _SPIN_NAMES)
 
 

@@ -1,4 +1,4 @@
-"""Where and with what results are taken: the GPU in use, its host and the versions."""
+"""Where results come from: the GPU in use, its host, and the versions of the packages."""
 
 import os
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +22,7 @@ def gpu_in_use(*, virtual: bool) -> AbstractContextManager[object]:
 
 
 def provenance() -> dict[str, Any]:
-    """Return what is to be kept with results taken on the GPU in use, now."""
+    """Return what to save beside results: the GPU in use, its host, versions and the time."""
     at = sweeps.provenance()
     return {
         "gpu": ("virtual " if at["source"] == "virtual" else "") + str(at["gpu"]),

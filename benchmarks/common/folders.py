@@ -1,4 +1,4 @@
-"""Where the benchmarks find their files, wherever they are started."""
+"""Folders that the benchmarks read and write, independent of the working directory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Sweeps in forks of this process, which can be stopped and killed, and what is in their file.
+"""Run sweeps in forks of this process, stop or kill them, and read what is in their file.
 
 A fork starts in milliseconds, because torch is imported already. This process uses no GPU, so that
 each fork may make a CUDA context of its own.
@@ -30,24 +30,24 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def tasks(n_points: int) -> tuple[Task, ...]:
-    """Return so many tasks for the GPU."""
+    """Return ``n_points`` tasks for the GPU."""
     sizes = [size + 64 * step for step in range(n_points) for size in SIZES]
     return tasks_of(WORKLOADS, sizes, caches=["hot"])[:n_points]
 
 
 def warm_up(device: str) -> None:
-    """Import what forks need; the virtual GPU's is much, and a CUDA GPU is left to the forks."""
+    """Import what the virtual GPU needs before forking; nothing for CUDA, which forks set up."""
     if device == "virtual":
         with gpulab.virtual_gpu("H200"):
             sweep(tasks(1), progress=False, **EFFORT)
 
 
 def nothing() -> None:
-    """Prepare a fork without any trap."""
+    """Do nothing; the default trap."""
 
 
 def stop_after_reading() -> None:
-    """Let this process stop when it has read what the file contains."""
+    """Make this process stop (``SIGSTOP``) once it has read the file."""
     original = _journal.read
 
     def read(path: str | os.PathLike[str]) -> _journal.JournalContents:
@@ -59,7 +59,7 @@ def stop_after_reading() -> None:
 
 
 def kill_while_writing(n_writes: int, seed: int) -> None:
-    """Let this process die in the middle of a line, after so many lines."""
+    """Make this process kill itself in the middle of a line, after ``n_writes`` lines."""
     original, n_before, generator = os.write, 0, random.Random(seed)  # noqa: S311  # no secret
 
     def write(handle: int, content: memoryview | bytes) -> int:
@@ -80,7 +80,7 @@ class ForkedSweep:
     Attributes
     ----------
     kept
-        Keys of the points that the sweep had kept for good, so far as this process knows.
+        Keys of the points that the fork has reported as saved.
     outcome
         ``"done"``, ``"refused"``, ``"failed"``, or an empty text for a process that died.
     message
@@ -101,7 +101,7 @@ class ForkedSweep:
         device: str,
         trap: Callable[[], None] = nothing,
     ) -> "ForkedSweep":
-        """Start it; ``trap`` is called in the new process first."""
+        """Start a sweep in a new process, which calls ``trap`` first."""
         receiver, sender = _FORK.Pipe(duplex=False)
         process = _FORK.Process(target=_run, args=(sender, out, todo, device, trap))
         process.start()
@@ -172,7 +172,7 @@ def rows_by_key(out: Path) -> Counter[str]:
     Raises
     ------
     ValueError
-        If a line is no record.
+        If a line is not a record.
     """
     lines = whole_lines(out).splitlines()[1:]
     return Counter(Task(**json.loads(line)["task"]).key for line in lines)

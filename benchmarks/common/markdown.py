@@ -1,4 +1,4 @@
-"""Tables and other parts of a page in Markdown, and how they get into the page."""
+"""Make tables and sentences in Markdown, and put them into a page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ Cells = Sequence[str]
 
 
 def put_between_markers(page: Path, name: str, text: str) -> None:
-    """Replace what stands between the two markers of a page."""
+    """Replace the text between two markers of a page."""
     markers = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     before, begin, rest = page.read_text("utf-8").partition(markers[0])
     _, end, after = rest.partition(markers[1])
@@ -41,12 +41,12 @@ def _line(cells: Cells) -> str:
 
 
 def source(at: dict[str, Any]) -> str:
-    """Return a sentence that says where, when and with what results were taken.
+    """Return a sentence that says where, when and with which versions results were measured.
 
     Parameters
     ----------
     at
-        What :func:`benchmarks.common.environment.provenance` returned there.
+        What :func:`benchmarks.common.environment.provenance` returned at that time.
     """
     kind = "Computed for the" if at["gpu"].startswith("virtual") else "Measured on"
     versions = ", ".join(f"{name} {number}" for name, number in at["versions"].items())

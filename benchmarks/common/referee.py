@@ -1,9 +1,9 @@
-"""The referee: what the driver's records say of a call, in a given state of the cache.
+"""The referee: how long a call takes by the driver's records, in a given state of the cache.
 
-While the profiler is on it puts time between the kernels of a call, which a program without a
-profiler does not have. How much is seen by events round the same calls, launched in the same
-sequence with the profiler and without, less what the profiler adds to a reading of one kernel: it
-is called the stretch, and is taken off the spans.
+The profiler lengthens the gaps between the kernels of a call. The extra time is called the
+stretch, and it is subtracted from the spans. To find it, events time the same sequence of calls
+with the profiler and without. Their difference, minus what the profiler adds to the reading of a
+single kernel, is the stretch.
 """
 
 import statistics
@@ -20,31 +20,32 @@ from gpulab.work import Work
 
 HOT, READ = "hot", "read"
 _MIB = 1 << 20
-# How the tools that flush do it, as their sources say: all of them by writing zeros.
+# The flushes of other tools, from their source code: all of them write zeros. Below 1 MiB, a
+# number is a multiple of the L2's size.
 WRITES = {"write 256 MiB": 256 * _MIB, "write 2 x L2": 2, "write 1 x L2": 1}
 STATES = (HOT, READ, *WRITES)
 
 _US_PER_S = 1e6
-_FLUSH_S = 200e-6  # about what a flush and the sleep ahead of each call take
+_FLUSH_S = 200e-6  # about what a flush and the sleep before each call take
 _BUDGET_S, _N_LEAST, _N_MOST = 0.03, 7, 31
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the driver recorded of some calls, in microseconds a call.
+    """The driver's records of some calls, in microseconds for each call.
 
     Attributes
     ----------
     busy_us
-        Time in which the device did something for the call.
+        Durations of all kernels, copies and fills of a call, added up.
     span_us
-        From the first start to the last end: gaps between kernels included.
+        From the first start to the last end, so with the gaps between kernels.
     stretch_us
-        What the profiler adds to a span; none to one of a single kernel.
+        What the profiler adds to a span; 0 for a single kernel.
     n_records
-        Kernels, copies and fills of one call.
+        Number of kernels, copies and fills of one call.
     n_dropped
-        Calls of which records are missing; they are not among the times.
+        Number of calls with missing records; their times are left out.
     """
 
     busy_us: tuple[float, ...]
@@ -71,19 +72,19 @@ class Reading:
 
 @dataclass(slots=True)
 class Referee:
-    """Reads one piece of work in any state of the cache, with the host ahead of the GPU.
+    """Times one piece of work in any state of the cache, with the host ahead of the GPU.
 
     Parameters
     ----------
     work
-        What is judged.
+        The work to time.
     """
 
     work: Work
     _call_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.work()  # the first call finds libraries to load
+        self.work()  # the first call loads libraries
         self._call_s = min(wall_s(self.work) for _ in range(3))
 
     def read(self, state: str) -> Reading:
@@ -113,7 +114,7 @@ _buffers: dict[int, torch.Tensor] = {}
 
 
 def flush_of(state: str) -> Work:
-    """Return what brings the cache into a state; called ahead of each timed call."""
+    """Return the function that puts the cache into a state, to call before each timed call."""
     if state == HOT:
         return lambda: None
     if state == READ:

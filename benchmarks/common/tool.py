@@ -1,4 +1,4 @@
-"""Something that times work, what it answers, and how the answer is judged by the referee."""
+"""A timing tool, its answers, and how an answer is compared with the referee's readings."""
 
 import statistics
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _US_PER_S = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool says of some work.
+    """A tool's answer about some work.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Answer:
     low_s, high_s
         The interval that it prints beside it, or None.
     remark
-        What else it says: where the floor is from, and codes of findings.
+        What else it reports: where the floor comes from, and codes of findings.
     """
 
     time_s: float
@@ -37,24 +37,24 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that times work.
+    """A tool that times work.
 
     Attributes
     ----------
     name
-        What it is called in results.
+        Its name in the results.
     owner
-        Whose it is.
+        The project that it belongs to.
     state
-        State of the cache that it times in, as the referee names it.
+        The state of the cache in which it times, by the referee's name.
     ask
         Times some work.
     interval
         What the printed interval is; empty where none is printed.
     needs
-        Module without which it cannot run.
+        The module that must be installed.
     counts_gaps
-        Whether gaps between kernels are in its number; it is judged accordingly.
+        Whether its number includes the gaps between kernels; it is compared accordingly.
     is_slow
         Whether an answer takes so long that it is asked about the first cases only.
     """
@@ -70,7 +70,7 @@ class Tool:
 
     @property
     def obstacle(self) -> str:
-        """Why it cannot run here, or nothing."""
+        """Why it cannot run here, or an empty text."""
         return "" if _is_there(self.needs) else f"{self.needs} is not installed"
 
 
@@ -82,12 +82,12 @@ def _is_there(module: str) -> bool:
 
 
 def default_tool() -> Tool:
-    """Return ``gpulab.measure`` as it is called without options."""
+    """Return ``gpulab.measure`` without options, as a tool."""
     return Tool(DEFAULT, OWN, READ, measured(), OWN_INTERVAL)
 
 
 def measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # options of measure
-    """Return what asks ``gpulab.measure``, called with some options."""
+    """Return a function that times work with ``gpulab.measure`` and these options."""
 
     def ask(work: Work) -> Answer:
         measurement = gpulab.measure(work, progress=False, **options)
@@ -99,7 +99,7 @@ def measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # opti
 
 
 def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> dict[str, Any]:
-    """Return an answer beside what the referee read just before and after it."""
+    """Return the record of an answer, with the referee's readings just before and after it."""
     both = before.joined(after)
     recorded_us = round(statistics.median(both.span_us if tool.counts_gaps else both.busy_us), 4)
     stretch_us = both.stretch_us if tool.counts_gaps else 0.0
@@ -119,5 +119,5 @@ def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> dict[
 
 
 def described(error: Exception) -> str:
-    """Return kind and first line of an error."""
+    """Return the type and the first line of an error, cut to 160 characters."""
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160]

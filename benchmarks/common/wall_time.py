@@ -1,4 +1,4 @@
-"""How long the host waits for a call."""
+"""The wall time of one call and of the wait for its end."""
 
 import time
 

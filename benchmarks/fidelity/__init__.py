@@ -1,1 +1,1 @@
-"""How close is the virtual GPU? Record a real one, and compare both, workload by workload."""
+"""Compare the virtual GPU with recordings of a real one, workload by workload."""

@@ -1,4 +1,4 @@
-"""Record a CUDA GPU, and judge the virtual one by the recording.
+"""Record a CUDA GPU, and compare the virtual GPU with the recording.
 
     python -m benchmarks.fidelity record --out h200.json
     python -m benchmarks.fidelity compare --recording h200.json --write docs/fidelity.md
@@ -6,16 +6,16 @@
     python -m benchmarks.fidelity fit
     python -m benchmarks.fidelity blind record --out FOLDER
 
-record   reads about 310 workloads, 19 programs and the facts behind them on the GPU in use, in
-         about four minutes; it changes no setting of the GPU. --role unseen reads the workloads
-         of one role alone.
-compare  runs the same on the virtual GPU and prints both beside each other; --write makes a page.
-sample   reads thousands of drawn workloads in random order until the time is over, many of them
+record   times about 310 workloads, 19 programs and single facts on the GPU in use, in about four
+         minutes; it changes no setting of the GPU. --role unseen times the workloads of one role
+         only.
+compare  runs the same on the virtual GPU and prints both side by side; --write makes a page.
+sample   times thousands of random workloads in random order until the time is over, many of them
          in one session of the profiler.
 fit      fits the surfaces of efficiencies to recordings and writes them where gpulab reads them,
-         in about ten minutes; with --nested, which chooses the scales of the coordinates in each
-         fold, in forty.
-blind    records, predicts, and only then looks at what was recorded: see its own --help.
+         in about ten minutes; --nested chooses the scales of the coordinates in each fold again,
+         and takes forty.
+blind    records, predicts, and only then opens the recorded times: see its own --help.
 """
 
 import argparse
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 _FITTED_TO = ("h200-dense", "h200-focused", "h200", "h200-earlier", "h200-earlier-2")
 _COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2")
 _BLIND = """\
-record takes a seed from the system's source of randomness, reads the workloads that it draws on
-the GPU in use, and writes two files: the list of them, and their times, sealed. predict computes
-the times of the list on the virtual H200 and writes them down with the digest of the model that
-gave them. judge opens the times, but only for predictions of this list and of the model as it is;
-it writes the recording.
+record takes a seed from the system's source of randomness, times the workloads that the seed draws
+on the GPU in use, and writes two files: the list of the workloads, and their times, sealed.
+predict computes the times of the list on the virtual H200 and writes them to a file, with a digest
+of the model. judge opens the sealed times, but only if the predictions belong to this list and to
+the model as it is now; it prints the errors and writes the recording.
 """
 
 
@@ -61,17 +61,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_record(commands: "Commands") -> None:
-    record = commands.add_parser("record", help="read the GPU in use")
+    record = commands.add_parser("record", help="time the GPU in use")
     record.add_argument("--out", type=Path, default=Path("recording.json"))
     record.add_argument("--quick", action="store_true", help="two repetitions of everything")
-    record.add_argument("--virtual", metavar="GPU", help="read a virtual GPU instead, e.g. H200")
-    record.add_argument("--max-time", type=float, default=225.0, help="begin nothing after (s)")
+    record.add_argument("--virtual", metavar="GPU", help="a virtual GPU instead, e.g. H200")
+    record.add_argument("--max-time", type=float, default=225.0, help="start nothing after (s)")
     _add_choice(record)
     record.set_defaults(command=_record)
 
 
 def _add_compare(commands: "Commands") -> None:
-    compare = commands.add_parser("compare", help="judge the virtual GPU by a recording")
+    compare = commands.add_parser("compare", help="compare the virtual GPU with recordings")
     compare.add_argument("--recording", type=Path, nargs="+", default=_recordings(_COMPARED))
     compare.add_argument("--gpu", default="H200", help="the virtual GPU, by its short name")
     compare.add_argument("--write", type=Path, help="make a page in Markdown")
@@ -81,15 +81,15 @@ def _add_compare(commands: "Commands") -> None:
 
 def _add_choice(command: argparse.ArgumentParser) -> None:
     roles = (FIT, HELD_OUT, UNSEEN, EARLIER)
-    command.add_argument("--only", default="", help="names that contain this")
-    command.add_argument("--role", default="", choices=roles, help="workloads of this alone")
+    command.add_argument("--only", default="", help="only names that contain this")
+    command.add_argument("--role", default="", choices=roles, help="only workloads of this role")
 
 
 def _add_sample(commands: "Commands") -> None:
-    sample = commands.add_parser("sample", help="read many drawn workloads")
+    sample = commands.add_parser("sample", help="time many random workloads")
     sample.add_argument("--out", type=Path, default=Path("dense.json"))
-    sample.add_argument("--virtual", action="store_true", help="on the virtual H200, to try it")
-    sample.add_argument("--max-time", type=float, default=130.0, help="begin nothing after (s)")
+    sample.add_argument("--virtual", action="store_true", help="try it on the virtual H200")
+    sample.add_argument("--max-time", type=float, default=130.0, help="start nothing after (s)")
     sample.add_argument("--draw", choices=("dense", "focused"), default="dense")
     sample.set_defaults(command=_sample)
 
@@ -98,18 +98,16 @@ def _add_fit(commands: "Commands") -> None:
     fit = commands.add_parser("fit", help="fit the model to recordings")
     fit.add_argument("--recording", type=Path, nargs="+", default=_recordings(_FITTED_TO))
     fit.add_argument("--out", type=Path, default=None, help="default: where gpulab reads it")
-    fit.add_argument("--nested", action="store_true", help="choose scales in each fold")
+    fit.add_argument("--nested", action="store_true", help="choose the scales in each fold")
     fit.set_defaults(command=_fit)
 
 
 def _add_blind(commands: "Commands") -> None:
-    blind = commands.add_parser(
-        "blind", help="examine the virtual GPU blindly", description=_BLIND
-    )
+    blind = commands.add_parser("blind", help="test the virtual GPU blindly", description=_BLIND)
     parts = blind.add_subparsers(required=True)
-    record = parts.add_parser("record", help="read a fresh draw and seal its times")
-    record.add_argument("--virtual", default="", metavar="GPU", help="to try it out")
-    record.add_argument("--out", type=Path, required=True, help="folder of both files")
+    record = parts.add_parser("record", help="time a fresh draw and seal its times")
+    record.add_argument("--virtual", default="", metavar="GPU", help="try it on a virtual GPU")
+    record.add_argument("--out", type=Path, required=True, help="folder for both files")
     record.set_defaults(command=_blind_record)
     predict = parts.add_parser("predict", help="compute the times of the list")
     predict.set_defaults(command=_blind_predict)
@@ -117,7 +115,7 @@ def _add_blind(commands: "Commands") -> None:
     judge.add_argument("--out", type=Path, required=True, help="the recording")
     judge.set_defaults(command=_blind_judge)
     for part in (predict, judge):
-        part.add_argument("folder", type=Path, help="with both files")
+        part.add_argument("folder", type=Path, help="folder with both files")
         part.add_argument("--predicted", type=Path, required=True, help="file of predictions")
 
 

@@ -1,4 +1,4 @@
-"""What reads a GPU, real or virtual, by one code path: kernel records, event and host times."""
+"""Time a GPU, real or virtual, with the same code: kernel records, event times and host times."""
 
 import signal
 import statistics
@@ -17,7 +17,7 @@ from gpulab.profiling import ActivityRecord
 from gpulab.timing import elapsed_s, new_event
 from gpulab.work import Work
 
-# Launches that may be pending on an H200 before the host is blocked are 1,021; stay well below.
+# The host blocks once 1,021 launches are pending on an H200 (see `queue_depth`); stay well below.
 MOST_PENDING = 900
 _SPIN_CYCLES = 1_000
 _CLOCK_HZ = 1.98e9
@@ -28,14 +28,14 @@ _US_PER_S = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A GPU that is read, and how often.
+    """How often to read each time on the GPU in use.
 
     Attributes
     ----------
     n_repetitions
-        Samples of a device time.
+        Number of samples of a device time.
     n_calls, n_rounds
-        Calls enqueued back-to-back for a host time, and how often that is done.
+        Number of calls enqueued back-to-back for a host time, and of repetitions of that.
     """
 
     n_repetitions: int
@@ -43,7 +43,7 @@ class Bench:
     n_rounds: int
 
     def records(self, work: Work) -> list[ActivityRecord]:
-        """Run some work, wait for it, and return what the device did, by start."""
+        """Run some work, wait for it, and return the device's records, sorted by start."""
         return profiled(work)
 
 
@@ -70,12 +70,12 @@ def spin_s(duration_s: float) -> None:
 
 
 def new_stream() -> Any:  # noqa: ANN401 # torch's streams are untyped
-    """Return a stream beside the default one."""
+    """Return a new stream."""
     return torch.cuda.Stream()  # type: ignore[no-untyped-call] # torch's is untyped
 
 
 def tiny() -> torch.Tensor:
-    """Return a tensor on which a kernel has next to nothing to do."""
+    """Return a tensor so small that a kernel on it takes the least time possible."""
     return torch.zeros(1024, device="cuda")
 
 
@@ -111,12 +111,12 @@ def host_us(bench: Bench, work: Work, n_calls: int | None = None) -> float:
 
 
 def event_us(work: Work, n_repetitions: int, host_s: float) -> float:
-    """Return what a pair of events round the work reads, hot, with the queue full.
+    """Return the time between a pair of events around the work, hot, with the queue full.
 
     Parameters
     ----------
     host_s
-        Host time of the work, by which the kernel that spins in front is made long enough.
+        Host time of the work, from which the length of the spinning kernel before it follows.
     """
     pairs = [(new_event(), new_event()) for _ in range(n_repetitions)]
     torch.cuda.synchronize()
@@ -132,9 +132,9 @@ def event_us(work: Work, n_repetitions: int, host_s: float) -> float:
 def device_reading(bench: Bench, work: Work, n_repetitions: int) -> dict[str, object]:
     """Return device times of the work, hot and cold, from the records of its kernels.
 
-    Hot: called again and again on the same inputs. Cold: with a read of 256 MB in between, which
-    leaves no dirty lines behind. Each time is the median over repetitions of the sum of the
-    durations of what one call made the device do.
+    Hot: called repeatedly on the same inputs. Cold: after a read of 256 MB, which leaves no dirty
+    lines. The time of one call is the sum of the durations of all its records; the result is the
+    median over the repetitions.
     """
     flush = torch.zeros(_FLUSH_ELEMENTS, device="cuda")
 
@@ -198,9 +198,9 @@ def _median(values: list[float]) -> float | None:
 
 @contextmanager
 def at_most(limit_s: float) -> Iterator[None]:
-    """Break off what takes longer on the host than a limit, with ``TimeoutError``.
+    """Raise ``TimeoutError`` in the block if it takes longer on the host than a limit.
 
-    The alarm is real time also under the virtual clock.
+    The alarm counts real time, also under the virtual clock.
     """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Examine the virtual GPU blindly: record, predict, and only then look at what was recorded."""
+"""Test the virtual GPU blindly: record, predict, and only then open the recorded times."""
 
 import base64
 import hashlib
@@ -18,20 +18,20 @@ from benchmarks.fidelity.workload import UNSEEN
 
 LIST, SEALED = "blind-list.json", "blind-times.sealed"
 _KNOWN = ("family", "role", "dtype", "parameters")
-_MOST_S = 40.0  # about twice what it takes on an H200
+_MOST_S = 40.0  # about twice the time that it takes on an H200
 _SEED_DIGITS = 8
-# Whatever a virtual time depends on, as patterns within the package.
+# All files that a virtual time depends on, as patterns within the package.
 _MODEL = ("virtual/**/*.py", "gpus/**/*.py", "data/*.json")
 
 
 class BrokenSealError(Exception):
-    """What should not have changed since has changed."""
+    """A file or the model has changed since the times were sealed."""
 
 
 def record(folder: Path, gpu: str) -> None:
-    """Draw a seed, read its workloads, and write list and times to different files."""
-    folder.mkdir(parents=True, exist_ok=True)  # before anything is read: it may not be possible
-    # Not from a clock or a fixed seed: nobody can have known the workloads.
+    """Draw a seed, time its workloads, and write the list and the times to separate files."""
+    folder.mkdir(parents=True, exist_ok=True)  # first, so that a bad path fails before the timing
+    # From the system's randomness, so that nobody can know the workloads in advance.
     seed = secrets.randbelow(10**_SEED_DIGITS)
     name = torch.cuda.get_device_name() if not gpu else f"virtual {gpu}"
     bench = virtual(gpu) if gpu else real(quick=False)
@@ -46,19 +46,19 @@ def record(folder: Path, gpu: str) -> None:
 
 
 def predict(folder: Path, out: Path) -> None:
-    """Compute the times of the list, and write them down beside the model's digest."""
+    """Compute the times of the list, and write them to a file with the model's digest."""
     listed = json.loads((folder / LIST).read_text("utf-8"))
     found = Recorder(virtual("H200"), "virtual", "", UNSEEN, (*SEEDS, listed["seed"])).record()
     if set(found["workloads"]) != set(listed["workloads"]):
         raise BrokenSealError("the seed draws other workloads here than where they were recorded")
-    # What was predicted, by which model and of which list: judge() takes nothing else.
+    # Digests of the model and of the list: judge() refuses predictions of others.
     found["model"], found["list"] = model_digest(), digest((folder / LIST).read_bytes())
     out.write_text(as_json(found), "utf-8")
     print("predictions", digest(out.read_bytes()), "of the model", found["model"])
 
 
 def judge(folder: Path, predicted: Path, out: Path) -> None:
-    """Open the times, compare, and write them as a recording."""
+    """Open the sealed times, print their errors, and write them as a recording."""
     computed = json.loads(predicted.read_text("utf-8"))
     given = (folder / LIST).read_bytes()
     if (computed["model"], computed["list"]) != (model_digest(), digest(given)):
@@ -75,7 +75,7 @@ def judge(folder: Path, predicted: Path, out: Path) -> None:
 
 
 def model_digest() -> str:
-    """Return a digest of all that a virtual time hangs on: the package's code and its tables."""
+    """Return a digest of all files that a virtual time depends on: the code and its tables."""
     root = Path(gpulab.__file__).parent
     paths = [path for part in _MODEL for path in root.glob(part)]
     whole = hashlib.sha256()
@@ -90,7 +90,7 @@ def digest(content: bytes) -> str:
 
 
 def sealed(text: str) -> bytes:
-    """Return a text as one that nobody reads by mistake."""
+    """Return a text as bytes that nobody can read by mistake."""
     return base64.encodebytes(zlib.compress(text.encode(), 9))
 
 

@@ -1,4 +1,4 @@
-"""Host time of calls that launch little or nothing: the language of PyTorch and CUDA itself."""
+"""Host times of calls that launch little or nothing: streams, events, memory and modules."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _MIB = 1 << 20
 
 
 def allocation(bench: Bench) -> Readings:
-    """Take memory from the device and give it back, by size, with nothing cached."""
+    """Time allocating and freeing device memory, by size, with nothing cached."""
     for size_bytes in (512, _MIB, 4 * _MIB, 20 * _MIB, 64 * _MIB, 1024 * _MIB):
         times_s: dict[str, list[float]] = {"malloc": [], "cached": [], "free": []}
         for _ in range(min(bench.n_repetitions, 5)):
@@ -42,7 +42,7 @@ def allocation(bench: Bench) -> Readings:
 
 
 def backward(bench: Bench) -> Readings:
-    """Go back through chains of nodes on a tiny tensor: the host's cost of each node."""
+    """Time backward passes through chains of nodes on a tiny tensor: the host time of a node."""
     steps: dict[str, Callable[[Any], Any]] = {
         "add": lambda y: y + 1.0,
         "mul": lambda y: y * 2.0,

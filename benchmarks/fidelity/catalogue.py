@@ -8,7 +8,8 @@ from benchmarks.fidelity.listed import listed
 from benchmarks.fidelity.unseen import SEEDS, unseen
 from benchmarks.fidelity.workload import EARLIER, UNSEEN, Workload
 
-# What had been drawn to fit the model to when a seed was drawn: it must not come again.
+# For each seed, the draws that the model was fitted to at that time. Their workloads must not come
+# again, or the seed's workloads would not be unseen.
 _FITTED = ((), (dense,), (dense, focused))
 
 
@@ -18,7 +19,7 @@ def catalogue(seeds: tuple[int, ...] = SEEDS) -> list[Workload]:
     Parameters
     ----------
     seeds
-        Those of the draws; the last one is unseen.
+        Seeds of the draws; the workloads of the last one are unseen.
 
     Raises
     ------

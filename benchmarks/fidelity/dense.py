@@ -1,7 +1,7 @@
-"""Thousands of workloads drawn to fit the model to, by the bounds of the blind ones.
+"""Thousands of random workloads to fit the model to, between the bounds of the unseen ones.
 
-They have a seed of their own, further operators (those of backward passes and of optimizers, one
-by one) and one granule more: powers of two.
+They have their own seed and more operators (single ones of backward passes and of optimizers). A
+fifth of them has powers of two as sizes.
 """
 
 import itertools
@@ -27,7 +27,7 @@ DENSE = "dense"
 _POWER_SHARE = 0.2
 _ANY = "float16 bfloat16 float32"
 _KI, _MI = 1 << 10, 1 << 20
-# How many of each function are drawn; kernels with more sizes need more.
+# Number of workloads of each function; kernels that depend on more sizes need more.
 _COUNTS = {
     "matmul": 1_000,
     "bmm": 500,
@@ -61,7 +61,7 @@ _COUNTS = {
     "create": 150,
     "bernoulli": 30,
 }
-# The second time: where calls that were left out were met worst.
+# The second draw: kinds whose left-out calls the first fit predicted worst.
 _FOCUSED = {
     "conv": 950,
     "conv_backward": 330,
@@ -83,7 +83,7 @@ _ROW_COUNTS = {"softmax": 500, "scan": 250, "sort": 400, "fft": 650, "topk": 280
 
 
 def gradient(call: Callable[[], Any], *inputs: Tensor) -> Work:
-    """Return the way back alone; the way there has been gone."""
+    """Return the backward pass alone; the forward pass runs here, once."""
     for tensor in inputs:
         tensor.requires_grad_()
     result = call()
@@ -92,13 +92,13 @@ def gradient(call: Callable[[], Any], *inputs: Tensor) -> Work:
 
 
 def conv_gradient(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # numbers, and one name
-    """Go back from convolved images to the images and the weights."""
+    """Backward pass of a convolution, to images and weights."""
     x, weight, call = layer.convolution(dtype, shape)
     return gradient(call, x, weight)
 
 
 def attention_gradient(dtype: torch.dtype, op: str, **shape: int) -> Work:
-    """Go back to queries, keys and values."""
+    """Backward pass of attention, to queries, keys and values."""
     inputs, call = layer.attending(dtype, op, shape)
     return gradient(call, *inputs)
 
@@ -110,13 +110,13 @@ def nll(dtype: torch.dtype, rows: int, classes: int) -> Work:
 
 
 def nll_gradient(dtype: torch.dtype, rows: int, classes: int) -> Work:
-    """Go back from the mean of the labels' scores."""
+    """Backward pass of the mean of the labels' scores."""
     x, labels = normal(dtype, rows, classes), whole_numbers(classes, rows)
     return gradient(lambda: functional.nll_loss(x, labels), x)
 
 
 def softmax_gradient(dtype: torch.dtype, op: str, rows: int, columns: int) -> Work:
-    """Go back from a softmax or its logarithm."""
+    """Backward pass of a softmax or of its logarithm."""
     x, call = normal(dtype, rows, columns), layer_of_rows[op]
     return gradient(lambda: call(x, -1), x)
 
@@ -128,13 +128,13 @@ layer_of_rows: dict[str, Callable[..., Tensor]] = {
 
 
 def layer_norm_gradient(dtype: torch.dtype, rows: int, columns: int) -> Work:
-    """Go back from a layer norm."""
+    """Backward pass of a layer norm."""
     x, weight, bias = normal(dtype, rows, columns), normal(dtype, columns), normal(dtype, columns)
     return gradient(lambda: functional.layer_norm(x, (columns,), weight, bias), x, weight, bias)
 
 
 def batch_norm_gradient(dtype: torch.dtype, batch: int, channels: int, size: int) -> Work:
-    """Go back from a batch norm in training."""
+    """Backward pass of a batch norm in training."""
     x = normal(dtype, batch, channels, size, size)
     mean, variance, weight, bias = (torch.ones(channels, device="cuda") for _ in range(4))
     call = functional.batch_norm
@@ -142,7 +142,7 @@ def batch_norm_gradient(dtype: torch.dtype, batch: int, channels: int, size: int
 
 
 def embedding_gradient(dtype: torch.dtype, n: int, columns: int) -> Work:
-    """Go back from rows that were looked up to the table."""
+    """Backward pass of an embedding, to its table."""
     table, index = normal(dtype, 32_000, columns), whole_numbers(32_000, n)
     return gradient(lambda: functional.embedding(index, table), table)
 
@@ -225,7 +225,7 @@ def dense(seed: int = SEED) -> Iterator[Workload]:
 
 
 def focused(seed: int = FOCUSED_SEED) -> Iterator[Workload]:
-    """Draw more of what was met worst, and list the square products that everybody asks for."""
+    """Draw more of the kinds that were predicted worst, and list square matmuls of usual sizes."""
     taken = {sizes_of(workload) for workload in dense()}
     for n, dtype in itertools.product(_SIDES, _ARITHMETICS):
         square = Workload(DENSE, "matmul", op.matmul, dtype, {"m": n, "k": n, "n": n})
@@ -235,7 +235,7 @@ def focused(seed: int = FOCUSED_SEED) -> Iterator[Workload]:
 
 
 def _scaled(counts: dict[str, int]) -> Iterator[Draw]:
-    """Return the draws of the unseen workloads, in other numbers, with ways back alone."""
+    """Return the draws of the unseen workloads with other counts, and backward passes alone."""
 
     def kind(draw: Draw) -> str:
         return draw.make.__name__ if draw.make is not op.along_rows else draw.family

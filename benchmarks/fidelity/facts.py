@@ -1,4 +1,4 @@
-"""Facts that no single workload shows: floors, gaps, queues, copies and overlap."""
+"""Facts of a GPU that no single workload shows: floors, gaps, queues, copies and overlap."""
 
 import itertools
 import statistics
@@ -36,7 +36,7 @@ _LONG_S = 0.3
 
 
 def event_floor(bench: Bench) -> Readings:
-    """Read pairs of events round nothing, one tiny kernel and several."""
+    """Time pairs of events around nothing, around one tiny kernel and around several."""
     x = tiny()
 
     def chain(n: int) -> Work:
@@ -51,7 +51,7 @@ def event_floor(bench: Bench) -> Readings:
 
 
 def gaps(bench: Bench) -> Readings:
-    """Read the pauses between kernels that wait in one stream, and across streams."""
+    """Time the gaps between kernels that wait in one stream, and across streams."""
     x = tiny()
     x.add_(1.0)
     yield "tiny_kernel_us", busy_us(bench.records(lambda: [x.add_(1.0) for _ in range(10)])) / 10
@@ -75,7 +75,7 @@ def _median_gap_us(records: list[ActivityRecord]) -> float:
 
 
 def _cross_gap_us(bench: Bench, x: torch.Tensor) -> float:
-    """Pause from a kernel to one in another stream that waits for it, with both queues full."""
+    """Return the gap from a kernel to one in another stream that waits for it, queues full."""
     streams = new_stream(), new_stream()
 
     def queued() -> None:
@@ -92,7 +92,7 @@ def _cross_gap_us(bench: Bench, x: torch.Tensor) -> float:
 
 
 def queue_depth(bench: Bench) -> Readings:
-    """Launch tiny kernels behind a long one until the host is blocked."""
+    """Launch tiny kernels after a long one until the host blocks: the depth of the queue."""
     del bench
     x = tiny()
     x.add_(1.0)
@@ -112,7 +112,7 @@ def queue_depth(bench: Bench) -> Readings:
 
 
 def spinning(bench: Bench) -> Readings:
-    """Wait for a kernel that spins: the whole round on the wall."""
+    """Time the launch of a kernel that spins and the wait for it, in wall time."""
     for cycles in _SPINS:
         work = partial(spin, cycles)
         yield (
@@ -122,7 +122,7 @@ def spinning(bench: Bench) -> Readings:
 
 
 def spinning_on_device(bench: Bench) -> Readings:
-    """Read how long a kernel spins."""
+    """Time kernels that spin, by the driver's records."""
 
     def thrice() -> None:
         for cycles in _SPINS:
@@ -136,7 +136,7 @@ def spinning_on_device(bench: Bench) -> Readings:
 
 
 def waits(bench: Bench) -> Readings:
-    """Read the whole round of a tiny kernel and a wait for it, by way of waiting."""
+    """Time the launch of a tiny kernel and the wait for it, for each way to wait."""
     x, event, stream = tiny(), new_event(), torch.cuda.current_stream()
     host = torch.zeros(1024).pin_memory()
 
@@ -164,7 +164,7 @@ def waits(bench: Bench) -> Readings:
 
 
 def _repeated_us(bench: Bench, work: Work) -> float:
-    """Median time of the call itself, each from an idle device."""
+    """Return the median time of the call itself, each from an idle device."""
     times_s = []
     for _ in range(bench.n_repetitions + 1):
         torch.cuda.synchronize()
@@ -175,7 +175,7 @@ def _repeated_us(bench: Bench, work: Work) -> float:
 
 
 def copies(bench: Bench) -> Readings:
-    """Copy by size, direction and kind of host memory: until the call returns, and in all."""
+    """Time copies by size, direction and kind of host memory: the call, and until the end."""
     del bench
     for name, size_bytes, work in _copies():
         n = 3 if size_bytes > _LARGE_BYTES else 10
@@ -185,7 +185,7 @@ def copies(bench: Bench) -> Readings:
 
 
 def copies_on_device(bench: Bench) -> Readings:
-    """Copy by size, direction and kind of host memory: the driver's record."""
+    """Time copies by size, direction and kind of host memory, by the driver's records."""
     for name, _, work in _copies():
         work()
         yield f"{name}_device_us", busy_us(bench.records(work))
@@ -202,7 +202,7 @@ def _copies() -> Iterator[tuple[str, int, Work]]:
 
 
 def pinning(bench: Bench) -> Readings:
-    """Pin host memory for the first time of a size, and again after it was given back."""
+    """Time pinning host memory of a new size, and again after that memory was freed."""
     del bench
     for size_bytes in (128 * _KIB, 2 * _MIB, 32 * _MIB, 128 * _MIB):
         host = torch.ones(size_bytes // 4)
@@ -213,7 +213,7 @@ def pinning(bench: Bench) -> Readings:
 
 
 def overlap(bench: Bench) -> Readings:
-    """Run two kernels on two streams at once: small ones, large ones, a copy beside a kernel."""
+    """Time two kernels on two streams at once: small ones, large ones, a copy and a kernel."""
     narrow = torch.randn(8, 1 << 18, device="cuda")
     wide = torch.randn(4096, 4096, device="cuda")
     host = torch.ones(16 * _MIB).pin_memory()
@@ -255,7 +255,7 @@ def _together(works: tuple[Work, Work]) -> Work:
 
 
 def launch_after_profiling(bench: Bench) -> Readings:
-    """Time a launch once the profiler was in use, and CUPTI taken out again."""
+    """Time a launch after the profiler has run and CUPTI was detached."""
     x = tiny()
     bench.records(lambda: x.add_(1.0))
     yield "add__us", host_us(bench, lambda: x.add_(1.0))
@@ -263,7 +263,7 @@ def launch_after_profiling(bench: Bench) -> Readings:
 
 Fact = Callable[[Bench], Readings]
 
-# Read before the profiler is used: where CUPTI cannot be taken out, launches are slower behind it.
+# Timed before the profiler runs: where CUPTI cannot be detached, all later launches are slower.
 HOST_FACTS: tuple[Fact, ...] = (
     event_floor,
     queue_depth,

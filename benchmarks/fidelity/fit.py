@@ -1,8 +1,8 @@
 """Fit the surfaces of efficiencies to recordings, and write them where gpulab reads them.
 
-Every recorded workload runs on the virtual H200, which tells what the roofline alone says. Then
-one surface is fitted for each kind of call. What is printed is how well each meets a fifth of the
-workloads when fitted to the other four fifths.
+Every recorded workload runs on the virtual H200, which computes the roofline's time without a
+correction. Then one surface is fitted for each kind of call. The command prints how well each
+surface predicts a fifth of the workloads after a fit to the other four fifths.
 """
 
 import json
@@ -44,7 +44,7 @@ _USUAL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A measured call: its place, what it took, and what the roofline says, hot and cold."""
+    """A measured call: its coordinates, its measured time and the roofline's, hot and cold."""
 
     surface_point: SurfacePoint
     measured_us: tuple[float, float]
@@ -54,7 +54,7 @@ class Point:
 
     @property
     def logarithms(self) -> tuple[float, float]:
-        """Measured over roofline, hot and cold."""
+        """Logarithms of measured over roofline, hot and cold."""
         return (
             float(np.log(self.measured_us[0] / self.roofline_us[0])),
             float(np.log(self.measured_us[1] / self.roofline_us[1])),
@@ -81,7 +81,7 @@ def recorded(path: Path) -> Iterator[Row]:
 
 
 def points(rows: Iterator[Row]) -> Iterator[Point]:
-    """Run the workloads on the virtual GPU, and compare those that are one call."""
+    """Run the workloads on the virtual GPU, and yield a point for each that is one call."""
     for workload, hot_us, cold_us in rows:
         try:
             kernels = launched(workload)
@@ -100,23 +100,23 @@ def points(rows: Iterator[Row]) -> Iterator[Point]:
 
 
 def looseness(workload: Workload) -> float:
-    """Return how loosely a surface may pass by: less so by what everybody asks for."""
+    """Return how far a surface may miss this workload: less for usual ones (listed, squares)."""
     p = workload.parameters
     is_square = workload.make is op.matmul and p["m"] == p["k"] == p["n"]
     return _USUAL if is_square or workload.role in {FIT, HELD_OUT} else 1.0
 
 
 def roofline_ns(work: KernelWork, traffic: Traffic) -> int:
-    """Return the duration of a kernel without a correction."""
+    """Return the duration of a kernel by the roofline, without the correction."""
     return duration_ns(replace(work, surface_point=None), traffic, gpu("H200"))
 
 
 def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
-    """Return the kernels of one call with what they find in the cache, hot and cold."""
+    """Return the kernels of one call with their memory traffic, hot and cold."""
     seen: list[tuple[KernelWork, Traffic]] = []
 
     def noted(work: KernelWork, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
-        if len(rest) == 1:  # a hot device asks a second time, with the stretch of its clock
+        if len(rest) == 1:  # a device at a lower clock asks again, with a factor
             seen.append((work, traffic))
         return duration_ns(work, traffic, *rest)
 
@@ -143,7 +143,7 @@ def _seen(work: Any, seen: list[tuple[KernelWork, Traffic]]) -> list[tuple[Kerne
 
 
 def written(points: Points, fit: Fit) -> dict[str, Any]:
-    """Return a surface as it is kept, weights in thousandths."""
+    """Return a surface as gpulab stores it, with weights in thousandths."""
     used = np.flatnonzero(fit.scales.any(axis=0))
     units = np.where(points.is_word[used], 1, UNITS)
     table = np.hstack([np.round(points.x[:, used] * units), np.round(fit.weights(points) * 1000)])
@@ -160,7 +160,7 @@ def written(points: Points, fit: Fit) -> dict[str, Any]:
 
 
 def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]) -> None:
-    """Write the surfaces, a line each."""
+    """Write the surfaces to a file, one line for each."""
     lines = ",\n".join(
         f" {json.dumps(name)}: {json.dumps(item, separators=(',', ':'))}"
         for name, item in surfaces.items()
@@ -170,7 +170,7 @@ def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]
 
 
 def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]:
-    """Fit a surface for each kind of call, and print how good they are."""
+    """Fit a surface for each kind of call, and print the errors of left-out calls."""
     kinds: dict[str, list[Point]] = {}
     for point in found:
         kinds.setdefault(point.surface_point.surface, []).append(point)
@@ -179,7 +179,7 @@ def fit_all(found: list[Point], *, is_nested: bool) -> dict[str, dict[str, Any]]
         if len(members) < _LEAST_POINTS:
             continue
         scattered = _scattered(members)
-        # Earlier draws judge the scales: these are chosen without them.
+        # The earlier draws test the scales, so the scales are chosen without them.
         fit = fitted(_scattered([point for point in members if point.role != EARLIER]))
         surfaces[name] = written(scattered, fit)
         predicted = crossed(scattered, folds_of(scattered), None if is_nested else fit)
@@ -204,7 +204,7 @@ def scores(errors: Numbers) -> str:
 
 
 def run(recordings: Sequence[Path], out: Path | None, *, is_nested: bool) -> None:
-    """Fit to some recordings and write the surfaces; the first says where they were measured."""
+    """Fit to some recordings and write the surfaces, with the provenance of the first."""
     measured = [point for path in recordings for point in points(recorded(path))]
     about = json.loads(recordings[0].read_text("utf-8"))["provenance"]
     write(out or SURFACES, fit_all(measured, is_nested=is_nested), about)

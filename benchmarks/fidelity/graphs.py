@@ -1,4 +1,4 @@
-"""What CUDA graphs cost to capture, to upload and to replay."""
+"""Time capturing, uploading and replaying CUDA graphs."""
 
 import time
 
@@ -21,7 +21,10 @@ _NODE_COUNTS = (1, 10, 100, 1000)
 
 
 def graphs(bench: Bench) -> Readings:
-    """Capture and replay graphs of tiny kernels; capturing also empties PyTorch's cache."""
+    """Time capturing and replaying graphs of tiny kernels, on the host and with events.
+
+    The time of a capture includes emptying PyTorch's cache of memory.
+    """
     for n_nodes in _NODE_COUNTS:
         torch.cuda.synchronize()
         start_s = time.perf_counter()
@@ -36,7 +39,7 @@ def graphs(bench: Bench) -> Readings:
 
 
 def graphs_on_device(bench: Bench) -> Readings:
-    """Replay graphs of tiny kernels: what the device does, and from first start to last end."""
+    """Time replays of graphs of tiny kernels by the driver's records."""
     for n_nodes in _NODE_COUNTS:
         replay = _graph(n_nodes)
         for _ in range(2):

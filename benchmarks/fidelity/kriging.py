@@ -1,7 +1,7 @@
 """Fit a smooth surface through scattered points: kriging with a sum of Matérn kernels.
 
-How much a difference in each coordinate counts is found by gradient descent on the errors of
-points that are left out, bounded, so that few large errors do not decide.
+Gradient descent on the errors of left-out points chooses how much a difference in each coordinate
+counts. The errors are bounded, so that a few large ones do not decide.
 """
 
 import itertools
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from gpulab.virtual.simulator.costs import Coordinate, difference, nearness
 
 N_KERNELS = 3
-UNITS, DIGITS = 100, 4  # coordinates are kept in hundredths, and so many digits of the rest
+UNITS, DIGITS = 100, 4  # coordinates are stored in hundredths, other numbers with four digits
 _N_FOLDS = 5
-_MOST_SEARCHED = 700  # points by which the scales are chosen
+_MOST_SEARCHED = 700  # number of points from which the scales are chosen: it inverts a matrix
 _N_STEPS = 110
 _FIRST_STEP, _LAST_STEP = 0.15, 0.01
 _FIRST_NOISE, _LEAST_NOISE = 0.02, 1e-3
 _LARGE = 0.5  # an error counts less the further it is beyond this
 _GOAL, _BLUR = 0.23, 0.05  # an error beyond the goal counts extra
 _EXTRA = 0.35
-_ROUND = 1e-3  # by which the tip at no error is rounded off, for the descent
-_WIDE = 1e-3  # what a narrow kernel costs, lest useless coordinates stay
+_ROUND = 1e-3  # makes the loss smooth at an error of zero, for the descent
+_WIDE = 1e-3  # penalty for narrow kernels, so that useless coordinates drop out
 _NO_LOSS = 3e-4
 _NARROWER, _NOISIER = (0.8, 1.0, 1.25, 1.6), (0.5, 1.0, 2.0)
 # Scales of words and of numbers from which each kernel starts: some narrow, some wide.
@@ -37,15 +37,14 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Places, what was found there, and which coordinates are words.
+    """Points to fit a surface to: coordinates, values, and which coordinates are words.
 
     Attributes
     ----------
     x, y
         Coordinates and values, a row for each point.
     looseness
-        What the noise of each point is multiplied by: 1, or less where the surface should pass
-        through.
+        Factor of the noise of each point: 1, or less where the surface should come closer.
     words
         For each coordinate its words in the order of their numbers, or None if it is a number.
     """
@@ -57,7 +56,7 @@ class Points:
 
     @property
     def is_word(self) -> NDArray[np.bool_]:
-        """Tell which coordinates are words."""
+        """Whether each coordinate is a word."""
         return np.array([item is not None for item in self.words])
 
     def part(self, which: NDArray[Any]) -> "Points":
@@ -70,7 +69,7 @@ def encoded(
     values: list[tuple[float, float]],
     looseness: list[float],
 ) -> Points:
-    """Return points as they are kept; those of one place become one, amid their values."""
+    """Return the points as arrays; points with the same coordinates become one, their mean."""
     found: dict[tuple[Coordinate, ...], list[tuple[float, float]]] = {}
     loose: dict[tuple[Coordinate, ...], float] = {}
     for place, value, factor in zip(places, values, looseness, strict=True):
@@ -95,14 +94,14 @@ def encoded(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a surface is made of: scales and shares of the kernels, and the noise of a point."""
+    """The parameters of a surface: scales and shares of the kernels, and the noise of a point."""
 
     scales: Numbers
     shares: Numbers
     noise: float
 
     def weights(self, points: Points) -> Numbers:
-        """Return what each point counts."""
+        """Return the weight of each point."""
         kernel = self.near(points.x, points) + np.diag(self.noise * points.looseness)
         rest = points.y - np.median(points.y, axis=0)
         found: Numbers = np.linalg.solve(kernel, rest).astype(np.float64)
@@ -114,13 +113,13 @@ class Fit:
         return nearness(apart, self.scales, self.shares)
 
     def predicted(self, x: Numbers, points: Points) -> Numbers:
-        """Return the surface through the points at other places."""
+        """Return the surface's values at other coordinates, within the values of the points."""
         found = np.median(points.y, axis=0) + self.near(x, points) @ self.weights(points)
         return np.clip(found, points.y.min(axis=0), points.y.max(axis=0))
 
 
 def fitted(points: Points, n_kernels: int = N_KERNELS) -> Fit:
-    """Choose scales, shares and noise by the errors of each point when it is left out."""
+    """Choose scales, shares and noise so that each point is predicted well by all others."""
     chosen = np.random.default_rng(0).permutation(len(points.x))[:_MOST_SEARCHED]
     search = _Search(points.part(chosen))
     spread = np.maximum(1.0, points.x.std(axis=0) / 2)
@@ -143,7 +142,7 @@ def fitted(points: Points, n_kernels: int = N_KERNELS) -> Fit:
 
 
 def _adapted(best: list[torch.Tensor], search: "_Search") -> list[torch.Tensor]:
-    """Let all of the points say how narrow the kernels should be: there are more than before."""
+    """Choose the width of the kernels again for all points: more points allow narrower ones."""
     scales, shares, noise = best
     tried = [
         [scales + math.log(narrower), shares, noise + math.log(noisier)]
@@ -154,7 +153,7 @@ def _adapted(best: list[torch.Tensor], search: "_Search") -> list[torch.Tensor]:
 
 
 class _Search:
-    """The loss of scales, shares and noise over some points, all equally noisy."""
+    """The loss as a function of scales, shares and noise, with the same noise for all points."""
 
     def __init__(self, points: Points) -> None:
         apart = difference(points.x[:, None, :], points.x[None, :, :], points.is_word)
@@ -164,7 +163,7 @@ class _Search:
     def loss(
         self, scales: torch.Tensor, shares: torch.Tensor, noise: torch.Tensor
     ) -> torch.Tensor:
-        """Return how large the errors are; all three arguments are logarithms."""
+        """Return the mean loss of left-out points; all three arguments are logarithms."""
         squares = torch.exp(2 * scales)
         distances = torch.sqrt(self.squares @ squares.T + 1e-12)
         kernels = (1 + distances) * torch.exp(-distances)
@@ -177,7 +176,7 @@ class _Search:
         return (sizes / (1 + sizes / _LARGE) + _EXTRA * beyond).mean() + _WIDE * wide
 
     def without_useless(self, best: list[torch.Tensor]) -> Fit:
-        """Return the fit without the coordinates that it can do without."""
+        """Return the fit without the coordinates that do not improve it."""
         scales, shares, noise = best
         with torch.no_grad():
             least = self.loss(scales, shares, noise).item()
@@ -187,7 +186,8 @@ class _Search:
                 loss = self.loss(fewer, shares, noise).item()
                 if loss < least + _NO_LOSS:
                     scales, least = fewer, min(loss, least)
-        # Weights are large where points are near: they fit to what is kept, and to nothing else.
+        # Rounded before the weights are computed: where points are close together, weights are
+        # large, and weights of other scales would miss the points.
         kept = [[float(f"{scale:.{DIGITS}g}") for scale in row] for row in scales.exp().tolist()]
         rounded = torch.softmax(shares, 0).numpy().round(DIGITS)
         return Fit(np.array(kept), rounded, float(_noise(noise).item()))
@@ -198,14 +198,14 @@ def _noise(logarithm: torch.Tensor) -> torch.Tensor:
 
 
 def crossed(points: Points, folds: NDArray[np.int64], fit: Fit | None) -> Numbers:
-    """Return what is predicted of each point when its fold is left out.
+    """Return the prediction of each point from the points of the other folds.
 
     Parameters
     ----------
     folds
         Number of each point's fold.
     fit
-        Scales to take, or None to choose them anew without each fold, which takes longer.
+        The scales to use, or None to choose them again without each fold, which takes longer.
     """
     found = np.zeros_like(points.y)
     for i in range(folds.max() + 1):
@@ -216,5 +216,5 @@ def crossed(points: Points, folds: NDArray[np.int64], fit: Fit | None) -> Number
 
 
 def folds_of(points: Points) -> NDArray[np.int64]:
-    """Deal the points into folds."""
+    """Return the number of a random fold for each point."""
     return np.random.default_rng(1).integers(0, _N_FOLDS, len(points.x))

@@ -1,4 +1,4 @@
-"""Layers of networks, losses and optimizers that are recorded, made like the other operators."""
+"""Layers, losses and optimizers to record: each function sets up inputs and returns the call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,18 +73,18 @@ def convolution(dtype: torch.dtype, shape: dict[str, Any]) -> tuple[Tensor, Tens
 
 
 def conv(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # numbers, and one name
-    """Convolve images; ``float32`` uses TF32 in cuDNN, as PyTorch does unless told not to."""
+    """Convolve images; with ``float32`` cuDNN uses TF32, which is PyTorch's default."""
     return convolution(dtype, shape)[2]
 
 
 def conv_backward(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # as in conv
-    """Convolve images, and go back to the images and the weights."""
+    """Convolve images, and compute the gradients of images and weights."""
     x, weight, call = convolution(dtype, shape)
     return forward_and_backward(call, x, weight)
 
 
 def forward_and_backward(call: Callable[[], Any], *inputs: Tensor) -> Work:
-    """Return the call followed by its gradients, without accumulating these."""
+    """Return the call followed by its backward pass, without accumulating gradients."""
     for tensor in inputs:
         tensor.requires_grad_()
     gradient = torch.ones_like(call())
@@ -100,7 +100,7 @@ IMAGES: dict[str, Callable[[Tensor], object]] = {
 
 
 def images(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -> Work:
-    """Make images smaller or larger."""
+    """Pool images or scale them up."""
     x, call = normal(dtype, batch, channels, size, size), IMAGES[op]
     return lambda: call(x)
 
@@ -108,7 +108,7 @@ def images(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) ->
 def attending(
     dtype: torch.dtype, op: str, shape: dict[str, int]
 ) -> tuple[list[Tensor], Callable[[], Tensor]]:
-    """Return queries, keys and values, and the call that attends."""
+    """Return queries, keys and values, and the call of attention on them."""
     q, k, v = inputs = [normal(dtype, *shape.values()) for _ in range(3)]
     causal = op.startswith("causal")
     call = functional.scaled_dot_product_attention
@@ -116,24 +116,24 @@ def attending(
 
 
 def attention(dtype: torch.dtype, op: str, **shape: int) -> Work:
-    """Attend, by the kernel that PyTorch chooses; batch, heads, length and dim."""
+    """Apply attention with the kernel that PyTorch chooses; sizes: batch, heads, length, dim."""
     return attending(dtype, op, shape)[1]
 
 
 def attention_backward(dtype: torch.dtype, op: str, **shape: int) -> Work:
-    """Attend, and go back to queries, keys and values."""
+    """Apply attention, and compute the gradients of queries, keys and values."""
     inputs, call = attending(dtype, op, shape)
     return forward_and_backward(call, *inputs)
 
 
 def cross_entropy(dtype: torch.dtype, rows: int, classes: int) -> Work:
-    """Take the mean loss of a classification."""
+    """Compute the mean loss of a classification."""
     x, labels = normal(dtype, rows, classes), whole_numbers(classes, rows)
     return lambda: functional.cross_entropy(x, labels)
 
 
 def cross_entropy_backward(dtype: torch.dtype, rows: int, classes: int) -> Work:
-    """Take the mean loss of a classification, and its gradient."""
+    """Compute the mean loss of a classification and its gradient."""
     x, labels = normal(dtype, rows, classes), whole_numbers(classes, rows)
     return forward_and_backward(lambda: functional.cross_entropy(x, labels), x)
 
@@ -150,7 +150,7 @@ OPTIMIZERS: dict[str, Callable[[list[Tensor]], Any]] = {
 
 
 def optimizer(dtype: torch.dtype, op: str, n_tensors: int, n: int) -> Work:
-    """Change parameters by their gradients."""
+    """Step an optimizer, or clip the gradients."""
     parameters = [normal(dtype, n).requires_grad_() for _ in range(n_tensors)]
     for parameter in parameters:
         parameter.grad = normal(dtype, n)

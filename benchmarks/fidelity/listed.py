@@ -1,4 +1,4 @@
-"""Workloads listed by hand: which the model may be fitted to, and which are held out."""
+"""Workloads listed by hand: some for fitting the model's constants, the others held out."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +20,7 @@ def _group(family: str, make: Callable[..., Work], names: str, rows: str) -> Ite
 
 
 def _arithmetic() -> Iterator[Workload]:
-    """Yield products: square and odd shapes, from one tile to all of the GPU."""
+    """Yield matmuls: square and odd shapes, from one tile to a full GPU."""
     yield from _group("matmul", op.matmul, "m k n", """
         F, float16, 128, 128, 128
         H, float16, 64, 64, 64
@@ -72,7 +72,7 @@ def _arithmetic() -> Iterator[Workload]:
 
 
 def _elementwise() -> Iterator[Workload]:
-    """Yield one kernel over all elements, from 1 KB to 256 MB."""
+    """Yield elementwise operators, from 1 KB to 256 MB."""
     rows = [
         *[(FIT, "add", "float32", n) for n in (256, 64 * _KI, _MI, 16 * _MI, 64 * _MI)],
         (FIT, "mul", "float16", 16 * _MI),
@@ -119,7 +119,7 @@ def _elementwise() -> Iterator[Workload]:
 
 
 def _reductions() -> Iterator[Workload]:
-    """Yield sums and the like over everything, the last dimension or the first."""
+    """Yield reductions over everything, the last dimension or the first."""
     yield from _group("reduction", op.reduce_all, "op n", f"""
         F, float32, sum, {16 * _MI}
         F, float32, max, {4 * _MI}
@@ -169,7 +169,7 @@ def _normalizations() -> Iterator[Workload]:
 
 
 def _indexing() -> Iterator[Workload]:
-    """Yield reads and writes at random places."""
+    """Yield reads and writes at random indices."""
     yield from _group("gather", layer.embedding, "n columns", """
         F, float32, 8192, 512
         H, float16, 4096, 1024
@@ -182,7 +182,7 @@ def _indexing() -> Iterator[Workload]:
 
 
 def _orderings() -> Iterator[Workload]:
-    """Yield scans, sorts and transforms."""
+    """Yield scans, sorts, Fourier transforms and a factorization."""
     for family, rows in (
         ("scan", "F, float32, cumsum, 4096, 1024\nH, float32, cumsum, 1, 4194304"),
         ("sort", "F, float32, sort, 1, 1048576\nF, float32, sort, 4096, 1024"),
@@ -271,7 +271,7 @@ def _training() -> Iterator[Workload]:
 
 
 def listed() -> Iterator[Workload]:
-    """Yield all of them."""
+    """Yield all listed workloads."""
     groups = (_arithmetic, _elementwise, _reductions, _normalizations, _indexing)
     more = (_orderings, _images, _models, _training)
     for group in (*groups, *more):

@@ -1,4 +1,4 @@
-"""The operators that are recorded: each function sets up its inputs and returns the call."""
+"""Operators to record: each function sets up its inputs and returns the call."""
 
 from collections.abc import Callable
 
@@ -66,7 +66,7 @@ def where(dtype: torch.dtype, n: int) -> Work:
 
 
 def masked_fill(dtype: torch.dtype, n: int) -> Work:
-    """Fill where a mask says so."""
+    """Fill where a mask is true."""
     a, mask = normal(dtype, n), normal(torch.float32, n) > 0
     return lambda: a.masked_fill(mask, 0.0)
 
@@ -84,7 +84,7 @@ def transposed_copy(dtype: torch.dtype, rows: int, columns: int) -> Work:
 
 
 def cat(dtype: torch.dtype, n_parts: int, rows: int, columns: int) -> Work:
-    """Put matrices side by side."""
+    """Concatenate matrices side by side."""
     parts = [normal(dtype, rows, columns) for _ in range(n_parts)]
     return lambda: torch.cat(parts, dim=1)
 
@@ -131,14 +131,14 @@ def along_rows(dtype: torch.dtype, op: str, rows: int, columns: int) -> Work:
 
 
 def cholesky(dtype: torch.dtype, n: int) -> Work:
-    """Factorize a symmetric matrix, without a check on the host."""
+    """Compute a Cholesky factor, without a check on the host."""
     a = normal(dtype, n, n)
     matrix = a @ a.t() + n * torch.eye(n, device="cuda", dtype=dtype)
     return lambda: torch.linalg.cholesky_ex(matrix)
 
 
 def gather(dtype: torch.dtype, rows: int, columns: int) -> Work:
-    """Take an element of each row for each element of the result."""
+    """Gather elements within each row."""
     a, index = normal(dtype, rows, columns), whole_numbers(columns, rows, columns)
     return lambda: a.gather(1, index)
 
@@ -150,7 +150,7 @@ def index_select(dtype: torch.dtype, rows: int, columns: int) -> Work:
 
 
 def scatter_add(dtype: torch.dtype, rows: int, columns: int) -> Work:
-    """Add each element to one of the same row."""
+    """Add each element to a random one of the same row."""
     target, source = normal(dtype, rows, columns), normal(dtype, rows, columns)
     index = whole_numbers(columns, rows, columns)
     return lambda: target.scatter_add_(1, index, source)
@@ -166,7 +166,7 @@ CREATIONS: dict[str, Callable[..., object]] = {
 
 
 def create(dtype: torch.dtype, op: str, n: int) -> Work:
-    """Make a tensor on the GPU."""
+    """Create a tensor on the GPU."""
     call = CREATIONS[op]
     return lambda: call(n, device="cuda", dtype=dtype)
 

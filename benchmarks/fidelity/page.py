@@ -1,4 +1,4 @@
-"""The page on how close the virtual GPU is: what was read, where, and the tables."""
+"""Write docs/fidelity.md: what was timed, where, how the model works, and the tables."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Whole programs: what a step takes when host, device and copies meet."""
+"""Whole programs to record: how long a step takes when host, device and copies interact."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Program:
     Attributes
     ----------
     make
-        Sets up and returns the step.
+        Sets up the program and returns its step.
     n_steps
-        Steps enqueued before the device is waited for.
+        Number of steps that are enqueued before one wait for the device.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Program:
 
 
 class Residual(nn.Module):
-    """A layer of a transformer: attention and a small network, each beside a way past it."""
+    """A layer of a transformer: attention and a small network, each with a residual connection."""
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ def graphed_chain() -> Work:
 
 
 def double_buffer() -> Work:
-    """Copy batch after batch to two buffers while the one before is worked on."""
+    """Copy batches to two buffers in turn, while the GPU computes on the batch before."""
     hosts = [torch.ones(1024, 1024).pin_memory() for _ in range(4)]
     buffers = [torch.empty(1024, 1024, device="cuda") for _ in range(2)]
     weight = torch.randn(1024, 1024, device="cuda")
@@ -178,7 +178,7 @@ def double_buffer() -> Work:
 
 
 def small_kernels(n_streams: int) -> Work:
-    """Take eight softmaxes of eight long rows each, in one stream or in several."""
+    """Compute eight softmaxes of eight long rows each, in one stream or in several."""
     inputs = [torch.randn(8, 1 << 18, device="cuda") for _ in range(8)]
     streams = [new_stream() for _ in range(n_streams)]
     torch.cuda.synchronize()
@@ -192,7 +192,7 @@ def small_kernels(n_streams: int) -> Work:
 
 
 def copies(*, to_device: bool, pinned: bool) -> Work:
-    """Copy 64 MB."""
+    """Copy 64 MB between host and device."""
     host = torch.ones(_COPY_ELEMENTS)
     host = host.pin_memory() if pinned else host
     device = torch.zeros(_COPY_ELEMENTS, device="cuda")
@@ -201,7 +201,7 @@ def copies(*, to_device: bool, pinned: bool) -> Work:
 
 
 def deep_model(*, waits: bool) -> Work:
-    """Go through 20 layers of 512 with a batch of 256, waiting after each or not at all."""
+    """Run 20 layers of 512 with a batch of 256, with or without a wait after each."""
     layers = [nn.Linear(512, 512).cuda() for _ in range(_N_LAYERS)]
     x = torch.randn(256, 512, device="cuda")
 
@@ -217,7 +217,7 @@ def deep_model(*, waits: bool) -> Work:
 
 
 def allocations(*, emptied: bool) -> Work:
-    """Take twenty tensors of sizes of their own and drop them, from the cache or anew."""
+    """Allocate twenty tensors of different sizes and drop them, with or without the cache."""
 
     def step() -> None:
         held = [torch.empty((1 + i) << 18, device="cuda") for i in range(20)]

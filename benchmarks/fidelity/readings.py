@@ -1,4 +1,4 @@
-"""What is read of a workload, of a program and of the machine: the entries of a recording."""
+"""The entries of a recording: times of a workload and of a program, and the machine's data."""
 
 import statistics
 import time
@@ -25,14 +25,14 @@ from gpulab.work import Work
 Recording = dict[str, Any]
 
 _N_WARM_UPS = 3
-_MOST_DEVICE_S = 0.15  # per reading, so that large workloads do not take all of the time
+_MOST_DEVICE_S = 0.15  # for each reading, so that large workloads do not take all of the time
 _N_TOP_KERNELS = 8
-# No kernel was launched in less on the machines seen; bounds how many a call may have launched.
+# On no machine so far did a launch take less. It bounds the number of launches of a call.
 _SHORTEST_LAUNCH_S = 3e-6
 
 
 def host_of_workload(workload: Workload, bench: Bench) -> Recording:
-    """Return host and event times of one workload; the profiler is not used."""
+    """Return host and event times of one workload, without the profiler."""
     with workload.precision():
         work, duration_s, launch_s = _warm(workload.build())
         n_pending = 2 + launch_s / _SHORTEST_LAUNCH_S
@@ -57,7 +57,7 @@ def device_of_workload(workload: Workload, bench: Bench) -> Recording:
 
 
 def _warm(work: Work) -> tuple[Work, float, float]:
-    """Call a few times; return the work, its time on the wall and the host's part of that."""
+    """Call the work a few times; return it, its wall time and the host's part of that."""
     for _ in range(_N_WARM_UPS):
         work()
     walls_s, launches_s = [], []
@@ -76,7 +76,7 @@ def _affordable(n: int, duration_s: float, *, at_least: int) -> int:
 
 
 def _steps(program: Program) -> Work:
-    """Return the steps of a program that are enqueued before a wait, warmed up."""
+    """Return a function that enqueues a program's steps before one wait, warmed up."""
     step = program.make()
     for _ in range(_N_WARM_UPS):
         step()
@@ -89,7 +89,7 @@ def _steps(program: Program) -> Work:
 
 
 def host_of_program(program: Program, bench: Bench) -> Recording:
-    """Return what a step takes to enqueue, and on the wall; the profiler is not used."""
+    """Return the host time and the wall time of a step, without the profiler."""
     steps, n = _steps(program), program.n_steps
     enqueued_s, walls_s = [], []
     for _ in range(bench.n_rounds):
@@ -103,7 +103,7 @@ def host_of_program(program: Program, bench: Bench) -> Recording:
 
 
 def device_of_program(program: Program, bench: Bench) -> Recording:
-    """Return what a step makes the device do."""
+    """Return the device times of a step, by the driver's records."""
     records, n = bench.records(_steps(program)), program.n_steps
     return {
         "busy_us": round(_union_us(records) / n, 3),
@@ -114,7 +114,7 @@ def device_of_program(program: Program, bench: Bench) -> Recording:
 
 
 def _union_us(records: list[ActivityRecord]) -> float:
-    """Time in which the device does anything at all."""
+    """Return the time during which the device was busy."""
     busy_ns = end_ns = 0
     for record in records:
         busy_ns += max(0, record.end_ns - max(end_ns, record.start_ns))
@@ -138,7 +138,7 @@ def _top_kernels(records: list[ActivityRecord], n_steps: int) -> list[dict[str, 
 
 
 def provenance() -> dict[str, Any]:
-    """Return on what the recording is taken."""
+    """Return the GPU, host, clocks and versions of the recording."""
     at = environment.provenance()
     reading = clocks.try_read()
     return {

@@ -1,4 +1,4 @@
-"""Take a recording of a GPU, real or virtual, write it, and read it again."""
+"""Record a GPU, real or virtual, write the recording, and read it."""
 
 import json
 import random
@@ -32,7 +32,7 @@ _ITEM_LIMIT_S = 30.0
 _KNOWN = ("family", "role", "dtype", "parameters")
 _PARTS = ("facts", "programs", "workloads")
 _NOTHING: Mapping[str, Any] = {}
-_REAL = time.perf_counter  # the clock on the wall, also while the virtual one is entered
+_REAL = time.perf_counter  # bound here, so that it stays the real clock on the virtual GPU
 
 Bencher = Callable[[], Any]
 Read = Callable[[Bench], Recording | Iterator[tuple[str, Any]]]
@@ -40,24 +40,24 @@ Read = Callable[[Bench], Recording | Iterator[tuple[str, Any]]]
 
 @dataclass(slots=True)
 class Recorder:
-    """Takes a recording, item by item, and writes it after each.
+    """Records a GPU item by item, and writes the file after each.
 
     Attributes
     ----------
     bench
-        Gives the bench for one item, as a context.
+        Returns the bench for one item, as a context.
     source
         ``"measured"`` or ``"virtual"``.
     only
-        Part of the names that are wanted; empty for all.
+        Record only names that contain this; empty for all.
     role
-        The workloads that are wanted, and then nothing else; empty for everything.
+        Record only the workloads of this role, and no facts or programs; empty for everything.
     seeds
-        Those of the draws; the last one's workloads are unseen.
+        Seeds of the draws; the workloads of the last one are unseen.
     out
-        Where the recording is written, or None.
+        File of the recording, or None to write none.
     deadline_s
-        When to begin nothing more, on the clock on the wall.
+        Time by the real clock after which nothing more is started.
     """
 
     bench: Bencher
@@ -70,13 +70,13 @@ class Recorder:
     recording: Recording = field(default_factory=dict)
 
     def record(self) -> Recording:
-        """Read everything twice: first all host times, then, with the profiler, all records."""
+        """Time everything twice: first all host times, then, with the profiler, all records."""
         with self.bench():
             self.recording.update(schema=SCHEMA, source=self.source, provenance=provenance())
         self._facts(HOST_FACTS)
         self._programs(host_of_program)
         self._workloads(host_of_workload)
-        # What the profiler reads comes in order of worth, should the time run out.
+        # With the profiler, the most important comes first, as the time may run out.
         self._workloads(device_of_workload)
         self._programs(device_of_program)
         self._facts(DEVICE_FACTS)
@@ -94,7 +94,7 @@ class Recorder:
 
     def _workloads(self, read: Callable[[Workload, Bench], Recording]) -> None:
         workloads = [w for w in catalogue(self.seeds) if self.role in {"", w.role}]
-        # So that neither heat nor a time limit falls on one family.
+        # Shuffled, so that neither heat nor the time limit hits one family alone.
         random.Random(0).shuffle(workloads)  # noqa: S311 # an order, not a secret
         for workload in workloads:
             known = {key: getattr(workload, key) for key in _KNOWN}
@@ -140,7 +140,7 @@ def as_json(recording: Recording) -> str:
 
 
 def read(paths: list[Path]) -> Recording:
-    """Return recordings as one: the parts of the first, with the items of the others added."""
+    """Return several recordings as one: the first, with the items of the others added."""
     first, *others = (json.loads(path.read_text("utf-8")) for path in paths)
     for other in others:
         for part in _PARTS:
@@ -153,13 +153,13 @@ def read(paths: list[Path]) -> Recording:
 
 
 def real(*, quick: bool) -> Bencher:
-    """Return the one bench of the CUDA GPU in use."""
+    """Return a function that returns the bench of the CUDA GPU in use."""
     bench = real_bench(quick=quick)
     return lambda: nullcontext(bench)
 
 
 def virtual(name: str) -> Bencher:
-    """Return benches of a virtual GPU, a fresh one each time."""
+    """Return a function that enters a fresh virtual GPU each time and returns its bench."""
 
     @contextmanager
     def bench() -> Iterator[Bench]:
@@ -170,7 +170,7 @@ def virtual(name: str) -> Bencher:
 
 
 def chosen_of(recording: Recording, only: str, role: str) -> Recording:
-    """Return a recording with the items alone whose name contains ``only``, of one role or all."""
+    """Return a recording with only the items whose name contains ``only``, of one role or all."""
     parts = {
         part: {
             name: item

@@ -1,4 +1,4 @@
-"""Record thousands of workloads in little time: device times hot and cold, and host times."""
+"""Record thousands of workloads in a short time: device times hot and cold, and host times."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ _DRAWS = {"dense": dense, "focused": focused}
 
 @dataclass(slots=True)
 class Item:
-    """One workload that is set up, and what is read of it."""
+    """One workload that is set up, with its readings."""
 
     index: int
     workload: Workload
@@ -46,7 +46,7 @@ class Item:
 
 
 def prepared(index: int, workload: Workload) -> Item:
-    """Set up a workload, warm it up and read its host time, without the profiler."""
+    """Set up a workload, warm it up, and time it on the host without the profiler."""
     with workload.precision():
         work = workload.build()
         for _ in range(2):
@@ -69,7 +69,7 @@ def prepared(index: int, workload: Workload) -> Item:
 
 
 def enqueue(item: Item, flush: torch.Tensor) -> None:
-    """Call the work hot and cold, with spinning kernels in between; two end it."""
+    """Enqueue the work's hot and cold calls, with a spinning kernel before and after each."""
 
     def mark() -> None:
         spin()
@@ -91,7 +91,7 @@ def enqueue(item: Item, flush: torch.Tensor) -> None:
 
 
 def evaluate(items: list[Item], records: list[ActivityRecord]) -> None:
-    """Give each item the records between its marks."""
+    """Compute the device times of each item from the records between its spinning kernels."""
     marks = [i for i, record in enumerate(records) if is_spin(record)]
     parts = [records[a + 1 : b] for a, b in pairwise([*marks, len(records)])]
     at = 0
@@ -118,7 +118,7 @@ def _total(parts: list[list[ActivityRecord]]) -> float:
 
 
 def sample(out: Path, limit_s: float, draw: str) -> None:
-    """Read workloads until the time is over, and write what is there now and then."""
+    """Time workloads until the time is over, and write the file every few batches."""
     begin_s = time.perf_counter()
     workloads = list(enumerate(_DRAWS[draw]()))
     random.Random(1).shuffle(workloads)  # noqa: S311 # an order, not a secret
@@ -146,7 +146,7 @@ def sample(out: Path, limit_s: float, draw: str) -> None:
 def _batch(
     workloads: list[tuple[int, Workload]], flush: torch.Tensor, spent: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
-    """Read the next workloads in one session of the profiler, and note the time of each."""
+    """Time the next workloads in one session of the profiler; add up what each function took."""
     torch.cuda.empty_cache()
     items: list[Item] = []
     while workloads and len(items) < _BATCH and torch.cuda.memory_allocated() < _MOST_BYTES:
@@ -176,7 +176,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def write(out: Path, about: dict[str, Any], draw: str, rows: list[dict[str, Any]]) -> None:
-    """Write the recording: for each function the names of its parameters, and a line a call."""
+    """Write the recording: for each function its parameters' names, then a line for each call."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if "failed" not in row:

@@ -1,4 +1,4 @@
-"""Recorded beside virtual: the table, how far apart they are, and the page that says so."""
+"""Compare a recording with the virtual GPU: errors, scores and tables in Markdown."""
 
 import statistics
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from benchmarks.common.markdown import padded_table
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 _ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
-# All but the unseen ones have been fitted to.
+# The model was fitted to all of them but the unseen ones.
 _SHOWN = {
     UNSEEN: "unseen",
     EARLIER: "fitted: earlier draws",
@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """Virtual over recorded, less one: 0.1 is a tenth too long."""
+        """Virtual over recorded, minus one: 0.1 is a tenth too long."""
         return self.virtual_us / self.recorded_us - 1
 
 
@@ -43,9 +43,9 @@ class Row:
     Attributes
     ----------
     pairs
-        By what was read, e.g. ``"hot"``; what one of the two lacks is missing.
+        By the kind of time, e.g. ``"hot"``; only kinds that both recordings contain.
     failed
-        Why something could not be read, or empty.
+        Why a time could not be read, or an empty text.
     """
 
     name: str
@@ -100,7 +100,7 @@ def _at(entry: Any, path: tuple[str, ...]) -> float | None:  # noqa: ANN401 # pa
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How large the errors of some times are, whichever way they go.
+    """How large the errors of some times are.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Score:
 
 
 def score(pairs: list[Pair]) -> Score | None:
-    """Return the score of some times, or None of none."""
+    """Return the score of some times, or None if there are none."""
     if not pairs:
         return None
     sizes = sorted(abs(pair.error) for pair in pairs)
@@ -205,7 +205,7 @@ def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
 
 
 def failures(rows: list[Row]) -> Lines:
-    """Return a line of Markdown for each row of which something could not be read."""
+    """Return a line of Markdown for each row with a time that could not be read."""
     return [f"- {row.name}: {row.failed}" for row in rows if row.failed]
 
 
@@ -232,7 +232,7 @@ def _number(value: Any) -> str:  # noqa: ANN401 # parsed JSON
 
 
 def table(recorded: Recording, computed: Recording) -> str:
-    """Return everything that is printed."""
+    """Return all tables as one text, to print."""
     rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
     parts = [
         fact_lines(recorded, computed),

@@ -1,7 +1,7 @@
-"""Workloads drawn at random, of sizes that nobody chose: the model's blind examination.
+"""Random workloads, of sizes that nobody chose, for the blind test of the model.
 
 The bounds, the number of draws and the seed were written down before any of them was recorded.
-Once somebody has looked at their errors and changed the model, they are unseen no longer: then
+Once somebody has looked at their errors and changed the model, they are not unseen any more: then
 take another seed, and record again.
 """
 
@@ -18,10 +18,10 @@ from benchmarks.fidelity import operators as op
 from benchmarks.fidelity.workload import UNSEEN, Workload
 from gpulab.work import Work
 
-# One draw after another; the workloads of all but the last have been looked at since.
+# In the order of the tests. The errors of all but the last have been seen, and the model changed.
 SEEDS = (20_261_121, 67_732_589, 88_740_094)
 SMALLEST_BYTES, LARGEST_BYTES = 1 << 10, 1 << 29
-# Programs choose round sizes more often than not; kernels care.
+# Sizes are rounded to multiples of these: most programs use round sizes, and kernels depend on it.
 _GRANULES = (1, 8, 64)
 
 _KI, _MI = 1 << 10, 1 << 20
@@ -34,20 +34,22 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What is drawn of one operator.
+    """How to draw the workloads of one operator.
 
     Attributes
     ----------
     n
-        How many workloads.
+        Number of workloads.
     dtypes, ops
-        Names to choose from, in between spaces and commas; every op once before any comes twice.
+        Names to choose from, separated by spaces and by commas; every op comes once before any
+        comes twice.
     sizes
         Least and largest value of each size, drawn log-uniformly.
     n_elements
-        Elements that are read or written, by the parameters; roughly, to bound the memory.
+        Takes the parameters and returns roughly the number of elements read or written, to bound
+        the memory.
     also
-        Draws what is not a size, and completes the parameters.
+        Draws the parameters that are not sizes, and returns all of them.
     """
 
     n: int
@@ -61,7 +63,7 @@ class Draw:
 
 
 def _product(times: int) -> Callable[[Parameters], int]:
-    """Return what counts some tensors of which each has all the sizes."""
+    """Return a function that counts the elements of tensors that each have all the sizes."""
     return lambda p: times * math.prod(size for size in p.values() if isinstance(size, int))
 
 
@@ -136,7 +138,7 @@ def _norms() -> Iterator[Draw]:
     yield Draw(2, "norm", layer.rms_norm, _ANY, matrix, _product(2))
     images = {"batch": (1, 128), "channels": (8, 512), "size": (7, 256)}
     yield Draw(2, "norm", layer.batch_norm, _ANY, images, _image_elements)
-    # Channels come in groups, so that the number of groups divides theirs.
+    # `_grouped` rounds the channels, so that the number of groups divides them.
     yield Draw(2, "norm", layer.group_norm, _ANY, images, _image_elements, also=_grouped)
     yield Draw(2, "dropout", layer.dropout, _ANY, {"n": (256, 128 * _MI)}, _product(3))
 
@@ -200,7 +202,7 @@ def _headed(rng: random.Random, p: Parameters) -> Parameters:
 def _models() -> Iterator[Draw]:
     shape = {"batch": (1, 32), "heads": (1, 32), "length": (64, 4 * _KI)}
     masks = "full,causal"
-    # Eight also covers the gradients, and float32, where fewer kernels are good.
+    # Eight tensors also cover the gradients, and float32, for which fewer fused kernels exist.
     for n, dtypes in ((5, _HALF), (1, _FLOAT)):
         yield Draw(n, "attention", layer.attention, dtypes, shape, _product(8), masks, _headed)
     yield Draw(3, "attention", layer.attention_backward, _HALF, shape, _product(8), masks, _headed)
@@ -223,7 +225,7 @@ def _round(size: int, granule: int) -> int:
 
 
 def unseen(known: Iterable[Workload], role: str, seed: int) -> Iterator[Workload]:
-    """Draw the workloads of a seed, the same ones each time, of sizes that no known one has."""
+    """Draw the workloads of a seed, always the same ones, with sizes that no known one has."""
     rng = random.Random(seed)  # noqa: S311 # a draw that can be repeated, not a secret
     taken = {sizes_of(workload) for workload in known}
     for draw in draws():
@@ -236,14 +238,14 @@ def unseen(known: Iterable[Workload], role: str, seed: int) -> Iterator[Workload
 
 
 def draws() -> Iterator[Draw]:
-    """Return what is drawn of each operator."""
+    """Return the draw of each operator."""
     groups = (_arithmetic, _elementwise, _reductions, _along_rows, _norms)
     for group in (*groups, _indexing, _images, _models, _training):
         yield from group()
 
 
 def sizes_of(workload: Workload) -> tuple[object, ...]:
-    """Return by what two workloads are told apart."""
+    """Return the key by which two workloads differ: their function and sizes."""
     sizes = (size for size in workload.parameters.values() if isinstance(size, int))
     return workload.make.__name__, *sizes
 
@@ -256,7 +258,7 @@ def drawn(rng: random.Random, draw: Draw, name: str, taken: set[tuple[object, ..
         parameters = {"op": name} if name else {}
         for size, (least, most) in draw.sizes.items():
             value = math.exp(rng.uniform(math.log(least), math.log(most + 1)))
-            # A small size is not rounded up to a multiple that is beyond it.
+            # A size below the granule stays as it is: rounded, it would grow to the granule.
             parameters[size] = _round(int(value), granule if value >= granule else 1)
         if draw.also:
             parameters = draw.also(rng, parameters)

@@ -1,4 +1,4 @@
-"""One workload of the benchmark: a call of PyTorch, its sizes, and what it may be used for."""
+"""One workload of the benchmark: a call of PyTorch, its sizes, and its role in the fit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """What it is called in recordings and tables."""
+        """Its name in recordings and tables."""
         sizes = "x".join(str(n) for n in self.parameters.values() if isinstance(n, int))
         words = [str(word) for word in self.parameters.values() if isinstance(word, str)]
         own = self.make.__name__.replace("elementwise", "").replace("along_rows", "")
@@ -49,7 +49,7 @@ class Workload:
 
     @contextmanager
     def precision(self) -> Iterator[None]:
-        """Allow TF32 for the time of the workload if it asks for it."""
+        """Allow TF32 in the block if the workload uses it, and forbid it otherwise."""
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high" if self.dtype == "tf32" else "highest")
         try:

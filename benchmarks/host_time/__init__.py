@@ -1,1 +1,1 @@
-"""The host's time: record whole programs and single calls on a CUDA GPU, and judge by them."""
+"""Host times of whole programs and single calls: record them on CUDA, fit, and compare."""

@@ -1,15 +1,15 @@
-"""Record what the host does of whole programs on a CUDA GPU, and judge the virtual GPU by it.
+"""Record the host times of whole programs on a CUDA GPU, and compare the virtual GPU with them.
 
     python -m benchmarks.host_time record --set fit --out fit.json
     python -m benchmarks.host_time record --set blind --out blind.json
     python -m benchmarks.host_time fit fit.json --write
     python -m benchmarks.host_time judge blind.json
 
-record  reads each program's step on the CUDA GPU in use: the time until it returns with an idle
-        device in front, the wall time of many in a row, and the durations of its kernels; and
+record  times each program's step on the CUDA GPU in use: the time until it returns when the
+        device was idle, the wall time of many in a row, and the durations of its kernels; and
         single calls, such as that of a module or of an optimizer.
-fit     fits what the virtual GPU charges the host between launches to the programs and calls of
-        a file, prints the costs before and after, and writes them to gpulab/data if asked.
+fit     fits the costs that the virtual GPU charges the host between launches to the programs of
+        a file, prints the costs before and after, and writes them to gpulab/data with --write.
 judge   runs the same programs on the virtual H200 and prints the errors.
 """
 
@@ -30,18 +30,18 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.host_time", __doc__)
     commands = made.add_subparsers(required=True)
-    record = commands.add_parser("record", help="read a CUDA GPU")
+    record = commands.add_parser("record", help="time a CUDA GPU")
     record.add_argument("--set", choices=("fit", "blind"), default="fit", help="which programs")
     record.add_argument("--out", type=Path, required=True, help="file of the times")
     record.add_argument("--no-calls", action="store_true", help="leave out the single calls")
     record.set_defaults(command=_record)
     fit = commands.add_parser("fit", help="fit the host's costs")
-    fit.add_argument("times", type=Path, help="what record has written")
+    fit.add_argument("times", type=Path, help="file that record has written")
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
     fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
-    judge.add_argument("times", type=Path, help="what record has written")
-    judge.add_argument("--calls", action="store_true", help="compare the single calls too")
+    judge.add_argument("times", type=Path, help="file that record has written")
+    judge.add_argument("--calls", action="store_true", help="compare the single calls, too")
     judge.set_defaults(command=_judge)
     return made
 

@@ -1,4 +1,4 @@
-"""Whole programs that judge the host's costs; nothing is fitted to them."""
+"""Whole programs that test the fitted host costs; nothing is fitted to them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,7 +41,7 @@ def logistic() -> Work:
 
 
 class ResidualMlp(nn.Module):
-    """Norm, two linear layers, and a way past them."""
+    """A norm and two linear layers, with a residual connection."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ResidualMlp(nn.Module):
 
 
 def tabular(width: int, batch: int) -> Work:
-    """Train a residual perceptron on a table."""
+    """Train a perceptron with residual connections on tabular data."""
     blocks = [ResidualMlp(width) for _ in range(5)]
     model = nn.Sequential(nn.Linear(40, width), *blocks, nn.Linear(width, 1)).cuda()
     x, y = torch.randn(batch, 40, device="cuda"), torch.randn(batch, 1, device="cuda")
@@ -112,7 +112,7 @@ def mobile() -> Work:
 
 
 class ConvVae(nn.Module):
-    """A variational autoencoder of convolutions."""
+    """A convolutional variational autoencoder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class ConvVae(nn.Module):
 
 
 def conv_vae() -> Work:
-    """Train a variational autoencoder of convolutions."""
+    """Train a convolutional variational autoencoder."""
     model, x = ConvVae().cuda(), torch.rand(64, 1, 28, 28, device="cuda")
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
@@ -177,7 +177,7 @@ def diffusion() -> Work:
 
 
 class Recurrent(nn.Module):
-    """A recurrent layer over words, and a linear layer on each of its outputs or on the last."""
+    """A recurrent layer over words, with a linear layer on all of its outputs or on the last."""
 
     def __init__(self, kind: type[nn.RNNBase], width: int, *, both_ways: bool) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ def gru() -> Work:
 
 
 def tagger() -> Work:
-    """Train an LSTM that reads both ways, with fused Adam."""
+    """Train a bidirectional LSTM with fused Adam."""
     model = Recurrent(nn.LSTM, 96, both_ways=True).cuda()
     words, y = torch.randint(2_000, (16, 24), device="cuda"), labels(16 * 24, 12)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
@@ -285,7 +285,7 @@ def vit_inference() -> Work:
 
 
 class BertLayer(nn.Module):
-    """Attention by hand: two products with a softmax in between."""
+    """A layer of BERT, with attention written out: two matmuls with a softmax between them."""
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -333,7 +333,7 @@ def masked_words() -> Work:
 
 
 def checkpointed() -> Work:
-    """Train a language model that computes its layers again on the way back."""
+    """Train a language model that computes its layers again in the backward pass."""
     model = Gpt(width=128, n_blocks=3, n_words=256, length=32).cuda()
     words = torch.randint(256, (8, 32), device="cuda")
     targets = torch.randint(256, (8 * 32,), device="cuda")
@@ -401,7 +401,7 @@ def ratings() -> Work:
 
 
 def q_learning() -> Work:
-    """Learn from a batch of remembered moves, and follow with the target network."""
+    """Learn from a batch of stored moves, and update the target network."""
     policy, target = perceptron(8, 128, 128, 4), perceptron(8, 128, 128, 4)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-4, amsgrad=True)
     state, after = (torch.randn(128, 8, device="cuda") for _ in range(2))
@@ -426,7 +426,7 @@ def q_learning() -> Work:
 
 
 def ppo() -> Work:
-    """Improve actor and critic by one small batch."""
+    """Train actor and critic on one small batch."""
     actor = perceptron(16, 64, 64, 6, activation=nn.Tanh)
     critic = perceptron(16, 64, 64, 1, activation=nn.Tanh)
     parameters = [*actor.parameters(), *critic.parameters()]
@@ -448,7 +448,7 @@ def ppo() -> Work:
 
 
 def graph_net() -> Work:
-    """Train two layers that add up the neighbours in a graph."""
+    """Train a graph network: two layers that add up the features of neighbours."""
     layers = nn.ModuleList([nn.Linear(64, 64), nn.Linear(64, 7)]).cuda()
     x, y = torch.randn(2_000, 64, device="cuda"), labels(2_000, 7)
     source, target = (torch.randint(2_000, (10_000,), device="cuda") for _ in range(2))
@@ -483,7 +483,7 @@ def gradient_penalty() -> Work:
 
 
 def sampling() -> Work:
-    """Draw ten words with keys and values kept from the words before."""
+    """Sample ten words, with a cache of the keys and values of the words before."""
     width, n_heads = 128, 4
     layers = nn.ModuleList(
         nn.ModuleDict(
@@ -523,7 +523,7 @@ def sampling() -> Work:
 
 
 class Dense(nn.Module):
-    """Layers that each read all before them."""
+    """Densely connected layers: each reads the outputs of all layers before it."""
 
     def __init__(self, n_in: int, growth: int, n_layers: int) -> None:
         super().__init__()
@@ -557,7 +557,7 @@ def dense_net(batch: int) -> Work:
 
 
 def speech() -> Work:
-    """Train convolutions over time in half precision, scaled and clipped."""
+    """Train convolutions over time in half precision, with a gradient scaler and clipping."""
     layers: list[nn.Module] = []
     n_in = 16
     for width in (32, 32, 64):
@@ -571,7 +571,7 @@ def speech() -> Work:
 
 
 def ordinary_equation() -> Work:
-    """Train a field through eight Runge-Kutta steps."""
+    """Train a vector field through eight Runge-Kutta steps."""
     field = perceptron(2, 50, 2, activation=nn.Tanh)
     start, end = torch.randn(64, 2, device="cuda"), torch.randn(64, 2, device="cuda")
     optimizer = torch.optim.RMSprop(field.parameters(), lr=1e-3)
@@ -601,7 +601,7 @@ def super_resolution(batch: int) -> Work:
 
 
 def half_inference() -> Work:
-    """Classify images in half precision, rows of channels."""
+    """Compute features of images in half precision, in channels-last layout."""
     layers = [BasicBlock(64, 64, 1) for _ in range(6)]
     model: Any = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3), *layers).cuda().half().eval()
     model = model.to(memory_format=torch.channels_last)
@@ -616,7 +616,7 @@ def half_inference() -> Work:
 
 
 def point_cloud() -> Work:
-    """Train a classifier of points, the largest of whose features counts."""
+    """Train a classifier of point clouds that takes the maximum of each feature."""
     each = nn.Sequential(
         *(nn.Conv1d(3, 64, 1), nn.BatchNorm1d(64), nn.ReLU()),
         *(nn.Conv1d(64, 256, 1), nn.BatchNorm1d(256), nn.ReLU()),

@@ -1,4 +1,4 @@
-"""Whole programs to which the host's costs are fitted."""
+"""Whole programs to which the host costs of the virtual GPU are fitted."""
 
 from collections.abc import Callable
 from functools import partial
@@ -43,7 +43,7 @@ class MnistNet(nn.Module):
         self.fc1, self.fc2 = nn.Linear(9216, 128), nn.Linear(128, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the logarithms of the classes' shares."""
+        """Return the logarithms of the classes' probabilities."""
         x = functional.relu(self.conv1(x))
         x = functional.relu(self.conv2(x))
         x = torch.flatten(self.dropout1(functional.max_pool2d(x, 2)), 1)
@@ -129,7 +129,7 @@ def vae() -> Work:
     return step
 
 
-def gpt(  # its sizes
+def gpt(
     width: int, n_blocks: int, batch: int, length: int, *, half: bool = False, **options: bool
 ) -> Work:
     """Train a small language model with AdamW."""
@@ -190,7 +190,7 @@ def lstm(width: int, n_layers: int, length: int) -> Work:
 
 
 def hooked() -> Work:
-    """Train a perceptron whose layers have hooks that keep means of their outputs."""
+    """Train a perceptron with a hook on each layer that stores the mean of its output."""
     model = perceptron(128, 128, 128, 128, 128, 10)
     kept: dict[int, torch.Tensor] = {}
 
@@ -205,7 +205,7 @@ def hooked() -> Work:
 
 
 def greedy() -> Work:
-    """Generate twelve words, each the likeliest."""
+    """Generate twelve words, always the most probable one."""
     model = Gpt(width=128, n_blocks=2, n_words=_WORDS, length=64).cuda().eval()
     prompt = torch.randint(_WORDS, (1, 8), device="cuda")
 
@@ -285,7 +285,7 @@ def unet() -> Work:
 
 
 def gan() -> Work:
-    """Train generator and discriminator of linear layers once each."""
+    """Train the discriminator and the generator of a GAN, one step each."""
     maker = perceptron(64, 128, 256, 784, activation=nn.Tanh)
     judge = nn.Sequential(
         *(nn.Linear(784, 256), nn.LeakyReLU(0.2), nn.Dropout(0.3)),
@@ -312,7 +312,7 @@ def gan() -> Work:
 
 
 def reinforce() -> Work:
-    """Play five moves with a policy, reading each, and learn from them."""
+    """Play five moves with a policy, with a wait for each move, and learn from them."""
     policy = perceptron(4, 128, 2)
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     state = torch.randn(4)
@@ -336,7 +336,7 @@ def reinforce() -> Work:
 
 
 class TextClassifier(nn.Module):
-    """Means of word vectors, and a linear layer."""
+    """A linear layer on the mean of word vectors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -369,7 +369,7 @@ def encoder(n_layers: int, width: int) -> Work:
 
 
 def distillation() -> Work:
-    """Train a small net on the answers of a large one."""
+    """Train a small network on the outputs of a large one."""
     teacher, student = perceptron(256, 512, 512, 512, 10).eval(), perceptron(256, 64, 10)
     x, y = torch.randn(128, 256, device="cuda"), labels(128)
     optimizer = torch.optim.Adam(student.parameters(), lr=1e-3)
@@ -388,7 +388,7 @@ def distillation() -> Work:
 
 
 def accumulation() -> Work:
-    """Gather gradients of four small batches before a step of the optimizer."""
+    """Accumulate the gradients of four small batches before a step of the optimizer."""
     model = perceptron(128, 256, 256, 10, activation=nn.GELU)
     parts = [(torch.randn(32, 128, device="cuda"), labels(32)) for _ in range(4)]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -433,7 +433,7 @@ def loader() -> Work:
 
 
 def streams() -> Work:
-    """Work on four streams, one after another."""
+    """Enqueue work in four streams, each of which waits for the one before."""
     side: list[Any] = [torch.cuda.Stream() for _ in range(4)]  # type: ignore[no-untyped-call] # torch's is untyped
     x, weight = torch.randn(256, 256, device="cuda"), torch.randn(256, 256, device="cuda")
 

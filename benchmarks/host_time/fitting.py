@@ -1,4 +1,4 @@
-"""Fit the host's costs between launches to recorded programs."""
+"""Fit the costs that the virtual GPU charges the host to recorded programs."""
 
 import json
 from collections import Counter
@@ -20,13 +20,13 @@ _COSTS = Path("gpulab/data/host.json")
 _N_WARM_UP = 3
 _NS_PER_US = 1e3
 _RECURRENT = ("LSTM", "GRU")
-# How much each cost is tied to what is expected of it, and from which error on errors count less.
+# The weight of a cost's expected value in the fit, and the error beyond which errors count less.
 _TIE, _USUAL_ERROR = 0.05, 0.1
-_LAUNCH_BOUND = 1.5  # wall over busy time from which on the wall time is the host's
+_LAUNCH_BOUND = 1.5  # wall over busy time above which the host decides the wall time
 _N_TURNS = 25
 
-# What the single calls let one expect of each cost in nanoseconds, and how far that may be off.
-# They are 1.5 times what the calls take one after another: in programs the caches are cold.
+# The expected value of each cost in nanoseconds, from the single calls, and its uncertainty. The
+# values are 1.5 times those of the calls, which repeat with warm CPU caches; programs do not.
 EXPECTED = {
     "operator": (4_000, 2_000),
     "recorded operator": (11_000, 3_000),
@@ -64,7 +64,7 @@ class Counted:
     base_us
         Its host time without the costs that are fitted.
     counts
-        How often each of these was charged.
+        How often each of the fitted costs was charged.
     """
 
     base_us: float
@@ -72,10 +72,10 @@ class Counted:
 
 
 def fit(times: Path, *, is_written: bool) -> str:
-    """Fit the costs to a file of times, write them where the virtual GPU reads them, and say.
+    """Fit the costs to a file of times, and return a report of the costs and the errors.
 
-    Programs with recurrent layers are left out, because their kernels have host times that were
-    chosen by hand.
+    The costs are written where the virtual GPU reads them if ``is_written``. Programs with
+    recurrent layers are left out, because the host times of their kernels were set by hand.
     """
     recorded = json.loads(times.read_text(encoding="utf-8"))
     costs: dict[str, int] = json.loads(_COSTS.read_text(encoding="utf-8"))["costs_ns"]
@@ -102,7 +102,7 @@ def fit(times: Path, *, is_written: bool) -> str:
 
 
 def usual_us(there: dict[str, Any]) -> float:
-    """Return the host's time of a step: also from the wall time, where the host decides that."""
+    """Return the host time of a step; its mean with the wall time where the host decides that."""
     is_launch_bound = there["wall_us"] > _LAUNCH_BOUND * there["busy_us"]
     return float(
         (there["host_us"] * (there["wall_us"] if is_launch_bound else there["host_us"])) ** 0.5
@@ -110,10 +110,10 @@ def usual_us(there: dict[str, Any]) -> float:
 
 
 def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
-    """Return the costs, none below zero, by which relative errors are least in their squares.
+    """Return the non-negative costs with the least squares of relative errors.
 
-    Errors far off count little more than those at the edge of what is usual; each cost is tied to
-    what is expected of it.
+    An error beyond the usual ones counts less than its square, so that few programs do not decide,
+    and each cost is pulled towards its expected value.
     """
     names = list(EXPECTED)
     there = np.array([there_us for there_us, _ in rows])
@@ -132,7 +132,7 @@ def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
 
 
 def count_program(title: str, costs: dict[str, int]) -> Counted:
-    """Return what is charged during one step of a program."""
+    """Return the costs that one step of a program charges."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         torch.manual_seed(0)
         step = programs_of("all")[title]()
@@ -161,7 +161,7 @@ def _total_us(counted: Counted, costs: dict[str, int]) -> float:
 
 @contextmanager
 def _counting(counts: Counter[str]) -> Iterator[None]:
-    """Count what every host is charged."""
+    """Count in the block which costs are charged to a host."""
     charge = Host.charge
 
     def count(self: Host, what: str, n: int = 1) -> None:
@@ -169,7 +169,7 @@ def _counting(counts: Counter[str]) -> Iterator[None]:
             counts[what] += n
         charge(self, what, n)
 
-    Host.charge = count  # type: ignore[method-assign] # for as long as it counts
+    Host.charge = count  # type: ignore[method-assign] # for the block
     try:
         yield
     finally:

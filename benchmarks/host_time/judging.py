@@ -13,7 +13,7 @@ QUANTITIES = ("host_us", "wall_us", "busy_us")
 
 
 def judge(times: Path, *, with_calls: bool) -> str:
-    """Return the tables of errors, by program and in all."""
+    """Return the tables of errors: of each program, and of all together."""
     recorded = json.loads(times.read_text(encoding="utf-8"))
     programs = recorded["programs"]
     predicted = predict("all", list(programs))
@@ -24,7 +24,7 @@ def judge(times: Path, *, with_calls: bool) -> str:
 
 
 def error_of(recorded: float, predicted: float) -> float:
-    """Return the predicted time over the recorded one, less one."""
+    """Return the predicted time over the recorded one, minus one."""
     return predicted / recorded - 1
 
 
@@ -65,7 +65,7 @@ def _summary_table(programs: dict[str, Any], predicted: dict[str, Any]) -> list[
 
 
 def quantile(sizes: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted numbers, between neighbours where it falls between them."""
+    """Return a quantile of sorted numbers, interpolated between neighbours."""
     place = share * (len(sizes) - 1)
     low = int(place)
     high = min(low + 1, len(sizes) - 1)

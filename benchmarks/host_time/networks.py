@@ -1,4 +1,4 @@
-"""Networks that the programs of both sets are made of, and what trains them."""
+"""Networks that the programs of both sets share, and their training steps."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Loss = Callable[[], torch.Tensor]
 
 
 class Attention(nn.Module):
-    """Causal self-attention as small trainers of language models have it."""
+    """Causal self-attention, as in small language models."""
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer of a transformer: attention and a small network, each beside a way past it."""
+    """A layer of a transformer: attention and a small network, each with a residual connection."""
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Gpt(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Two convolutions beside a way past them, as in ResNet-18."""
+    """Two convolutions with a residual connection, as in ResNet-18."""
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()

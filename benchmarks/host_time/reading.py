@@ -1,4 +1,4 @@
-"""Read programs and single calls on the GPU in use, real or virtual, by one code path."""
+"""Time programs and single calls on the GPU in use, real or virtual, with the same code."""
 
 import gc
 import json
@@ -32,14 +32,14 @@ _NS_PER_US = 1e3
 
 
 def programs_of(name: str) -> dict[str, Callable[[], Work]]:
-    """Return a set of programs: the one to fit to, the one to judge by, or both."""
+    """Return a set of programs: the one to fit to, the one to test with, or both."""
     return {**SETS["fit"], **SETS["blind"]} if name == "all" else SETS[name]
 
 
 def record(name: str, out: Path, *, with_calls: bool) -> None:
-    """Read a set of programs on the CUDA GPU in use, and the single calls; write them to a file.
+    """Time a set of programs on the CUDA GPU in use, and the single calls; write a file.
 
-    What fails is noted by its error, and the rest goes on.
+    A program that fails is recorded with its error, and the rest goes on.
     """
     started_s = time.monotonic()
     found: dict[str, Any] = {"set": name, **_provenance(), "programs": {}, "calls": {}}
@@ -55,7 +55,7 @@ def record(name: str, out: Path, *, with_calls: bool) -> None:
 
 
 def predict(name: str, titles: list[str] | None = None) -> dict[str, Any]:
-    """Return what the virtual H200 says of the programs of a set."""
+    """Return the virtual H200's times of the programs of a set."""
     return {
         title: _tried(partial(_on_virtual, make))
         for title, make in programs_of(name).items()
@@ -64,7 +64,7 @@ def predict(name: str, titles: list[str] | None = None) -> dict[str, Any]:
 
 
 def predict_calls() -> dict[str, Any]:
-    """Return what the virtual H200 says of the single calls."""
+    """Return the virtual H200's times of the single calls."""
     with gpulab.virtual_gpu("H200", first_use=False):
         return read_calls(n_rounds=2)
 
@@ -84,7 +84,7 @@ def _tried(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the garbage collector from running inside."""
+    """Turn off the garbage collector in the block."""
     gc.collect()
     gc.disable()
     try:
@@ -96,10 +96,10 @@ def quiet() -> Iterator[None]:
 def read_program(make: Callable[[], Work], *, is_real: bool) -> dict[str, Any]:
     """Return the times of a program's step in microseconds.
 
-    ``host``: from a device without work until the step returns, so that no full queue blocks.
+    ``host``: until the step returns, with an idle device before, so that no full queue blocks.
     ``wall``: of one step among many that are enqueued in a row, until the device is done.
-    ``python`` and ``launch``: of a fixed loop and of a tiny kernel at the same time, which tell
-    how quick the host was.
+    ``python`` and ``launch``: of a fixed loop and of a tiny kernel, before and after, which show
+    how fast the host was.
     """
     torch.manual_seed(0)
     step = make()
@@ -153,7 +153,7 @@ def _wall_us(step: Work, n_steps: int) -> float:
 
 
 def host_speed() -> dict[str, float]:
-    """Return how quick the host is now, in microseconds: a loop in Python, and tiny kernels."""
+    """Return how fast the host is now, in microseconds: a loop in Python, and a tiny kernel."""
     x = torch.zeros(64, device="cuda")
 
     def loop() -> int:
@@ -170,7 +170,7 @@ def host_speed() -> dict[str, float]:
 
 
 def read_calls(*, n_rounds: int) -> dict[str, Any]:
-    """Return the host times of the single calls in microseconds, least and median."""
+    """Return the least and the median host time of each single call in microseconds."""
     found: dict[str, Any] = {}
     names = single_calls()
     while True:

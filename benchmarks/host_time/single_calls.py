@@ -1,4 +1,4 @@
-"""Single calls: what Python, autograd, optimizers and the allocator take of the host's time."""
+"""Single calls to time on the host: operators, autograd, modules, optimizers, memory."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _N_TINY = 64
 _MIB = 1 << 20
 _N_MOVED = 8  # allocations in one go
 
-# A call to time, how often in a row, and what comes before each round, untimed.
+# A call to time, the number of calls in a row, and the untimed call before each round.
 Call = tuple[Work, int, Work]
 
 
@@ -43,7 +43,7 @@ def nothing() -> None:
 
 
 def tiny(*sizes: int, grad: bool = False) -> torch.Tensor:
-    """Return a tensor on which a kernel has next to nothing to do."""
+    """Return a tensor so small that a kernel on it takes the least time possible."""
     return torch.rand(*(sizes or (8, _N_TINY)), device="cuda", requires_grad=grad)
 
 
@@ -114,7 +114,7 @@ def _operators() -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
 
 
 def operator_calls() -> Iterator[tuple[str, Call]]:
-    """Yield each operator without gradients, with them, and its way back."""
+    """Yield each operator without gradients, with them, and its backward pass."""
     x = tiny(grad=True)
     for name, function in _operators().items():
 
@@ -129,7 +129,7 @@ def operator_calls() -> Iterator[tuple[str, Call]]:
 
 
 def _backward(make: Callable[[], torch.Tensor]) -> Call:
-    """Return going back from sums of a function's results; they are made before, untimed."""
+    """Return the backward pass of a function; its forward passes run before, untimed."""
     ready: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def before() -> None:
@@ -180,7 +180,7 @@ def chain_calls() -> Iterator[tuple[str, Call]]:
 def _going(
     start: torch.Tensor, functions: list[Callable[[torch.Tensor], torch.Tensor]], n: int
 ) -> Callable[[], torch.Tensor]:
-    """Return what applies ``n`` functions, round and round."""
+    """Return a function that applies ``n`` of the functions in turn."""
 
     def go() -> torch.Tensor:
         x = start
@@ -232,7 +232,7 @@ def _back_hooked() -> nn.Module:
 
 
 def module_calls() -> Iterator[tuple[str, Call]]:
-    """Yield modules' calls."""
+    """Yield calls of modules, with and without hooks."""
     x, picture = tiny(), tiny(2, 4, 8, 8)
     modules = {
         "Identity": nn.Identity(),
@@ -363,7 +363,7 @@ def _enter(make: Callable[[], Any]) -> Work:
 
 
 def context_calls() -> Iterator[tuple[str, Call]]:
-    """Yield contexts, entered and left."""
+    """Yield contexts that are entered and left."""
     side, autocast = new_stream(), partial(torch.autocast, "cuda", dtype=torch.bfloat16)
     contexts: dict[str, Callable[[], Any]] = {
         "nullcontext": nullcontext,
@@ -403,7 +403,7 @@ def _within_no_grad(work: Work) -> None:
 
 
 def memory_calls() -> Iterator[tuple[str, Call]]:
-    """Yield allocations from the cache and anew, copies and reads."""
+    """Yield allocations from the cache and from the driver, copies, and reads."""
     for size in (_MIB, 8 * _MIB, 64 * _MIB):
         yield (
             f"eight times {size // _MIB} MiB from the cache",

@@ -1,1 +1,1 @@
-"""Interrupt everything everywhere, use the same GPU again, and look for what was left behind."""
+"""Interrupt gpulab at every place, use the same GPU again, and look for damage."""

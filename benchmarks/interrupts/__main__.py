@@ -1,15 +1,16 @@
-"""Interrupt gpulab everywhere, use the same GPU again, and count what is not as it was.
+"""Interrupt gpulab at many places, use the same GPU again, and count what has changed.
 
     python -m benchmarks.interrupts boundaries
     python -m benchmarks.interrupts points --n 2000
     python -m benchmarks.interrupts points --n 2000 --device cuda
 
-boundaries  strikes at every bytecode of the beginning and the end of each context.
-points      strikes at random calls of measure, compare, ladder, timeline, sweep, crossover,
+boundaries  interrupts at every bytecode of the beginning and the end of each context.
+points      interrupts at random calls of measure, compare, ladder, timeline, sweep, crossover,
             hazards, live, training, graphs, streams, %%cudatime and cells of a notebook.
 
---kind says by what: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the program's
-own handler, or a MemoryError out of nowhere. It ends with status 1 if anything failed.
+--kind chooses the interrupt: Ctrl-C, SystemExit from a handler of SIGTERM, an exception of the
+program's own handler, or a MemoryError that no handler can defer. The exit code is 1 if anything
+failed.
 """
 
 import argparse
@@ -38,16 +39,16 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.interrupts", __doc__)
     commands = made.add_subparsers(required=True)
     boundaries = commands.add_parser("boundaries", help="at every bytecode of enter and exit")
-    boundaries.add_argument("--step", type=int, default=1, help="strike every so many of them")
+    boundaries.add_argument("--step", type=int, default=1, help="interrupt at every n-th of them")
     boundaries.set_defaults(command=_boundaries)
     points = commands.add_parser("points", help="at random calls of programs")
-    points.add_argument("--n", type=int, default=200, help="strikes, shared among the targets")
-    points.add_argument("--seed", type=int, default=0, help="of the random calls")
+    points.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
+    points.add_argument("--seed", type=int, default=0, help="seed of the random calls")
     points.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
     points.set_defaults(command=_points)
     for command in (boundaries, points):
         command.add_argument("--kind", choices=(*_KINDS, "all"), default="interrupt")
-        command.add_argument("--targets", nargs="*", default=None, help="by default all")
+        command.add_argument("--targets", nargs="*", default=None, help="default: all")
     return made
 
 

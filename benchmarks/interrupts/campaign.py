@@ -1,4 +1,4 @@
-"""Strike, use the same GPU again, and compare with a GPU that nothing has struck."""
+"""Interrupt a program, use the same GPU again, and compare with an uninterrupted one."""
 
 import random
 import time
@@ -23,21 +23,21 @@ from benchmarks.interrupts.targets import (
 )
 from gpulab.virtual import VirtualGpu
 
-_RISE_S = 2.0  # until a clock that was locked is back at its highest
+_RISE_S = 2.0  # until a clock is back at its highest after a lock
 
 
 @dataclass
 class Outcome:
-    """What came of one target.
+    """The results of one target.
 
     Attributes
     ----------
     n, n_failed
-        Strikes, and those after which something was not as before.
+        Number of interrupts ("strikes"), and of those after which something had changed.
     worst_wait_s
         The longest time from a signal to its handler.
     faults
-        What was found, with how often.
+        The faults found, with their counts.
     """
 
     name: str
@@ -55,14 +55,14 @@ class Outcome:
 
 
 class Campaign:
-    """Strikes targets on one kind of GPU, virtual or CUDA, by one kind of interrupt.
+    """Interrupts targets on a virtual or a CUDA GPU, with one kind of interrupt.
 
     Attributes
     ----------
     kind
-        Of the interrupts.
+        The kind of interrupt.
     is_beyond_repair
-        Whether a strike has left a process in which no GPU can be used; no other follows it.
+        Whether an interrupt has left a process in which no GPU can be used; then it stops.
     """
 
     def __init__(self, *, kind: str, device: str = "virtual") -> None:
@@ -80,16 +80,16 @@ class Campaign:
         self._settings = condition.settings()
 
     def boundaries(self, name: str, *, step: int = 1) -> Outcome:
-        """Strike at every bytecode of a context's beginning and end, in the modules of gpulab.
+        """Interrupt at every bytecode of a context's beginning and end, in gpulab's modules.
 
-        Each instruction is struck the first and the last time that it runs.
+        Each instruction is interrupted the first and the last time that it runs.
 
         Parameters
         ----------
         name
-            Of the context.
+            The context.
         step
-            Strike only every so many of them.
+            Interrupt only at every ``step``-th of them.
         """
         outcome = Outcome(name)
 
@@ -98,7 +98,7 @@ class Campaign:
             with self._entered() if is_inside else nullcontext(), make():
                 pass
 
-        for _ in range(3):  # what is loaded late is loaded, and every cache is filled
+        for _ in range(3):  # until lazy imports are done and every cache is filled
             count = Tracer(None, by="bytecodes", keeps=True, only_ours=True)
             count.run(enter_and_leave)
         self._names = condition.names()
@@ -115,7 +115,7 @@ class Campaign:
         return outcome
 
     def points(self, name: str, n: int, seed: int) -> Outcome:
-        """Strike at ``n`` random calls of a program, on a GPU that is entered."""
+        """Interrupt ``n`` random calls of a program that runs on the GPU."""
         program = programs()[name]
 
         def run() -> None:
@@ -125,7 +125,7 @@ class Campaign:
         return self._points(name, run, n, seed)
 
     def notebook_points(self, name: str, n: int, seed: int) -> Outcome:
-        """Strike at ``n`` random calls of a notebook's cells."""
+        """Interrupt ``n`` random calls of a notebook's cells."""
         program = notebook_programs()[name]
         set_up_notebook()
         use_in_notebook()
@@ -146,7 +146,7 @@ class Campaign:
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
         if self.is_beyond_repair:
             return outcome
-        only_ours = self.kind == "memory"  # code of others promises nothing after one
+        only_ours = self.kind == "memory"  # other libraries promise nothing after one
         for _ in range(2):
             count = Tracer(None, by="calls", only_ours=only_ours)
             count.run(run)
@@ -176,7 +176,7 @@ class Campaign:
                 injector.settle()
             except INJECTED:
                 pass
-            except BaseException as error:  # noqa: BLE001 # whatever it turned the interrupt into
+            except BaseException as error:  # noqa: BLE001 # the program may turn it into another error
                 if not _comes_of(error, INJECTED):
                     faults.append(f"it ended with {type(error).__name__}: {error}")
             try:
@@ -184,7 +184,7 @@ class Campaign:
                     faults.append("the signal was never heard")
             except INJECTED:
                 pass
-            if not in_notebook:  # what IPython left out, the next cell does
+            if not in_notebook:  # IPython catches the error, and its next cell cleans up
                 faults += condition.changes(self._names, settings)
         faults += self._use_again(in_notebook=in_notebook)
         where = "" if place is None else f" [{_named(place)}]"
@@ -204,7 +204,7 @@ class Campaign:
                 faults += condition.left_on(self._gpu)
                 faults += condition.differences(condition.use(), self._expected)
                 if self._is_virtual:
-                    time.sleep(_RISE_S)  # of its own clock, as on a GPU that is free again
+                    time.sleep(_RISE_S)  # virtual time, in which the clock rises again
                 spin_ms = condition.spin_ms()
             if not condition.is_close(spin_ms, self._spin_ms):
                 faults.append(f"a spin takes {spin_ms} ms, not {self._spin_ms}")
@@ -218,7 +218,7 @@ class Campaign:
 
     @property
     def gpu(self) -> VirtualGpu:
-        """The virtual GPU that is struck."""
+        """The virtual GPU that is interrupted."""
         if self._gpu is None:
             raise SystemExit("the bytecodes of contexts are struck on the virtual GPU alone")
         return self._gpu
@@ -230,7 +230,7 @@ class Campaign:
                 each.device.regime.has_clock_rights = True
 
     def _recover(self) -> None:
-        """Put everything back that was found changed, so that one fault is not counted again."""
+        """Restore everything that was found changed, so that one fault is counted only once."""
         from gpulab.virtual import entered
 
         try:
@@ -271,5 +271,5 @@ def rows(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
 
 
 def is_cuda_there() -> bool:
-    """Tell whether there is a CUDA GPU to strike on."""
+    """Return whether there is a CUDA GPU."""
     return torch.cuda.is_available()

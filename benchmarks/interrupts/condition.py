@@ -1,4 +1,4 @@
-"""What a program could find changed after an interrupt: names, settings, and what the GPU does."""
+"""Check what an interrupt may have changed: names, settings, and the results of the GPU."""
 
 import gc
 import signal
@@ -15,7 +15,7 @@ from tests.support.replaced_names import Names, names
 from tests.support.replaced_names import put_back as put_names_back
 
 _SIGNALS = sorted(signal.valid_signals())
-_TOLERANCE = 0.02  # of a duration, which depends a little on where memory lies
+_TOLERANCE = 0.02  # relative; a duration depends a little on the addresses of memory
 
 
 def settings() -> dict[str, object]:
@@ -43,9 +43,9 @@ def settings() -> dict[str, object]:
 
 
 def put_back(names_before: Names, settings_before: dict[str, Any]) -> None:
-    """Give the process the names and settings of before, so that one fault is counted once.
+    """Restore names and settings of the process, so that one fault is counted only once.
 
-    What a strike has left on the GPU goes too: the current stream and a context that is held.
+    This also resets the current stream, and releases a lock of the clock.
     """
     sys.settrace(None)
     interrupts._open.clear()
@@ -75,7 +75,7 @@ def put_back(names_before: Names, settings_before: dict[str, Any]) -> None:
 
 
 def changes(names_before: Names, settings_before: dict[str, object]) -> list[str]:
-    """Return what has changed on the host, and whether the CPU and its clock work."""
+    """Return what has changed on the host: names, settings, the CPU's results and its clock."""
     now = names()
     found = [
         f"{owner}.{name} is replaced"
@@ -92,7 +92,7 @@ def changes(names_before: Names, settings_before: dict[str, object]) -> list[str
     return found
 
 
-# torch's own caches, which any use may fill.
+# Caches of torch that any use may fill.
 _FREE = {
     *(("torch.cuda", "_cached_device_count"), ("torch.cuda", "_tls")),
     *(("torch.random", "_fork_rng_warned_already"),),
@@ -100,7 +100,7 @@ _FREE = {
 
 
 def left_on(gpu: VirtualGpu | None) -> list[str]:
-    """Return what a program has left on the GPU, which must be entered."""
+    """Return what a program has left on the GPU in use: streams, captures, pending tasks."""
     found = []
     torch.cuda.synchronize()
     if torch.cuda.current_stream() != torch.cuda.default_stream():
@@ -129,7 +129,7 @@ Results = dict[str, Any]
 
 
 def use() -> Results:
-    """Use the GPU that is entered in many ways, and return what came out."""
+    """Use the GPU in many ways, and return the results."""
     # PyTorch's engine keeps the graph of a backward pass that was interrupted until the next one.
     torch.ones(1, requires_grad=True).backward()
     n_bytes = torch.cuda.memory_allocated()
@@ -178,7 +178,7 @@ def spin_ms() -> float:
 
 
 def differences(found: Results, expected: Results) -> list[str]:
-    """Return in what two uses differ."""
+    """Return the differences between two results of `use`."""
     return [
         f"{name}: {found.get(name)}, not {value}"
         for name, value in expected.items()
@@ -187,5 +187,5 @@ def differences(found: Results, expected: Results) -> list[str]:
 
 
 def is_close(found: float, expected: float) -> bool:
-    """Tell whether two durations agree."""
+    """Return whether two durations agree."""
     return abs(found - expected) <= _TOLERANCE * expected

@@ -1,7 +1,7 @@
 """Inject an interrupt at a counted place of a program: at a bytecode, or at a call of a function.
 
-Signals are sent at the place itself, so that the program's handlers decide what happens there. A
-``MemoryError`` is raised there instead, as nothing could defer it.
+A signal is sent at that place, and the program's handlers decide what happens. A ``MemoryError``
+is raised directly, because no handler could defer it.
 """
 
 import dis
@@ -16,7 +16,7 @@ from typing import Any
 
 KINDS = ("interrupt", "exit", "handler", "memory")
 
-# A MemoryError cannot come from these: they only move what there is, and jump.
+# These bytecodes cannot raise a MemoryError: they only move references, and jump.
 _CANNOT_FAIL = {
     *("RESUME", "NOP", "CACHE", "POP_TOP", "COPY", "SWAP", "PUSH_NULL", "PRECALL", "KW_NAMES"),
     *("LOAD_FAST", "LOAD_CONST", "STORE_FAST", "RETURN_VALUE", "RETURN_CONST", "EXTENDED_ARG"),
@@ -38,7 +38,7 @@ _PATIENCE_S = 5.0
 
 
 class HandlerError(Exception):
-    """What the program's own signal handler raises."""
+    """The exception that the program's own signal handler raises."""
 
 
 _SIGNALS: dict[str, tuple[signal.Signals, type[BaseException]]] = {
@@ -50,14 +50,14 @@ INJECTED = (KeyboardInterrupt, SystemExit, HandlerError, MemoryError)
 
 
 class Injector:
-    """Strikes once, by one kind of interrupt.
+    """Interrupts once ("strikes"), with one kind of interrupt.
 
     Attributes
     ----------
     is_done
-        Whether it has struck.
+        Whether it has interrupted.
     waits_s
-        For each signal, how long after it was sent its handler ran.
+        For each signal, the time from sending it to its handler.
     """
 
     def __init__(self, kind: str) -> None:
@@ -68,7 +68,7 @@ class Injector:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Have the program's handler of the signal raise what the kind says."""
+        """Install the program's signal handler in the block, which raises the kind's exception."""
         if self.kind == "memory":
             yield
             return
@@ -87,7 +87,7 @@ class Injector:
             signal.signal(number, before)
 
     def strike(self) -> None:
-        """Send the signal, or raise the error, here and now."""
+        """Send the signal, or raise the ``MemoryError``."""
         sys.settrace(None)
         self.is_done = True
         if self.kind == "memory":
@@ -96,7 +96,7 @@ class Injector:
         signal.raise_signal(_SIGNALS[self.kind][0])
 
     def settle(self) -> bool:
-        """Wait until the signal was heard, and tell whether it was."""
+        """Wait until the signal's handler has run, and return whether it has."""
         deadline_s = time.monotonic() + _PATIENCE_S
         while self._sent_s is not None and time.monotonic() < deadline_s:
             pass
@@ -108,14 +108,14 @@ Place = tuple[CodeType, int]
 
 
 class Tracer:
-    """Counts places while a program runs, and strikes at one of them.
+    """Counts places (bytecodes or calls) while a program runs, and interrupts at one of them.
 
     Attributes
     ----------
     n
-        Places so far.
+        Number of places so far.
     places
-        Each of them, if they are kept.
+        All places, if ``keeps``.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Tracer:
     def run(self, program: Callable[[], Any]) -> None:
         """Run a program under the tracer."""
         collects = gc.isenabled()
-        gc.disable()  # it would come at another place each time
+        gc.disable()  # it would run at another place each time
         sys.settrace(self._called)
         try:
             program()
@@ -170,6 +170,6 @@ class Tracer:
 
 
 def can_fail(place: Place) -> bool:
-    """Tell whether the instruction at a place can raise a MemoryError."""
+    """Return whether the instruction at a place can raise a ``MemoryError``."""
     code, index = place
     return dis.opname[code.co_code[index]] not in _CANNOT_FAIL

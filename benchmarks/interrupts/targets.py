@@ -1,4 +1,4 @@
-"""What is interrupted: contexts at each bytecode, and programs of all kinds at random calls."""
+"""The programs to interrupt: contexts at each bytecode, and other programs at random calls."""
 
 import io
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Program = Callable[[], Any]
 
 
 def contexts(gpu: VirtualGpu) -> dict[str, tuple[Callable[[], AbstractContextManager[Any]], bool]]:
-    """Return what makes each context, and whether the GPU must be entered round it."""
+    """Return for each context its factory, and whether it needs the virtual GPU around it."""
     in_use = active
     return {
         "virtual_gpu": (lambda: gpu, False),
@@ -37,7 +37,7 @@ def _records() -> AbstractContextManager[Any]:
 
 
 def programs() -> dict[str, Program]:
-    """Return the programs that run on the GPU that is entered."""
+    """Return the programs that run on the GPU in use."""
     return {
         "measure": _measure,
         "compare": _compare,
@@ -54,7 +54,7 @@ def programs() -> dict[str, Program]:
 
 
 def notebook_programs() -> dict[str, Program]:
-    """Return the programs that enter the GPU in use themselves, cell by cell."""
+    """Return the programs that consist of notebook cells, which use the notebook's GPU."""
     return {
         "%%cudatime": lambda: cells("%%cudatime -n 20\na + 1"),
         "cells": lambda: cells("b = a * 2; b.sum().item()", "(b @ b[:8]).sum().item()"),
@@ -71,7 +71,7 @@ def cells(*sources: str) -> None:
 
 
 def set_up_notebook() -> None:
-    """Choose the virtual GPU of the notebook anew, and make what its cells use."""
+    """Choose a new virtual GPU for the notebook, and create the tensor that its cells use."""
     cells(
         "import torch, gpulab",
         "%load_ext gpulab",
@@ -81,12 +81,12 @@ def set_up_notebook() -> None:
 
 
 def leave_notebook() -> None:
-    """Let the GPU of the notebook be found anew, and leave it."""
+    """Leave the notebook's virtual GPU: let gpulab choose the GPU again."""
     cells("import gpulab; gpulab.use('auto')")
 
 
 def use_in_notebook() -> tuple[list[str], dict[str, Any]]:
-    """Return what a cell finds left on the GPU of the notebook, and what using it gives."""
+    """Return what a cell finds left on the notebook's GPU, and the results of using it."""
     shell = _shell()
     shell.user_ns["found"] = (["the cell has failed"], {})
     cells(

@@ -1,1 +1,1 @@
-"""The main figures of the lessons, on a real GPU and on the virtual one."""
+"""The main figures of the lessons on a real and a virtual GPU, and answers to all exercises."""

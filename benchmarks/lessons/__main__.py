@@ -1,14 +1,14 @@
-"""Take the main figures of lessons 04 to 08 on the GPU of this machine and on the virtual H200.
+"""Measure the main figures of lessons 04 to 08 on the GPU of this machine and the virtual H200.
 
     python -m benchmarks.lessons run
     python -m benchmarks.lessons report --write docs/lessons.md
     python -m benchmarks.lessons answers --lessons 01 02 --show
 
-run     takes 20 to 60 seconds. It takes the virtual figures anywhere, and those of a CUDA GPU
-        where there is one; what the file contains of the other is kept.
+run     measures the virtual figures, and those of a CUDA GPU where there is one, in 20 to 60
+        seconds. Without a CUDA GPU, its figures in the file stay as they are.
 report  prints the table or puts it into the page.
 answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
-        counts the verdicts that do not fit. It takes about half a minute a lesson.
+        counts the wrong verdicts. It takes about half a minute for each lesson.
 """
 
 import argparse
@@ -31,15 +31,17 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.lessons", __doc__)
     commands = made.add_subparsers(required=True)
-    run = commands.add_parser("run", help="take the figures")
+    run = commands.add_parser("run", help="measure the figures")
     run.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="make the table")
     report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
-    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
+    report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
     answers = commands.add_parser("answers", help="answer each exercise in many ways")
-    answers.add_argument("--lessons", nargs="*", default=(), help="such as 03 or 08_streams; all")
+    answers.add_argument(
+        "--lessons", nargs="*", default=(), help="such as 03 or 08_streams; default: all"
+    )
     answers.add_argument("--show", action="store_true", help="print every verdict")
     answers.set_defaults(command=_answers)
     return made

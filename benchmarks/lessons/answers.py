@@ -1,7 +1,7 @@
 """Give each exercise right, wrong and senseless answers in JupyterLab, and read the verdicts.
 
-The right answer is the lesson's own solution. The wrong ones are made of it: another letter, two
-rows exchanged, twice the number, a function that returns nothing.
+The right answer is the lesson's own solution. The wrong ones are changes of it: another letter,
+two rows exchanged, twice the number, a function that returns nothing.
 """
 
 import ast
@@ -23,10 +23,10 @@ SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 _MARK = "verdict of "
 _ERROR = '[data-mime-type="application/vnd.jupyter.error"]'
 _RIGHT = "✓ Right."
-# Twice the reading of a stopwatch around the launch is no worse: the first rung asks for no more.
-# A head start that is twice as long as needed is long enough.
+# Changed answers that are right, too: the first benchmark has to return any positive time of the
+# launch, so twice that passes; and a head start that is twice as long as needed is long enough.
 _ALSO_RIGHT = {("01.benchmark", "wrong: twice"), ("07.long-enough", "wrong: twice")}
-_HEAD = ("exercise", "right", "wrong answers", "nonsense", "what went wrong")
+_HEAD = ("exercise", "right", "wrong answers", "nonsense", "faults")
 # Shown in the notebook before the lesson's own cells, and after each cell that checks an answer.
 _BEFORE = "from gpulab import exercises as _exercises\n{}"
 _AFTER = """
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the page showed for one exercise: kind of answer and verdict, and its errors."""
+    """The verdicts that the page showed for one exercise, by kind of answer, and its errors."""
 
     exercise_id: str
     verdicts: tuple[tuple[str, str], ...]
@@ -59,7 +59,7 @@ class Judged:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Verdicts that the kind of answer must not get, and every stack that was shown."""
+        """Verdicts that do not fit the kind of answer, and every stack trace on the page."""
         found = [f"error: {error.splitlines()[-1]}" for error in self.errors]
         for kind, text in self.verdicts:
             if not text:
@@ -72,7 +72,7 @@ class Judged:
 
 
 def run(names: Sequence[str], *, show: bool) -> tuple[Judged, ...]:
-    """Run the lessons in one page; print a row for each exercise as soon as it is known."""
+    """Run the lessons in one page, and print a row for each exercise; ``show`` prints verdicts."""
     from tests.support.jupyterlab import Lab, chromium, jupyter
 
     found: list[Judged] = []
@@ -98,7 +98,7 @@ def checks(source: Path) -> list[Check]:
 
 
 def _judged(lab: Any, source: Path) -> Iterator[Judged]:  # noqa: ANN401  # of the tests' support
-    """Run one solved lesson with our cells in it, and read what the page shows."""
+    """Run one solved lesson with cells of attempts added, and read what the page shows."""
     import nbformat
 
     from tests.support.jupyterlab import upload
@@ -131,7 +131,7 @@ def _judged(lab: Any, source: Path) -> Iterator[Judged]:  # noqa: ANN401  # of t
 
 
 def _run_whatever_happens(page: Any) -> None:  # noqa: ANN401  # a page of playwright
-    """Run every cell, and wait until all have a number; errors are what we look for."""
+    """Run every cell and wait for all of them; cells with errors must not stop the run."""
     from tests.support.jupyterlab import ALL_HAVE_RUN
 
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
@@ -143,7 +143,7 @@ def _run_whatever_happens(page: Any) -> None:  # noqa: ANN401  # a page of playw
 
 
 def _read(cells: Sequence["Locator"], exercise_id: str, earlier: Sequence[str]) -> Judged:
-    """Read the verdicts under our cells: each stands after the line that announces it."""
+    """Read the verdicts under the added cells; a line before each one names its attempt."""
     verdicts, kind = [], ""
     for cell in cells:
         for text in cell.locator(".jp-OutputArea-output").all_inner_texts():

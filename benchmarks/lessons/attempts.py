@@ -1,4 +1,4 @@
-"""Wrong and senseless answers, made of the right one."""
+"""Wrong and senseless answers to an exercise, derived from the right one."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -9,7 +9,7 @@ _LETTERS = "abcdefgh"
 
 
 def attempts_at(right: object) -> Iterator[tuple[str, object]]:
-    """Yield the kind of each answer, and the answer: wrong ones, nonsense, and the right one."""
+    """Yield answers with their kinds: wrong ones, nonsense, and the right one."""
     yield from ((f"wrong: {name}", answer) for name, answer in _wrong(right))
     yield from ((f"nonsense: {name}", answer) for name, answer in _nonsense())
     yield "right", right

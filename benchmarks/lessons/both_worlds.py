@@ -1,4 +1,4 @@
-"""The figures of both worlds: taken, kept in one file, and written as a table."""
+"""Measure the lessons' figures on a real and a virtual GPU, and write them as a table."""
 
 import json
 import time
@@ -28,11 +28,11 @@ _NONE = "not taken"
 
 
 def run(out: Path) -> None:
-    """Take the figures of each world that this machine has, and write them after each."""
+    """Measure the figures on each GPU that this machine has, and write the file after each."""
     found = json.loads(out.read_text("utf-8")) if out.exists() else {"schema": SCHEMA}
     for world, gpu in WORLDS.items():
         if world == "measured" and not torch.cuda.is_available():
-            print("no CUDA GPU: only the virtual figures are taken")
+            print("no CUDA GPU: only the virtual figures are measured")
             continue
         start_s = time.perf_counter()
         gpulab.use(gpu)
@@ -46,7 +46,7 @@ def run(out: Path) -> None:
 
 
 def report(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the table, one row a figure, and where both columns come from."""
+    """Yield the table, one row for each figure, and the sources of both columns."""
     rows = [row for lesson in TITLES for row in _rows(found, lesson)]
     yield from table(_HEAD, rows, n_names=2)
     for world in WORLDS:
@@ -79,7 +79,7 @@ def _text(figure: Figure | None) -> str:
 
 
 def _ratio(measured: Figure | None, virtual: Figure | None) -> str:
-    # A ratio of counts or of errors near zero says nothing.
+    # The ratio of two counts, or of two errors near zero, means nothing.
     if measured is None or virtual is None or measured.unit not in {"s", "MHz", "W", "times"}:
         return ""
     return f"{virtual.value / measured.value:.2f}"

@@ -1,4 +1,4 @@
-"""The main figures of lessons 04 to 08, each taken as its lesson takes it, on the GPU in use."""
+"""The main figures of lessons 04 to 08, each measured as in its lesson, on the GPU in use."""
 
 import statistics
 import time
@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 
 class Figure(NamedTuple):
-    """One figure of a lesson; a value in ``"s"`` is in seconds, whatever it is printed in."""
+    """One figure of a lesson; with the unit ``"s"`` the value is in seconds."""
 
     what: str
     value: float
@@ -33,7 +33,10 @@ class Figure(NamedTuple):
 
 
 def first_calls() -> list[float]:
-    """Return the seconds of the first call of all, and of ten products; needs a new process."""
+    """Return the seconds of a process's first CUDA call, and of ten matmuls after it.
+
+    Call it in a new process.
+    """
     start = time.perf_counter()
     torch.cuda.synchronize()
     times_s = [time.perf_counter() - start]
@@ -48,7 +51,7 @@ def first_calls() -> list[float]:
 
 
 def of_warmup(fresh_s: list[float]) -> Iterator[Figure]:
-    """Yield what the first calls cost, and how long a large product takes to become steady."""
+    """Yield the times of the first calls, and after how many calls a large matmul is steady."""
     context_s, first_s, *others_s = fresh_s
     yield Figure("context, made by the first call", context_s, "s")
     yield Figure("first product of 1024 x 1024", first_s, "s")
@@ -61,14 +64,14 @@ def of_warmup(fresh_s: list[float]) -> Iterator[Figure]:
 
 
 def of_clocks() -> Iterator[Figure]:
-    """Yield where the clock and the power settle, and how much longer a product takes then."""
+    """Yield the settled clock and power under load, and how much longer a matmul takes then."""
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.half)
     out = torch.empty_like(a)
     product = partial(torch.mm, a, a, out=out)
     _timed(product)
     time.sleep(1)
     burst_s = statistics.median(_timed(product))
-    # What cannot be read, for want of NVML, is left out; the times are there without it.
+    # Without NVML there are no readings, and these figures are left out; the times are not.
     look = clocks.try_read()
     readings = [] if look is None else list(clocks.watch(product, duration_s=2))
     last = readings[-5:]
@@ -77,13 +80,13 @@ def of_clocks() -> Iterator[Figure]:
         if found:
             yield Figure(what, statistics.median(found), unit)
     begin = time.perf_counter()
-    while time.perf_counter() - begin < 0.5:  # noqa: PLR2004 # settled again, whatever was read
+    while time.perf_counter() - begin < 0.5:  # noqa: PLR2004 # until the clock has settled again
         settled_s = statistics.median(_timed(product))
     yield Figure("time of a product, settled over burst", settled_s / burst_s, "times")
 
 
 def of_cache() -> Iterator[Figure]:
-    """Yield a linear layer hot, cold and behind a flush that writes, and the staircase's step."""
+    """Yield a linear layer's times hot, cold and after a flush that writes, and time per byte."""
     layer = torch.nn.Linear(4096, 4096, bias=False, device="cuda", dtype=torch.half)
     layer.requires_grad_(requires_grad=False)
     x = torch.randn(1, 4096, device="cuda", dtype=torch.half)
@@ -99,7 +102,7 @@ def of_cache() -> Iterator[Figure]:
 
 
 def of_graphs() -> Iterator[Figure]:
-    """Yield ten relus eager and in a graph, the sleep that 40 samples need, and two rungs."""
+    """Yield times of ten relus, eager and as a graph, a sleep's length, and errors of methods."""
     x = torch.randn(1 << 14, device="cuda")
     graph = torch.cuda.CUDAGraph()
     _ten_relus(x)
@@ -116,12 +119,12 @@ def of_graphs() -> Iterator[Figure]:
     errors = {rung.name: rung.error for rung in climbed.rungs}
     for name in ("synchronized", "calibrated"):
         error = errors.get(name)
-        if error is not None:  # without the driver's records nobody judges
+        if error is not None:  # without the driver's records a method has no known error
             yield Figure(f"error of the rung {name}, relu of 2^20", 100 * error, "%")
 
 
 def of_streams() -> Iterator[Figure]:
-    """Yield what a double buffer hides, and how often missing waits give wrong values."""
+    """Yield the overlap of a double buffer, and how often missing waits give wrong values."""
     right = pipelines.run(partial(_double_buffer, waits=True))
     yield Figure("overlap of a right double buffer", 100 * right.overlap, "%")
     yield Figure("its wrong steps of 40", right.n_wrong, "steps")
@@ -133,9 +136,9 @@ def of_streams() -> Iterator[Figure]:
 
 
 def of_all() -> Iterator[tuple[str, list[Figure]]]:
-    """Yield the number of each lesson and its figures; one that fails is told and left out.
+    """Yield the number of each lesson with its figures; print and skip a lesson that fails.
 
-    The GPU in use must be chosen and not entered: a virtual one is made anew for the first.
+    The GPU in use must be chosen, but not entered yet, because the first figures need a new one.
     """
     fresh_s = in_a_new_process(first_calls)
     takers: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -149,7 +152,7 @@ def of_all() -> Iterator[tuple[str, list[Figure]]]:
         try:
             with gpulab.device.active():
                 yield lesson, list(take())
-        except Exception:  # noqa: BLE001 # a GPU is lent for minutes: the other lessons count
+        except Exception:  # noqa: BLE001 # time on a GPU is short: go on with the other lessons
             traceback.print_exc()
 
 
@@ -180,11 +183,11 @@ def _ten_relus(x: torch.Tensor) -> torch.Tensor:
 
 
 def _host_s() -> float:
-    """Return what the host needs for 40 samples of a small kernel: what a sleep must outlast."""
+    """Return the host time of 40 samples of a small kernel; a sleep before them must be longer."""
     small = torch.zeros(1024, device="cuda")
     pairs = [(new_event(), new_event()) for _ in range(_BATCH)]
     times_s = []
-    for _ in range(5):  # the first of them makes the events and loads the kernel
+    for _ in range(5):  # the first round creates the events and loads the kernel; it is dropped
         torch.cuda.synchronize()
         torch.cuda._sleep(10_000_000)  # type: ignore[no-untyped-call]  # torch's gap
         begin = time.perf_counter()

@@ -1,1 +1,1 @@
-"""What gpulab costs a machine that many people use, or one person uses all day."""
+"""Memory and time that gpulab needs on a machine for many learners, or for one all day."""

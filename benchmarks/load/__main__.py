@@ -1,4 +1,4 @@
-"""Load a machine as a class of learners does, and print what it costs in memory and time.
+"""Load a machine as a class of learners does, and print the memory and the time that it takes.
 
     python -m benchmarks.load kernels 30
     python -m benchmarks.load lessons
@@ -6,21 +6,21 @@
     python -m benchmarks.load first-entry
     python -m benchmarks.load timeline-age
 
-kernels       runs one lesson in so many Jupyter kernels at once: whether one failed, how long the
-              lesson took, and the memory of each kernel while all of them are still there. On two
+kernels       runs one lesson in N Jupyter kernels at once, and prints how many failed, how long
+              the lesson took, and the memory of each kernel while all of them still exist. On two
               cores 30 kernels take about 4 minutes and 8 GiB.
-lessons       runs each lesson in a kernel of its own, or those that are named: the processor time
-              and the memory that one learner needs for it. All of them take about 3 minutes.
-rounds        runs all lessons in one kernel, again and again: the memory after each round. A round
-              takes about 40 seconds.
-first-entry   starts new processes that import torch and enter a virtual GPU: the time of both, and
-              what the entry imports.
-timeline-age  takes timelines on a fresh virtual GPU and on one that has worked for an hour.
+lessons       runs each lesson, or those that you name, in its own kernel, and prints the processor
+              time and the memory that one learner needs for it. All take about 3 minutes.
+rounds        runs all lessons in one kernel repeatedly, and prints the memory after each round. A
+              round takes about 40 seconds.
+first-entry   starts new processes that import torch and enter a virtual GPU, and prints the time
+              of both, and how many modules the entry imports.
+timeline-age  times timelines on a fresh virtual GPU and on one that has run many operations.
 
-All of it runs on the virtual GPU, and times are those of the machine that runs it. RSS is the
-memory of a process that is in RAM, shared libraries included; PSS divides what is shared among
-those who share it, so that the PSS of all kernels add up to what they need; USS is what a process
-shares with no other. They are read on Linux only.
+Everything runs on the virtual GPU; times are those of the machine that runs it. RSS is the memory
+of a process that is in RAM, with shared libraries; PSS divides shared memory among the processes
+that share it, so that the PSS of all kernels add up to what they need; USS is the memory that a
+process does not share. All three need Linux.
 """
 
 import argparse
@@ -40,19 +40,19 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.load", __doc__)
     commands = made.add_subparsers(required=True)
     kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
-    kernels.add_argument("n", type=int, nargs="?", default=8, help="how many (default: 8)")
+    kernels.add_argument("n", type=int, nargs="?", default=8, help="kernels (default: 8)")
     kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
     kernels.set_defaults(command=_kernels)
-    each = commands.add_parser("lessons", help="run each lesson in a kernel of its own")
+    each = commands.add_parser("lessons", help="run each lesson in its own kernel")
     each.add_argument("numbers", nargs="*", help="such as 01 08b (default: all)")
     each.set_defaults(command=_lessons)
-    rounds = commands.add_parser("rounds", help="run all lessons in one kernel, again and again")
-    rounds.add_argument("n", type=int, nargs="?", default=3, help="how often (default: 3)")
+    rounds = commands.add_parser("rounds", help="run all lessons in one kernel repeatedly")
+    rounds.add_argument("n", type=int, nargs="?", default=3, help="rounds (default: 3)")
     rounds.set_defaults(command=_rounds)
     first = commands.add_parser("first-entry", help="time the first entry in new processes")
     first.add_argument("n", type=int, nargs="?", default=5, help="processes (default: 5)")
     first.set_defaults(command=_first_entry)
-    age = commands.add_parser("timeline-age", help="time timelines on a GPU that was used")
+    age = commands.add_parser("timeline-age", help="time timelines on a used GPU")
     age.add_argument(
         "n", type=int, nargs="?", default=200_000, help="operations before (default: 200,000)"
     )

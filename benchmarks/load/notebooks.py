@@ -1,4 +1,4 @@
-"""Lessons in Jupyter kernels: many at once, or all of them in one, and the memory they need."""
+"""Run lessons in Jupyter kernels, many at once or all in one, and print their memory."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory of one process in MiB; see the module's page for the three names."""
+    """Memory of one process in MiB; :mod:`benchmarks.load.__main__` explains the names."""
 
     rss: float
     pss: float
@@ -33,7 +33,7 @@ class Memory:
 
     @classmethod
     def of(cls, pid: int) -> "Memory":
-        """Read it from Linux."""
+        """Return the memory of a process now; Linux only."""
         now = psutil.Process(pid).memory_full_info()
         status = Path(f"/proc/{pid}/status").read_text("utf-8")
         (highest,) = (line.split() for line in status.splitlines() if line.startswith("VmHWM"))
@@ -41,14 +41,14 @@ class Memory:
 
 
 class Kernel:
-    """A Jupyter kernel that runs the cells of lessons, without a CUDA GPU in sight."""
+    """A Jupyter kernel that runs the cells of lessons, and that sees no CUDA GPU."""
 
     def __init__(self, client: NotebookClient) -> None:
         self._client = client
 
     @property
     def memory(self) -> Memory:
-        """What its process needs now."""
+        """Memory of its process now."""
         return Memory.of(self._client.km.provisioner.pid)
 
     @property
@@ -58,7 +58,7 @@ class Kernel:
         return float(times.user + times.system)
 
     async def run(self, lesson: Path) -> str:
-        """Run a lesson with its solutions; return the first error, or nothing."""
+        """Run a lesson with its solutions; return the first error, or an empty text."""
         self._client.nb = solved(lesson)
         self._client.reset_execution_trackers()
         for index, cell in enumerate(self._client.nb.cells):
@@ -71,7 +71,7 @@ class Kernel:
 
 @asynccontextmanager
 async def kernel(folder: str) -> AsyncIterator[Kernel]:
-    """Start a kernel in a folder, and end it."""
+    """Yield a kernel that runs in a folder, and end it after the block."""
     first = solved(lessons()[0])
     client = NotebookClient(first, timeout=None, resources={"metadata": {"path": folder}})
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -105,9 +105,9 @@ async def _run_kernels(n: int, lesson: Path) -> None:
     print(f"{lesson.stem} in {n} kernels at once, {os.cpu_count()} cores: {len(errors)} failed")
     print(*sorted(set(errors)), sep="\n", end="\n" if errors else "")
     print(f"time of a lesson: median {statistics.median(times_s):.0f} s, all {duration_s:.0f} s")
-    print(f"memory that the machine had less of: {needed_mib:.0f} MiB, {needed_mib / n:.0f} each")
+    print(f"available memory fell by {needed_mib:.0f} MiB, {needed_mib / n:.0f} for each kernel")
     rows = [(name, *_range(memories, name)) for name in ("rss", "pss", "uss", "highest_rss")]
-    print(*padded_table(("MiB a kernel", "least", "median", "most"), rows), sep="\n")
+    print(*padded_table(("MiB per kernel", "least", "median", "most"), rows), sep="\n")
 
 
 async def _run_one(opened: AsyncExitStack, folder: str, lesson: Path) -> tuple[Kernel, str, float]:
@@ -123,7 +123,7 @@ def _range(memories: Sequence[Memory], name: str) -> list[str]:
 
 
 def print_lessons(numbers: Sequence[str]) -> None:
-    """Run each lesson in a kernel of its own and print what a learner needs for it."""
+    """Run each lesson in its own kernel and print its CPU time and memory."""
     chosen = [path for path in lessons() if not numbers or path.stem.split("_")[0] in numbers]
     asyncio.run(_run_lessons(chosen))
 

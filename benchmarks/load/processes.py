@@ -1,4 +1,4 @@
-"""The first entry of a virtual GPU in a process, and timelines on one that was used for long."""
+"""Time the first entry of a virtual GPU in new processes, and timelines on a much used one."""
 
 import json
 import statistics
@@ -12,9 +12,9 @@ import gpulab
 from benchmarks.common.folders import ROOT
 from benchmarks.common.markdown import padded_table
 
-now_ns = time.monotonic_ns  # stays real: the virtual GPU leaves it to the system
+now_ns = time.monotonic_ns  # a real clock: the virtual GPU replaces other names of `time`
 N_TIMELINES = 15
-# Processor time, because on a machine that others use the clock on the wall says little.
+# Processor time, because on a shared machine wall times depend on the other programs.
 _STEPS = """
 import json, sys, time
 figures = {}
@@ -38,7 +38,7 @@ print(json.dumps(figures))
 
 
 def print_first_entry(n: int) -> None:
-    """Print the processor time and the modules that each first step takes, in new processes."""
+    """Print the processor time of each first step, and the modules that it imports."""
     command = [sys.executable, "-c", _STEPS]
     answers = [
         json.loads(subprocess.check_output(command, cwd=ROOT))  # noqa: S603 # our own text

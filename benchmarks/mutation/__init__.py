@@ -1,6 +1,6 @@
-"""Change the code in one place at a time, and see whether its tests notice.
+"""Change the code in one place at a time, and check that its tests fail.
 
-Libraries do this too. cosmic-ray starts a new Python, which imports torch, for each change; mutmut
-works on a copy of the project in which switches stand in the place of functions. Here a process
-that has imported torch already forks for each change, and the project is used as it is.
+There are libraries for this, but cosmic-ray starts a new Python for each change, which imports
+torch each time, and mutmut works on a copy of the project with switches in place of functions.
+Here a process that has imported torch forks for each change, and uses the project as it is.
 """

@@ -1,11 +1,11 @@
-"""Mutate the code that must not be wrong, and count the mutants that its tests let through.
+"""Mutate the most critical code, and count the mutants that its tests do not notice.
 
     python -m benchmarks.mutation --workers 16
     python -m benchmarks.mutation --rooms stopping stats --sample 60 --seed 1
 
 Each mutant changes one operator, number, condition or statement. It survives if all fast tests of
-its room still pass. Mutants that change nothing that anybody could see are listed with the reason
-in ``equivalent.toml`` beside this file, by the text of their line; they are not run.
+its room still pass. Mutants without any visible effect are listed with the reason in
+``equivalent.toml`` beside this file, by the text of their line; they are not run.
 """
 
 import argparse
@@ -21,13 +21,13 @@ from benchmarks.mutation.mutants import Mutant, mutants_of
 from benchmarks.mutation.run import Limits, run, warm_up
 
 _EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-# No tests take longer than this on the code as it is.
+# For the run without a mutant: no room's tests take longer than this.
 _FIRST_LIMITS = Limits(cpu_s=600, wall_s=3600)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Files to mutate, and the tests that are theirs; those that fail soonest come first."""
+    """Files to mutate, and their tests; those that fail soonest come first, to save time."""
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
@@ -67,16 +67,16 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.mutation", __doc__)
     made.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="ROOM",
-                      help=f"which of {', '.join(ROOMS)}; all without it")  # fmt: skip
+                      help=f"some of {', '.join(ROOMS)}; default: all")  # fmt: skip
     made.add_argument("--files", nargs="+", default=(), help="only files whose name contains this")
-    made.add_argument("--workers", type=int, default=1, help="how many forks at a time")
-    made.add_argument("--sample", type=int, help="so many mutants of each room, at random")
-    made.add_argument("--seed", type=int, default=0, help="of the sample")
+    made.add_argument("--workers", type=int, default=1, help="number of forks at a time")
+    made.add_argument("--sample", type=int, help="number of random mutants of each room")
+    made.add_argument("--seed", type=int, default=0, help="seed of the sample")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the survivors as they come, then the table."""
+    """Print each survivor when it is found, then the table."""
     options = parser().parse_args(arguments)
     known = equivalent_mutants()
     warm_up()
@@ -110,18 +110,18 @@ def mutants_in(room: Room) -> list[Mutant]:
 
 
 def key_of(mutant: Mutant) -> tuple[str, str, str]:
-    """Return what names a mutant as long as its line keeps its text."""
+    """Return the key of a mutant in equivalent.toml, valid while its line keeps its text."""
     return mutant.path.as_posix(), mutant.line, mutant.change
 
 
 def equivalent_mutants() -> set[tuple[str, str, str]]:
-    """Return the mutants that were judged by hand to change nothing that anybody could see."""
+    """Return the keys of the mutants that equivalent.toml lists, each with a reason."""
     listed = tomllib.loads(_EQUIVALENT.read_text("utf-8")).get("mutant", [])
     return {(each["file"], each["line"], each["change"]) for each in listed if each["reason"]}
 
 
 def _survivors(mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> int:
-    """Print each mutant that the tests let through, and return how many these are."""
+    """Print each mutant that the tests do not notice, and return their number."""
     ((_, passed, cpu_s),) = run([None], tests, workers=1, limits=_FIRST_LIMITS)
     if not passed:
         raise SystemExit(

@@ -30,13 +30,13 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
 }
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# What is no behaviour: types, and errors, whose words have tests of their own.
+# Parts without behaviour of their own: types, and errors, whose texts have their own tests.
 _LEFT_ALONE = {"annotation", "returns", "exc", "cause", "msg", "decorator_list", "bases"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one file; the text of the changed line outlives the line's number."""
+    """One change of one file, identified by the text of its line, as line numbers move."""
 
     path: Path
     number: int
@@ -50,7 +50,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A node, where it hangs in the tree, and what takes its place."""
+    """A node, its place in the syntax tree, and the node that replaces it."""
 
     owner: ast.AST
     field: str
@@ -59,7 +59,7 @@ class _Change:
     new: ast.AST
 
     def __str__(self) -> str:
-        # The head of a block is enough: its body is as it was.
+        # The first line of a block is enough: the body does not change.
         old, new = (ast.unparse(node).partition("\n")[0] for node in (self.node, self.new))
         return f"{old}  ->  {new}"
 
@@ -106,7 +106,7 @@ def _changes(owner: ast.AST) -> Iterator[_Change]:
 
 
 def _is_negated_anyway(node: ast.AST) -> bool:
-    """Tell whether a change of the operator has negated this condition already."""
+    """Return whether a change of its operator already negates this condition."""
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not)
     symmetric = ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn
@@ -114,7 +114,7 @@ def _is_negated_anyway(node: ast.AST) -> bool:
 
 
 def _says_nothing(node: ast.AST) -> bool:
-    """Tell whether a statement is a docstring, the list of exports, or read by type checkers."""
+    """Return whether a statement is a docstring, ``__all__``, or for type checkers only."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
@@ -124,7 +124,7 @@ def _says_nothing(node: ast.AST) -> bool:
 
 @singledispatch
 def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what may stand in the place of a node."""
+    """Yield the nodes that may replace a node."""
     if isinstance(node, ast.Raise | ast.Expr | ast.Break | ast.Continue | ast.Delete):
         yield ast.Pass()
 
@@ -182,6 +182,6 @@ def _(node: ast.Return) -> Iterator[ast.AST]:
 
 @_instead_of.register
 def _(node: ast.Assign) -> Iterator[ast.AST]:
-    # A name that is never set is an error at once; a field may keep its old value unnoticed.
+    # Only fields and items: a name that is never set would fail at once, in any test.
     if all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets):
         yield ast.Pass()

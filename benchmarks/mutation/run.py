@@ -23,14 +23,14 @@ _PASSED = 0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long the tests may take on a mutant, which may well run forever."""
+    """How long the tests may take on one mutant, because some mutants never end."""
 
     cpu_s: float
     wall_s: float
 
 
 def warm_up() -> None:
-    """Import what takes long and is not the project's own, once for all forks."""
+    """Import slow modules that are not the project's own, once for all forks."""
     os.environ["OMP_NUM_THREADS"] = "1"  # a fork of a process with threads may hang
     for name in _WARM:
         importlib.import_module(name)
@@ -41,7 +41,10 @@ def warm_up() -> None:
 def run(
     mutants: Sequence[Mutant | None], tests: Sequence[str], *, workers: int, limits: Limits
 ) -> Iterator[tuple[Mutant | None, bool, float]]:
-    """Yield each mutant, whether its tests passed, and their CPU time; None is no mutant."""
+    """Yield each mutant, whether its tests passed, and their CPU time.
+
+    None stands for the unchanged code.
+    """
     waiting = list(reversed(mutants))
     running: dict[int, tuple[Mutant | None, float]] = {}
     while waiting or running:
@@ -53,7 +56,7 @@ def run(
                 _end(pid)
             done, status, usage = os.wait4(pid, os.WNOHANG)
             if done:
-                _end(pid)  # what the tests started may outlive them
+                _end(pid)  # processes that the tests started may still run
                 del running[pid]
                 passed = os.waitstatus_to_exitcode(status) == _PASSED
                 yield mutant, passed, usage.ru_utime + usage.ru_stime
@@ -61,13 +64,13 @@ def run(
 
 
 def _end(group: int) -> None:
-    """Kill a fork with all that it started."""
+    """Kill a fork and all processes that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 
 
 def _fork(mutant: Mutant | None, tests: Sequence[str], limits: Limits) -> int:
-    """Start the tests in a fork, a process group of its own, and return its number."""
+    """Start the tests in a fork with its own process group, and return its process id."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -92,7 +95,7 @@ def _fork(mutant: Mutant | None, tests: Sequence[str], limits: Limits) -> int:
 
 
 def _tests_pass(mutant: Mutant | None, tests: Sequence[str]) -> int:
-    """Return the exit status of pytest with the mutant in the place of its module."""
+    """Return the exit status of pytest with the mutant in place of its module."""
     import pytest
 
     if mutant is not None:
@@ -104,7 +107,7 @@ def _tests_pass(mutant: Mutant | None, tests: Sequence[str]) -> int:
 
 
 def _put_in_place(mutant: Mutant) -> None:
-    """Let every import of the mutant's file find the changed code."""
+    """Make every import of the mutant's file get the changed code."""
     path = mutant.path.resolve()
     code = compile(mutated(mutant), str(path), "exec")
     usual = importlib.machinery.SourceFileLoader.get_code
@@ -115,5 +118,5 @@ def _put_in_place(mutant: Mutant) -> None:
         return code if Path(loader.path).resolve() == path else usual(loader, fullname)
 
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]  # the point
-    # Before pytest does it, whose own loader would read the file as it is.
+    # Import it before pytest does: pytest's own loader would read the unchanged file.
     importlib.import_module(".".join(mutant.path.with_suffix("").parts).removesuffix(".__init__"))

@@ -1,1 +1,1 @@
-"""Every operator of PyTorch's own database on the virtual GPU, held against the CPU."""
+"""Run every operator of PyTorch's own test database on the virtual GPU and on the CPU."""

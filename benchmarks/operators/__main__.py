@@ -1,11 +1,11 @@
-"""Run every operator of PyTorch's own database on the virtual GPU and on the CPU, and compare.
+"""Run every operator of PyTorch's own test database on the virtual GPU and the CPU, and compare.
 
     python -m benchmarks.operators run --workers 2 --out sweep.json
     python -m benchmarks.operators run --names addmm softmax --dtypes float16 --show
     python -m benchmarks.operators report sweep.json --write docs/virtual-gpu.md
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
-        and backward, in each type that a GPU has it in. Each operator has a process of its own.
+        and backward, in each type that a GPU supports. Each operator runs in its own process.
 report  counts the outcomes, and lists what differs, crashes or is refused.
 
 The database comes with PyTorch and needs the package expecttest.
@@ -31,16 +31,16 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.operators", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="try the operators")
-    run.add_argument("--names", nargs="+", default=[], help="operators; all if none is named")
-    run.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="types")
+    run.add_argument("--names", nargs="+", default=[], help="operators; default: all")
+    run.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="data types")
     run.add_argument("--samples", type=int, default=8, help="samples of each operator and type")
     run.add_argument("--workers", type=int, default=2, help="processes at once")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
-    run.add_argument("--show", action="store_true", help="print what differs as it is found")
+    run.add_argument("--show", action="store_true", help="print each difference at once")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="count the outcomes")
-    report.add_argument("outcomes", type=Path, help="what run has written")
-    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
+    report.add_argument("outcomes", type=Path, help="file that run has written")
+    report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
     return made
 

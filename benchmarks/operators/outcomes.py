@@ -1,19 +1,19 @@
-"""What became of one way of calling an operator on the virtual GPU."""
+"""The outcome of calling an operator on the virtual GPU in one form."""
 
 from dataclasses import dataclass
 
-# From the best to the worst; the worst of the samples is that of the call.
+# From the best to the worst; the worst outcome of the samples is the outcome of the call.
 KINDS = ("same", "as a GPU", "random", "both refuse", "refused", "differs", "crashes", "died")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an operator's samples of one type in one form.
+    """The outcome of an operator's samples of one type in one form.
 
     Attributes
     ----------
     name
-        Of the operator, in the database's words.
+        Name of the operator in the database.
     dtype
         Type of its inputs, such as ``"float32"``.
     form
@@ -21,9 +21,9 @@ class Outcome:
     kind
         One of ``KINDS``.
     n_samples
-        How many were tried.
+        Number of samples that were tried.
     note
-        Of the worst sample: what differs, or the message.
+        What differs in the worst sample, or its error message.
     """
 
     name: str

@@ -22,7 +22,7 @@ def report(path: Path, page: Path | None) -> None:
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the table, and a line for each call that is not as it should be."""
+    """Return the table, a line for each call that differs or crashes, and what is refused."""
     bad = sorted(
         (each for each in outcomes if each.kind in _BAD), key=lambda each: (each.kind, each.name)
     )

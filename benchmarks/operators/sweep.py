@@ -1,4 +1,4 @@
-"""Try operators, each in a process of its own, and collect their outcomes."""
+"""Try operators, each in its own process, and collect their outcomes."""
 
 import json
 import multiprocessing
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Running = tuple["OpInfo", str, BaseProcess]
 
-_LIMIT_S = 300  # a process that hangs is ended, and counts as died
+_LIMIT_S = 300  # a process that takes longer is ended, and counts as died
 
 
 def run(  # noqa: PLR0913 # all but two are keyword-only
@@ -33,22 +33,22 @@ def run(  # noqa: PLR0913 # all but two are keyword-only
     out: Path | None,
     is_shown: bool,
 ) -> list[Outcome]:
-    """Try the operators of these names, or all, and return what became of them.
+    """Try the operators with these names, or all, and return their outcomes.
 
     Parameters
     ----------
     names, dtypes
-        Which ones, and in which types.
+        Operators to try, and the types of their inputs.
     n_samples
-        How many samples of the database to try of each operator and type.
+        Number of samples of the database to try for each operator and type.
     n_workers
-        How many processes run at once.
+        Number of processes at once.
     out
-        Where to write the outcomes after each operator; None writes nothing.
+        File for the outcomes, written after each operator; None writes nothing.
     is_shown
-        Whether to print what differs as it is found.
+        Whether to print differences when they are found.
     """
-    # Not above: to import it changes settings of PyTorch for good.
+    # Imported here, because the import changes settings of PyTorch.
     from torch.testing._internal.common_methods_invocations import op_db
 
     chosen = [info for info in op_db if not names or info.name in names]

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 _SEED = 0
 _OTHER_SEEDS = (1, 2, 3, 4)
 _NOTE_LENGTH = 200
-# What these return was never written.
+# Operators that return uninitialized memory.
 _UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"}
 _UNWRITTEN |= {"new_empty_strided"}
-# Statistics have another type or size on a GPU, as they have on the virtual one.
+# Their statistics have another type or size on a GPU than on a CPU, and so on the virtual GPU.
 _OTHER_ON_GPU = {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm"}
 _OTHER_ON_GPU |= {"native_layer_norm"}
-_TAKES_HOST_TENSORS = {"tensor_split"}  # for its positions, which would be moved here
-# A GPU may round otherwise than a CPU; values here are computed by the CPU's own kernels, but
-# halves partly in float32.
+_TAKES_HOST_TENSORS = {"tensor_split"}  # its positions must stay on the host; `_moved` moves all
+# The virtual GPU computes values with the CPU's own kernels, but half types partly in float32, so
+# that they round differently.
 _TOLERANCES = {torch.float16: 0.03, torch.bfloat16: 0.25}
 
 Call = Callable[["SampleInput"], object]
@@ -41,11 +41,11 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     Parameters
     ----------
     info
-        Its entry of the database.
+        Its entry in the database.
     dtype
-        Type of the inputs; without this type on CPU or GPU there is no outcome.
+        Type of the inputs; there is no outcome if CPU or GPU do not support it.
     n_samples
-        How many of the database's samples to try.
+        Number of the database's samples to try.
     """
     warnings.simplefilter("ignore")
     if dtype not in info.dtypes or dtype not in info.dtypesIfCUDA:
@@ -71,7 +71,7 @@ def _head(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
 def _samples(
     info: "OpInfo", dtype: torch.dtype, n_samples: int, **options: bool
 ) -> Iterator["SampleInput"]:
-    """Yield samples from the whole list, the first and the last among them."""
+    """Yield samples that are spread evenly over the database's list."""
     samples = list(info.sample_inputs("cpu", dtype, **options))
     if info.name in _TAKES_HOST_TENSORS:
         samples = [s for s in samples if not isinstance(s.args[0], torch.Tensor)]
@@ -80,7 +80,7 @@ def _samples(
 
 
 def _forms(info: "OpInfo", dtype: torch.dtype) -> Iterator[tuple[str, Call, bool]]:
-    """Yield the name of each form, how to call the operator so, and whether it needs gradients."""
+    """Yield each form: its name, a function that calls it, and whether it needs gradients."""
     op = _looked_up(info)
     yield "forward", lambda s: op(s.input, *s.args, **s.kwargs), False
     inplace = info.get_inplace()
@@ -94,14 +94,14 @@ def _forms(info: "OpInfo", dtype: torch.dtype) -> Iterator[tuple[str, Call, bool
 
 
 def _looked_up(info: "OpInfo") -> Operator:
-    """Return the operator as a program calls it: by the name that it has in torch then."""
+    """Return a function that looks the operator up in torch at each call, as a program does."""
     if info.name == "__getitem__":
         return operator.getitem
     *path, last = info.name.split(".")
     owner = functools.reduce(lambda owner, name: getattr(owner, name, None), path, torch)
     if getattr(owner, last, None) is not info.op:
         return cast("Operator", info.op)
-    return lambda *args, **kwargs: getattr(owner, last)(*args, **kwargs)  # noqa: PLW0108 # then
+    return lambda *args, **kwargs: getattr(owner, last)(*args, **kwargs)  # noqa: PLW0108 # at the call
 
 
 def _in_place(inplace: Operator, sample: "SampleInput") -> object:
@@ -120,7 +120,7 @@ def _with_out(op: Operator, sample: "SampleInput") -> object:
 
 
 def _fills_out(info: "OpInfo", sample: "SampleInput", out: object, dtype: torch.dtype) -> bool:
-    """Tell whether the CPU's own result in ``out=`` is the one that it returns without."""
+    """Return whether the CPU itself gives the same result with ``out=`` as without."""
     returned, _ = _on_cpu(lambda s: info.op(s.input, *s.args, **s.kwargs), sample, _SEED)
     return not _difference(out, returned, dtype)
 
@@ -159,7 +159,7 @@ def _try_sample(
         found = _on_virtual(call, sample)
     except NotModelledError as error:
         kind, note = "refused", str(error)
-    except Exception as error:  # noqa: BLE001 # whatever it is: that is the question
+    except Exception as error:  # noqa: BLE001 # any error is an outcome
         kind = "crashes" if refusal is None else "both refuse"
         note = f"{type(error).__name__}: {error}"
     else:
@@ -179,7 +179,7 @@ def _on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Excep
     torch.manual_seed(seed)
     try:
         return _fetched(call(_moved(sample, "cpu"))), None
-    except Exception as error:  # noqa: BLE001 # whatever the CPU refuses, the GPU may refuse too
+    except Exception as error:  # noqa: BLE001 # where the CPU refuses, the GPU may refuse, too
         return None, error
 
 
@@ -218,7 +218,7 @@ def _fetched(value: object) -> object:
 
 
 def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
-    """Say how two results differ; nothing if they agree."""
+    """Return how two results differ, or an empty text if they agree."""
     ours, theirs = pytree.tree_leaves(found), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
@@ -237,9 +237,9 @@ def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
 
 
 def _is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: object) -> bool:
-    """Tell whether the operator draws random numbers.
+    """Return whether the operator draws random numbers.
 
-    Then the CPU gives other results from other seeds, or the database sets the seed itself.
+    It does if the CPU's result depends on the seed, or if the database sets the seed itself.
     """
     code = getattr(info.op, "__code__", None)
     if code is not None and "wrapper_set_seed" in code.co_names:

@@ -1,1 +1,1 @@
-"""Unmodified programs of other people, run on the virtual GPU and on the CPU."""
+"""Run other people's unmodified programs on the virtual GPU and on the CPU."""

@@ -1,14 +1,14 @@
-"""Run unmodified programs of other people on the virtual GPU and on the CPU, and compare.
+"""Run other people's unmodified programs on the virtual GPU and on the CPU, and compare.
 
     python -m benchmarks.programs run FOLDER --out programs.json
     python -m benchmarks.programs run FOLDER --names MNIST "GPT from the video" --show
     python -m benchmarks.programs report programs.json --write docs/virtual-gpu.md
 
 FOLDER contains the repositories of catalogue.py, each in a folder owner+name, at the commit that
-is named there. No file of theirs belongs into this project. Programs that need torchvision or
-another package are left out where it is not installed.
+is given there. Do not add their files to this project. Programs that need torchvision or another
+package are left out where it is not installed.
 
-run     starts each program in processes and folders of its own, and compares the values that it
+run     starts each program in its own processes and folders, and compares the values that it
         calls backward() on.
 report  prints the table, or puts it into a page.
 """
@@ -31,17 +31,17 @@ def parser() -> argparse.ArgumentParser:
     made = parser_of("benchmarks.programs", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="run the programs")
-    run.add_argument("folder", type=Path, help="the repositories")
-    run.add_argument("--names", nargs="+", default=[], help="programs; all if none is named")
+    run.add_argument("folder", type=Path, help="folder of the repositories")
+    run.add_argument("--names", nargs="+", default=[], help="programs; default: all")
     run.add_argument("--workers", type=int, default=2, help="programs at once")
     run.add_argument("--limit", type=float, default=180, help="seconds for one program")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
-    run.add_argument("--alone", action="store_true", help="on the virtual GPU only")
+    run.add_argument("--alone", action="store_true", help="run on the virtual GPU only")
     run.add_argument("--show", action="store_true", help="print what the programs print")
     run.set_defaults(command=_run)
     report = commands.add_parser("report", help="print the table")
-    report.add_argument("outcomes", type=Path, help="what run has written")
-    report.add_argument("--write", type=Path, default=None, help="page with the two markers")
+    report.add_argument("outcomes", type=Path, help="file that run has written")
+    report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
     return made
 

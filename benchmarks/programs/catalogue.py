@@ -1,36 +1,36 @@
-"""Which programs are run: from where, with which arguments, on what data."""
+"""The catalogue of programs to run: their repositories, arguments and data."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-# How many losses are compared: later ones differ more, because training repeats each rounding.
+# Number of losses to compare: later ones differ more, because training amplifies rounding errors.
 N_COMPARED = 3
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program of somebody.
+    """One program of somebody else.
 
     Attributes
     ----------
     name
-        How the table names it.
+        Its name in the table.
     repository, commit
-        Where it is published, and which version was run.
+        Where it is published, and the version to run.
     path
         Its file in the repository.
     arguments
         Its command line.
     data
-        Which made-up files it gets, by the names of :mod:`benchmarks.programs.stand_ins`.
+        The synthetic files that it gets, by their name in :mod:`benchmarks.programs.stand_ins`.
     steps
-        After how many optimizer steps it ends, if it does not end before.
+        Number of optimizer steps after which it is ended.
     parents
-        Which folders above its own it imports from: 1 for the one that contains it.
+        Folders above its own from which it imports: 1 for the one that contains its own.
     options
         Options of ``virtual_gpu``.
     on_cpu
-        What its command line has besides on the CPU, which overrides a device.
+        Further arguments on the CPU, to choose that device.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""Run one program in this process, on the virtual GPU or on the CPU, and note what it did.
+"""Run one program in this process, on the virtual GPU or on the CPU, and record what it did.
 
-The program is not changed. Three things round it are: data sets that it would download are made
-up, it ends after some optimizer steps, and the values that it calls ``backward()`` on are noted.
+The program is not changed, but its surroundings are: it gets synthetic data sets instead of
+downloads, it ends after some optimizer steps, and the values that it calls ``backward()`` on are
+recorded.
 """
 
 import argparse
@@ -27,7 +28,7 @@ _DATA = {"data", "results", "input.txt", "names.txt"}
 
 
 class EnoughError(SystemExit):
-    """Ends a program that has taken as many optimizer steps as wanted."""
+    """Ends a program that has taken enough optimizer steps."""
 
 
 def main() -> None:
@@ -55,18 +56,18 @@ def main() -> None:
         pass
     except SystemExit as exit_:
         error = f"SystemExit: {exit_.code}" if exit_.code else ""
-    except BaseException as raised:  # noqa: BLE001 # whatever ends it is the finding
+    except BaseException as raised:  # noqa: BLE001 # any error is an outcome
         traceback.print_exc()
         error = _described(raised)
     outcome = {"losses": found.losses, "steps": found.n_steps, "error": error}
     outcome["draws_on_device"] = found.draws_on_device
     options.outcome.write_text(json.dumps(outcome), "utf-8")
     sys.stdout.flush()
-    os._exit(0)  # no worker process of a data loader may hold this one back
+    os._exit(0)  # do not wait for worker processes of data loaders
 
 
 def _lay_out(folder: Path) -> None:
-    """Show the program's folder in the working directory, but none of its data."""
+    """Link the program's files into the working directory, without its data."""
     for each in folder.iterdir():
         if each.name not in _DATA:
             Path(each.name).symlink_to(each)
@@ -80,7 +81,7 @@ def _described(error: BaseException) -> str:
 
 
 class _Observed:
-    """What a program did so far."""
+    """Records what a program does: its losses and optimizer steps."""
 
     def __init__(self, steps: int) -> None:
         self.losses: list[float] = []

@@ -1,4 +1,4 @@
-"""Start programs in processes of their own, on the virtual GPU and on the CPU, and compare."""
+"""Start programs in their own processes, on the virtual GPU and on the CPU, and compare."""
 
 import json
 import math
@@ -22,14 +22,14 @@ _N_LINES_SHOWN = 25
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program went.
+    """The outcome of running a program.
 
     Attributes
     ----------
     verdict
         "as on the CPU", "runs", "differs", "refused" or "fails".
     note
-        What the verdict rests on.
+        The reason for the verdict: losses, or an error.
     """
 
     name: str
@@ -57,7 +57,7 @@ def run(  # noqa: PLR0913 # the command's options
             if is_shown:
                 print(text)
             outcomes.append(asdict(outcome))
-            if out is not None:  # after each, so that an end in the middle loses none
+            if out is not None:  # after each program, so that an interrupt loses nothing
                 out.write_text(json.dumps(outcomes, indent=1), "utf-8")
 
 
@@ -75,7 +75,7 @@ def _try(
 def _run_in(world: str, program: Program, folder: Path, limit_s: float) -> tuple[Any, str]:
     command = [sys.executable, "-m", "benchmarks.programs.one", program.name]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        at = Path(scratch, "work", "here")  # some programs write beside their folder
+        at = Path(scratch, "work", "here")  # two levels deep: some programs write to ../
         at.mkdir(parents=True)
         outcome = Path(scratch, "outcome.json")
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -1,4 +1,4 @@
-"""What programs would download, made up: data sets of torchvision, text, pictures and graphs."""
+"""Synthetic data in place of downloads: torchvision's data sets, text, pictures and graphs."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ import numpy as np
 import torch
 
 _N_SAMPLES = 200
-# Each data set of torchvision: the mode of its pictures, their size, and how many classes.
+# Data sets of torchvision: mode and size of their pictures, and number of classes.
 _PICTURES = {
     "MNIST": ("L", 28, 10),
     "FashionMNIST": ("L", 28, 10),
     "CIFAR10": ("RGB", 32, 10),
     "CIFAR100": ("RGB", 32, 100),
 }
-# Operators are forgotten with the library that names them.
+# A global, because torch forgets the operators when the library object is deleted.
 _library = torch.library.Library("torchvision", "FRAGMENT")
 _SENTENCE = (
     "the quick brown fox jumps over the lazy dog and asks : what is a stream ? O God, O God!\n"
@@ -27,10 +27,10 @@ _SENTENCE = (
 
 
 def install() -> None:
-    """Put made-up data sets in the place of torchvision's, and silent loggers."""
+    """Replace torchvision's data sets by synthetic ones, and loggers by silent mocks."""
     for name in ("wandb", "torch.utils.tensorboard"):
         sys.modules[name] = MagicMock()
-    popen = os.popen  # some programs ask for the width of a terminal, of which there is none
+    popen = os.popen  # some programs ask for the terminal's width, and there is no terminal
     os.popen = lambda command, *args: popen("echo 24 80" if "stty" in command else command, *args)
     # A torchvision of another build than torch's cannot register its operators in C++.
     with suppress(RuntimeError):

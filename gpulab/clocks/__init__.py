@@ -1,4 +1,4 @@
-"""The GPU's clock, power and temperature: read, judged, and locked where you ask for it."""
+"""The GPU's clock, power and temperature: read them, judge them, and lock the clock."""
 
 from gpulab.clocks._lock import Lock, lock
 from gpulab.clocks._read import PARTS, QUICK, read, try_read, watch, watch_by

@@ -1,4 +1,4 @@
-"""Graded labs for nbgrader: each learner has numbers of their own, and nobody has the keys."""
+"""Graded labs for nbgrader: each learner gets their own numbers; only the grader has the keys."""
 
 import lazy_loader
 

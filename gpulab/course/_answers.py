@@ -1,4 +1,4 @@
-"""Read the answers of a notebook without running it, and say what is wrong with its cells."""
+"""Read the answers in a submitted notebook without running it, and report faulty cells."""
 
 import ast
 from collections import Counter
@@ -22,7 +22,8 @@ _NAMES = {
     *("__import__", "breakpoint", "compile", "delattr", "eval", "exec", "exit", "getattr"),
     *("globals", "input", "locals", "memoryview", "open", "quit", "setattr", "vars"),
 }
-# Modules that torch and others hand on, and the way from an error to its callers.
+# Attributes that lead out of the allowed modules: `torch.os` is the module `os`, and the frames of
+# an exception's traceback lead to the variables of the checker that called the answer.
 _ATTRIBUTES = {
     *("builtins", "ctypes", "exc_info", "f_back", "f_globals", "f_locals", "gc", "importlib"),
     *("inspect", "modules", "os", "pickle", "subprocess", "sys", "tb_frame", "threading"),
@@ -32,14 +33,14 @@ _PRIVATE_ALLOWED = {"_sleep"}  # the lessons use torch.cuda._sleep
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Why an answer cannot be judged.
+    """The reason why an answer cannot be judged.
 
     Attributes
     ----------
     flag
-        Short name.
+        Short name of the reason.
     text
-        For a reader.
+        The reason as a sentence, for the learner.
     """
 
     flag: str
@@ -50,25 +51,26 @@ UNANSWERED = Unread("unanswered", "There is no answer.")
 
 
 def answer_cell(lab: str, question: str) -> str:
-    """Return the id of the cell for an answer."""
+    """Return the id of the cell in which the learner answers a question."""
     return f"{lab}-{question}"
 
 
 def marks_cell(lab: str, question: str) -> str:
-    """Return the id of the cell that gets the marks."""
+    """Return the id of the cell in which the grader writes the marks of a question."""
     return f"{lab}-{question}-marks"
 
 
 def grade_id(cell: Notebook) -> str:
-    """Return nbgrader's id of a cell, or an empty text."""
+    """Return nbgrader's id of a cell, or an empty text if it has none."""
     described = cell.metadata.get("nbgrader")
     return str(described.get("grade_id", "")) if isinstance(described, dict) else ""
 
 
 def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
-    """Leave nbgrader's ids to the last cell that has one, and to those that the lab has.
+    """Remove nbgrader's ids from copied cells and from cells that the lab does not have.
 
-    nbgrader stops at a cell that it has to take an id from.
+    If several cells have one id, the last of them keeps it. This runs before nbgrader's own
+    clean-up, because nbgrader stops at such cells.
     """
     free = set(expected)
     for cell in reversed(notebook.cells):
@@ -79,13 +81,13 @@ def forget_copies(notebook: Notebook, expected: tuple[str, ...]) -> None:
 
 
 def source_of(notebook: Notebook, cell_id: str) -> str | None:
-    """Return the text of a cell by nbgrader's id; of several with one id, that of the last."""
+    """Return the source of the last cell with this id of nbgrader, or None if there is none."""
     found = [cell.source for cell in notebook.cells if grade_id(cell) == cell_id]
     return found[-1] if found else None
 
 
 def value_in(source: str | None, name: str) -> object:
-    """Return the value that a cell writes down for a name, without running it, or an `Unread`."""
+    """Return the literal value that a cell assigns to a name, or an `Unread`; nothing is run."""
     tree = _parsed(source)
     if isinstance(tree, Unread):
         return tree
@@ -107,7 +109,7 @@ def value_in(source: str | None, name: str) -> object:
 
 
 def function_in(source: str | None, name: str) -> str | Unread:
-    """Return the cell of a function if it keeps the rules for answers."""
+    """Return the source of a cell if it defines the function and uses only what is allowed."""
     tree = _parsed(source)
     if isinstance(tree, Unread):
         return tree
@@ -119,6 +121,7 @@ def function_in(source: str | None, name: str) -> str | Unread:
 
 
 def _is_stub(node: ast.FunctionDef) -> bool:
+    """Return whether a function has only ``...``, constants or a docstring as its body."""
     return all(
         isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body
     )
@@ -137,7 +140,10 @@ def _parsed(source: str | None) -> ast.Module | Unread:
 
 
 def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
-    """Yield what an answer may not use: a gate against short cuts, and no wall."""
+    """Yield an `Unread` for each forbidden name that an answer uses.
+
+    This stops honest short cuts. It is no protection: the limits of the process are (`_confine`).
+    """
     for node in ast.walk(tree):
         for name in _refused(node):
             text = f"Line {node.lineno} uses {shown(name)}, which an answer may not."  # type: ignore[attr-defined]  # those that use names have lines
@@ -145,7 +151,7 @@ def _broken_rules(tree: ast.Module) -> Iterator[Unread]:
 
 
 def _refused(node: ast.AST) -> list[str]:
-    """Return the names that a piece of an answer uses and may not."""
+    """Return the forbidden names that one node of an answer uses."""
     match node:
         case ast.Import():
             return [each.name for each in node.names if _root(each.name) not in _IMPORTS]
@@ -165,20 +171,21 @@ def _root(module: str) -> str:
 
 def _is_inner(name: str) -> bool:
     is_private = name.startswith("_") and name not in _PRIVATE_ALLOWED
+    # As an attribute, `compile` is usually torch.compile, which an answer may use.
     return is_private or name in _ATTRIBUTES | _NAMES - {"compile"}
 
 
 def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> list[str]:
-    """Say what is wrong with the cells of a submission, each by its name.
+    """Return what is wrong with the cells of a submission, one sentence for each fault.
 
     Parameters
     ----------
     notebook
-        As it was submitted.
+        The notebook as it was submitted.
     expected
         nbgrader's ids of all cells that the lab has.
     student
-        Who submitted it.
+        Id of the student who submitted it, from nbgrader.
     """
     seen = Counter(filter(None, map(grade_id, notebook.cells)))
     kernel = notebook.metadata.get("kernelspec", {}).get("name", "none")
@@ -195,7 +202,7 @@ def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> 
 
 
 def _learner_named_in(notebook: Notebook) -> str:
-    """Return the id that the notebook's own cells give; empty if they give none."""
+    """Return the learner's id that is written in the notebook, or an empty text."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not grade_id(cell)]
     values = [value_in(cell.source, LEARNER) for cell in cells]
     return next((value for value in values if isinstance(value, str)), "")

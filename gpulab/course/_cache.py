@@ -1,4 +1,4 @@
-"""The lab on the cache: what fits, what a flush must do, and what a cold time says."""
+"""The lab "cache": which data stay in the L2, a cache flush, and a timer for cold work."""
 
 from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant
@@ -13,6 +13,8 @@ _BYTES = {"float16": 2, "float32": 4, "float64": 8}
 def _from_cache(draw: SeededDraw) -> Variant:
     l2_mib = draw.pick(_L2_MIB)
     half = len(_LETTERS) // 2
+    # Percent of the L2: either well inside it or more than twice its size, so that no choice
+    # depends on the details of a cache.
     shares = [draw.number(20, 45) for _ in range(half)]
     shares += [draw.number(220, 290) for _ in range(half)]
     choices, sizes = {}, {}

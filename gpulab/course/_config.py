@@ -1,4 +1,4 @@
-"""nbgrader's configuration for a course: cells with marks are judged, and none is executed."""
+"""Configure nbgrader for a course: gpulab judges the answers, and no cell is executed."""
 
 import json
 import sys
@@ -18,31 +18,41 @@ from gpulab.disk import write_whole
 from gpulab.errors import GpulabError
 
 _NOTE = "gpulab"
-# nbgrader's own steps: those that clean a submission, and those that keep the marks.
+# The steps of nbgrader that stay: some clean a submission, the others save the marks. Its step
+# "Execute" is left out, because it would run the learner's code without limits.
 _CLEANING = ("ClearOutput", "DeduplicateIds", "OverwriteKernelspec", "OverwriteCells")
 _KEEPING = ("LimitOutput", "SaveAutoGrades", "AssignLatePenalties", "CheckCellMetadata")
 
 
 def configure(config: Any, folder: Path, limits: AnswerLimits | None = None) -> None:  # noqa: ANN401  # traitlets' Config
-    """Set nbgrader up for a course; its ``nbgrader_config.py`` calls this.
+    """Set up nbgrader for a course; the ``nbgrader_config.py`` of the course calls this.
 
-    A course that cannot be graded ends the command with one line: nbgrader itself would go on
-    without this configuration.
+    If the course cannot be graded, this prints one line and ends the command. Otherwise nbgrader
+    would go on without this configuration.
 
     Parameters
     ----------
     config
-        nbgrader's configuration, which is changed.
+        nbgrader's configuration; this changes it.
     folder
-        The course's folder.
+        Folder of the course.
     limits
-        What one answer may use.
+        Limits for one answer; by default those of `AnswerLimits`.
+
+    Examples
+    --------
+    In the ``nbgrader_config.py`` of a course, where nbgrader defines ``get_config``:
+
+    >>> from pathlib import Path
+    >>> from gpulab import course
+    >>> course.configure(get_config(), Path("my-course"))  # doctest: +SKIP
     """
     try:
         require_nbgrader()
         CourseFolder.opened(folder)
     except GpulabError as error:
         sys.exit(f"Error: {error}")
+    # Opened at the first submission, and once: most commands of nbgrader judge nothing.
     grader = cache(lambda: Grader(CourseFolder.opened(folder), Sandbox(limits)))
 
     def look(notebook: Notebook, resources: Any) -> tuple[Notebook, Any]:  # noqa: ANN401  # nbconvert's
@@ -63,7 +73,7 @@ def _own(name: str) -> str:
 
 
 def _looked_at(notebook: Notebook, resources: Any) -> Notebook:  # noqa: ANN401  # nbconvert's
-    """Note what is wrong with a submission's cells, before nbgrader mends some of it."""
+    """Record what is wrong with a submission's cells, before nbgrader repairs some of them."""
     about = resources["nbgrader"]
     lab = lab_named(about["notebook"])
     notebook.metadata[_NOTE] = problems_of(notebook, cell_ids(lab), about["student"])
@@ -72,7 +82,7 @@ def _looked_at(notebook: Notebook, resources: Any) -> Notebook:  # noqa: ANN401 
 
 
 def _graded(grader: Grader, notebook: Notebook, resources: Any) -> Notebook:  # noqa: ANN401  # nbconvert's
-    """Write marks into a submission, where nbgrader looks for them, and into a file of our own."""
+    """Judge a submission; write the marks where nbgrader reads them, and into a file of ours."""
     about = resources["nbgrader"]
     lab = lab_named(about["notebook"])
     problems = list(notebook.metadata.pop(_NOTE, []))
@@ -84,7 +94,7 @@ def _graded(grader: Grader, notebook: Notebook, resources: Any) -> Notebook:  # 
 
 
 def _write_outputs(notebook: Notebook, cell_id: str, mark: Mark, problems: list[str]) -> None:
-    """Give a cell the outputs of which nbgrader reads the marks, and a learner the reasons."""
+    """Give a cell two outputs: nbgrader reads the marks, and the learner reads the reasons."""
     said = "\n".join([str(mark), *(f"  note: {problem}" for problem in problems)])
     for cell in notebook.cells:
         if grade_id(cell) == cell_id:

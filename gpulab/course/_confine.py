@@ -1,8 +1,8 @@
-"""Take from this process what a learner's function must not have: limits that no Python undoes.
+"""Confine the process that runs a learner's function: no Python code can lift these limits.
 
-Three walls, from the outside in. Resource limits hold on every Unix. A network namespace without
-a network and Landlock rules for files and signals hold where the Linux kernel has them. An audit
-hook holds everywhere, names what was tried, and can be passed by somebody who calls machine code.
+There are three walls. Resource limits work on every Unix. On Linux a network namespace without a
+network and Landlock rules cut off network, files and signals, as far as the kernel supports them.
+An audit hook works everywhere and reports what was tried, but machine code can get past it.
 """
 
 import ctypes
@@ -21,24 +21,33 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _READ_FILE, _READ_DIR = 1, 1 << 2, 1 << 3
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
-_N_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # by version; later ones have as many
+# How many rights for files each version of Landlock knows. A kernel refuses a ruleset with a right
+# that it does not know. Versions after 5 added no right for files.
+_N_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+# Versions from which Landlock restricts TCP, and from which it restricts signals.
 _TCP_FROM, _SCOPES_FROM = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What one answer may use.
+    """Limits on time, memory and output of one answer.
 
     Attributes
     ----------
     cpu_s
         Seconds of processor time.
     wall_s
-        Seconds from start to end; longer than ``cpu_s``, for a busy machine.
+        Seconds from start to end. Allow more than ``cpu_s``, because the machine may be busy.
     memory_bytes
-        Memory beyond what torch and gpulab have taken.
+        Memory beyond what torch and gpulab already use.
     output_bytes
-        What it may print.
+        Bytes that it may print.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> course.AnswerLimits(cpu_s=2).memory_bytes
+    1073741824
     """
 
     cpu_s: int = 10
@@ -57,7 +66,8 @@ else:
     import resource
 
     def limit_resources(limits: AnswerLimits) -> None:
-        """Limit processor time, memory and files, for this process and for good."""
+        """Limit this process in processor time, memory and writing to files, until it ends."""
+        # SIGXCPU comes at the first number. A second later SIGKILL ends whoever ignored it.
         resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # With no byte allowed, every write to a file fails; pipes are not files.
@@ -72,17 +82,19 @@ else:
 
 
 def cut_off(readable: Iterable[Path]) -> None:
-    """Cut the network, foreign files and foreign processes off, as far as this kernel can.
+    """Cut this process off from network, files and other processes, as far as the kernel can.
 
     Parameters
     ----------
     readable
-        Files and folders that may still be read; nothing may be written.
+        Files and folders that may still be read. Nothing may be written.
     """
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # die with the process that forked this one
+    # A user namespace lets an ordinary user open a network namespace. Some systems forbid it;
+    # the audit hook still refuses sockets there.
     libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     if version < 1:
@@ -91,7 +103,7 @@ def cut_off(readable: Iterable[Path]) -> None:
 
 
 def walls() -> str:
-    """Say which walls stand round an answer on this machine, for a report."""
+    """Return which of the walls this machine has, for the instructor's report."""
     if sys.platform != "linux":
         return "limits and an audit hook; machine code reaches files, network and processes"
     version = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _VERSION)
@@ -112,13 +124,14 @@ class _Rule(ctypes.Structure):
 
 
 def _landlock(libc: ctypes.CDLL, version: int, readable: Iterable[Path]) -> None:
-    """Forbid everything with files but reading some; also TCP, and signals to other processes."""
+    """Forbid all access to files except reading ``readable``; also TCP and signals to others."""
     if sys.platform != "linux":
         raise OSError(f"{sys.platform} has no Landlock")
     rights = (1 << _N_FILE_RIGHTS[min(version, max(_N_FILE_RIGHTS))]) - 1
     ruleset = _Ruleset(
         rights, 3 if version >= _TCP_FROM else 0, 3 if version >= _SCOPES_FROM else 0
     )
+    # Pass only the fields that this kernel's version knows.
     size = 8 * (1 + (version >= _TCP_FROM) + (version >= _SCOPES_FROM))
     handle = libc.syscall(_CREATE_RULESET, ctypes.byref(ruleset), size, 0)
     for path in readable:
@@ -127,18 +140,18 @@ def _landlock(libc: ctypes.CDLL, version: int, readable: Iterable[Path]) -> None
             allowed = _READING if path.is_dir() else _READ_FILE
             libc.syscall(_ADD_RULE, handle, _PATH_BENEATH, ctypes.byref(_Rule(allowed, opened)), 0)
             os.close(opened)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # Landlock demands this of ordinary users
     libc.syscall(_RESTRICT_SELF, handle, 0)
     os.close(handle)
 
 
 def readable_paths(package: Path, libraries: Iterable[str]) -> tuple[Path, ...]:
-    """Return what Python, torch and gpulab read while they run: no folder of a course.
+    """Return the paths that Python, torch and gpulab read while they run; no course is in them.
 
     Parameters
     ----------
     package
-        The folder of gpulab, and not the clone around it, which has the keys.
+        The folder of the package gpulab. The clone around it contains the keys and is not given.
     libraries
         Folders of Python and of torch.
     """
@@ -146,7 +159,7 @@ def readable_paths(package: Path, libraries: Iterable[str]) -> tuple[Path, ...]:
     return (package, *(Path(each).resolve() for each in libraries), *map(Path, system))
 
 
-# What an answer has no use for; each is refused, and reported by its name.
+# Beginnings of audit events that no honest answer causes. Each is refused and reported by name.
 _REFUSED = (
     *("socket.", "subprocess.", "ctypes.", "shutil.", "gc.", "ftplib.", "urllib."),
     *("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.kill"),
@@ -159,16 +172,18 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def refuse_misuse(readable: Iterable[Path], closed: Path, report: Callable[[str], object]) -> None:
-    """Refuse what an answer has no use for, and report it at once; Python cannot undo it.
+    """Refuse and report actions that no honest answer needs, by an audit hook.
+
+    Python cannot remove an audit hook.
 
     Parameters
     ----------
     readable
         Files and folders that may be read.
     closed
-        A folder among them that may not.
+        A folder inside them that may not be read.
     report
-        Is given what was tried, as a text.
+        Called with the name of each action that was refused.
     """
     beneath = tuple(f"{path}" for path in readable)
 
@@ -179,14 +194,17 @@ def refuse_misuse(readable: Iterable[Path], closed: Path, report: Callable[[str]
         elif event.startswith(_REFUSED):
             tried = event
         if tried:
-            report(tried)
+            report(tried)  # before the raise: the answer may catch the error and go on
             raise PermissionError(f"{tried}: an answer may not do this")
 
     sys.addaudithook(look)
 
 
 def _misused_file(arguments: tuple[object, ...], beneath: tuple[str, ...], closed: str) -> str:
-    """Name the file of an ``open`` that writes, or that reads where nothing is to be found."""
+    """Return what a refused ``open`` tried, or an empty text if it is allowed.
+
+    Refused are every writing, and reading outside ``beneath`` or inside ``closed``.
+    """
     path, mode, flags = arguments
     if isinstance(path, int):
         return ""

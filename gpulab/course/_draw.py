@@ -1,4 +1,4 @@
-"""Numbers that belong to one learner: the same text gives the same draw, on every Python."""
+"""Random numbers from a text: the same text gives the same numbers on every version of Python."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,14 +9,16 @@ T = TypeVar("T")
 
 
 class SeededDraw:
-    """Draws from a text; Python's own generator may draw differently in another version.
+    """A random generator that is seeded by texts.
 
     Parameters
     ----------
     parts
-        What the draw depends on, such as a course's token, a learner and a question.
+        The texts of the seed, such as a course's token, a learner and a question.
     """
 
+    # Python's `random` is not used: learner and grader may run different versions of Python, and
+    # only `random.random()` is promised to give the same numbers in all of them.
     def __init__(self, *parts: str) -> None:
         self._seed = "\0".join(parts).encode()
         self._counter = count()

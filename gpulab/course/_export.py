@@ -1,4 +1,4 @@
-"""Write a course that nbgrader takes as it is: sources, configuration, and the grader's part."""
+"""Write a course folder that nbgrader can use: notebooks, configuration, keys and secret."""
 
 import os
 import secrets
@@ -41,22 +41,29 @@ def export(folder: Path, labs: Iterable[str] = ()) -> tuple[str, ...]:
     Parameters
     ----------
     folder
-        It is made if it is missing.
+        A new or empty folder.
     labs
-        Names of labs; by default all.
+        Names of labs; by default all labs.
 
     Raises
     ------
     UnknownNameError
-        If there is no lab of a name.
+        If no lab has one of the names.
     CourseFolderError
         If the folder is a file or is not empty.
     NotebookError
-        If the keys are not here, as in an installed package.
+        If the keys are missing: only a clone of the repository has them.
     GradingError
         If nbgrader is missing or too old.
     NotSavedError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import course
+    >>> course.export(Path("my-course"), ["timing"])  # doctest: +SKIP
+    ('timing',)
     """
     chosen = tuple(lab_named(name) for name in dict.fromkeys(labs or LABS))
     require_nbgrader()

@@ -23,21 +23,21 @@ DESCRIPTION = "course.json"
 GRADER, SECRET, MARKS = "grader", "secret", "marks"
 SCHEMA = "gpulab.course/1"
 _OLDEST_NBGRADER = (0, 9, 6)
-_TOKEN_LENGTH = 16
+_TOKEN_LENGTH = 16  # in hexadecimal digits: short enough to read, too long to guess a secret from
 
 
 @dataclass(frozen=True, slots=True)
 class CourseFolder:
-    """An exported course, opened by somebody who has its secret.
+    """An exported course whose secret is known.
 
     Attributes
     ----------
     path
-        The folder.
+        Folder of the course.
     token
-        What the learners' numbers are drawn from; it is in every notebook.
+        Seed of the learners' numbers. It is public: every notebook contains it.
     secret
-        What the trials' numbers are drawn from; the grader alone has it.
+        Seed of the trials' numbers. Only the grader has it.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class CourseFolder:
         return cls(path, token, secret)
 
     def keys(self, lab: Lab) -> Mapping[str, Key]:
-        """Return the keys of a lab by question.
+        """Return the keys of a lab, by question.
 
         Raises
         ------
@@ -75,21 +75,21 @@ class CourseFolder:
         return read_keys(self.path / GRADER / f"{lab.name}.py")
 
     def trial_draw(self, lab: str, question: str) -> str:
-        """Return what a trial's numbers are drawn from; the secret does not follow from it."""
+        """Return the seed of a trial's numbers; nobody can compute the secret from it."""
         return signed(self.secret, f"trial {lab} {question}")
 
 
 def solutions(folder: Path, lab_name: str, learner: str) -> dict[str, str]:
-    """Return the cells that answer a learner's questions, by question.
+    """Return the right answers to one learner's questions: the source of a cell for each.
 
     Parameters
     ----------
     folder
-        The course.
+        Folder of the course.
     lab_name
         Name of the lab.
     learner
-        Whose numbers to use.
+        Id of the learner.
 
     Raises
     ------
@@ -99,6 +99,13 @@ def solutions(folder: Path, lab_name: str, learner: str) -> dict[str, str]:
         If the folder contains no course.
     GradingError
         If the secret is missing or wrong.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import course
+    >>> course.solutions(Path("my-course"), "timing", "ada")["waits"]  # doctest: +SKIP
+    "waits = 'kmnp'"
     """
     course, lab = CourseFolder.opened(folder), lab_named(lab_name)
     keys = course.keys(lab)
@@ -111,22 +118,24 @@ def solutions(folder: Path, lab_name: str, learner: str) -> dict[str, str]:
 
 
 def signed(secret: str, text: str) -> str:
-    """Return what only somebody with the secret can compute from a text."""
+    """Return the signature (HMAC) of a text, which nobody can compute without the secret."""
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def token_of(secret: str) -> str:
-    """Return the public token that belongs to a secret."""
+    """Return the public token of a course with this secret."""
     return signed(secret, "token")[:_TOKEN_LENGTH]
 
 
 def read_keys(path: Path) -> Mapping[str, Key]:
-    """Return the keys in a file; nobody else can import it by a name.
+    """Return the keys in a file.
+
+    The file is loaded by its path and is not put among the imported modules.
 
     Raises
     ------
     CourseFolderError
-        If there is no such file.
+        If the file does not exist.
     """
     spec = spec_from_file_location(f"keys_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
@@ -142,7 +151,7 @@ def _token_in(path: Path) -> str:
         described: Any = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise CourseFolderError(
-            f"{path.parent} is no course; make one: gpulab course export --nbgrader FOLDER"
+            f"{path.parent} is not a course; make one: gpulab course export --nbgrader FOLDER"
         ) from None
     except DamagedDataError as error:
         raise CourseFolderError(f"{path} is damaged: {error}; export the course again") from None
@@ -152,7 +161,7 @@ def _token_in(path: Path) -> str:
 
 
 def describe(token: str, labs: tuple[str, ...]) -> bytes:
-    """Return the content of the file that describes a course."""
+    """Return the content of ``course.json``, which marks a folder as a course."""
     return json.dumps({"schema": SCHEMA, "token": token, "labs": labs}, indent=2).encode() + b"\n"
 
 
@@ -171,7 +180,7 @@ def _secret_of(path: Path) -> str:
 
 
 def require_nbgrader() -> None:
-    """Refuse to go on without an nbgrader that knows the form of these courses.
+    """Raise an error unless an nbgrader is installed that can use these courses.
 
     Raises
     ------

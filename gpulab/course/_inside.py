@@ -1,9 +1,10 @@
-"""The process that runs answers: warmed up once, forked for each; no key ever enters it.
+"""The process that runs learners' functions: it imports torch once and forks for each answer.
 
     python -m gpulab.course._inside
 
-It reads one request a line and answers each by one line. A fork runs the answer under the limits
-of ``_confine``; this process watches its time and its output, and ends it with all it started.
+It never gets a key. It reads one request per line and writes one line for each. The fork runs the
+answer under the limits of ``_confine``. This process watches the fork's time and output, and ends
+it together with every process that it started.
 """
 
 import builtins
@@ -30,14 +31,16 @@ from gpulab.course._draw import SeededDraw
 
 _NO_FORK = "Windows has no fork; grade on Linux or macOS"
 
-_PR_SET_CHILD_SUBREAPER = 36
-_PIECE = 2**16
-_REPORT_BYTES = 2**18
-_POLL_S = 0.05
+_PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
+_PIECE = 2**16  # bytes per read: a pipe of Linux holds as many
+_REPORT_BYTES = 2**18  # far more than a trial reports, so only a forged report is longer
+_POLL_S = 0.05  # how long a fork may have ended before this process notices
 
 
 def main() -> None:
     """Serve requests until the standard input ends."""
+    # Requests and replies move to other numbers before anything is imported or run, so that
+    # neither a print nor a read of an answer can reach them.
     requests, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -53,7 +56,7 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Import all that answers need, and use it once."""
+    """Import everything that answers need and use it once."""
     import statistics  # noqa: F401  # answers may import it
 
     import torch
@@ -80,7 +83,7 @@ def _served(request: dict[str, Any]) -> dict[str, object]:
 
 
 def _watched(child: int, limits: AnswerLimits, report: int, output: int) -> dict[str, object]:
-    """Read what a child reports and prints until it ends or must be ended."""
+    """Read the report and the output of a child until it ends or breaks a limit."""
     read = {report: b"", output: b""}
     stopped, code = "", None
     deadline = time.monotonic() + limits.wall_s
@@ -95,7 +98,7 @@ def _watched(child: int, limits: AnswerLimits, report: int, output: int) -> dict
                 stopped = "time"
             if code is None:
                 code = _ended(child)
-            else:  # what it started keeps the pipes open
+            else:  # processes that the answer started still hold the pipes open
                 _end_all()
     _end_all()
     if code is None:
@@ -122,7 +125,7 @@ def _ended(child: int) -> int | None:
 
 
 def _end_all() -> None:
-    """End every process that an answer has started, and those that these have started."""
+    """End the processes of an answer, and all processes that they started."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             process.kill()
@@ -131,16 +134,16 @@ def _end_all() -> None:
 def _run_and_end(
     request: dict[str, Any], limits: AnswerLimits, folder: str, report_end: int, output_end: int
 ) -> None:
-    """Become the process that runs one answer, and end; this never returns."""
+    """Run one answer in this process, which was just forked, and end it; this never returns."""
     if sys.platform == "win32":
         raise OSError(_NO_FORK)
     try:
-        os.setsid()
+        os.setsid()  # a session of its own: a signal to the process group misses the checker
         os.chdir(folder)
         for stream in (1, 2):
             os.dup2(output_end, stream)
         report = os.dup2(report_end, 3)
-        os.closerange(4, 1024)
+        os.closerange(4, 1024)  # the requests, the replies, and whatever else was inherited
         _run(request, limits, os.fdopen(report, "w", buffering=1))
     finally:
         with suppress(BaseException):
@@ -149,7 +152,7 @@ def _run_and_end(
 
 
 def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
-    """Confine this process, define the learner's function, try it, and report."""
+    """Confine this process, define the learner's function, run its trial, and report."""
     mark = request.pop("mark")  # without it a line is not ours
 
     def say(**line: object) -> None:
@@ -162,9 +165,11 @@ def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
     readable = _confine.readable_paths(here.parent, libraries)
     names: dict[str, Any] = {"__name__": "answer"}
     code = compile(request["source"], "<answer>", "exec")
+    # The audit hook comes last: it would refuse what the calls before it do.
     _confine.limit_resources(limits)
     _confine.cut_off(readable)
     if sys.platform != "win32":
+        # a write to a file then raises OSError, where the signal would end the process
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     trial, draw = _trials.TRIALS[request["trial"]], SeededDraw(*request["draw"])
     _confine.refuse_misuse(readable, here, lambda tried: say(misuse=tried))
@@ -184,7 +189,10 @@ def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO) -> None:
 
 @contextmanager
 def _unpatched(say: Any) -> Iterator[None]:  # noqa: ANN401  # a function of keywords
-    """Report what the block replaced in the modules that the trials rely on."""
+    """Report each function or class of the trials' modules that the block replaced.
+
+    An answer that replaces `time.perf_counter`, for instance, could fake every time.
+    """
     before = _parts()
     try:
         yield

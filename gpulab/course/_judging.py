@@ -1,4 +1,4 @@
-"""Judge a submission: values in this process, functions by what their trials note elsewhere."""
+"""Judge a submission: values in this process, functions by their results in a confined process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ from gpulab.errors import GradingError
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What one answer is worth.
+    """The marks for one answer, with the reasons.
 
     Attributes
     ----------
     question
         Name of the question.
     points, max_points
-        Marks given, and marks possible.
+        Marks given, and marks for a right answer.
     flag
-        Short name of what kept the answer from being judged; empty if it was judged.
+        Short name of the reason why the answer could not be judged; empty if it was judged.
     lines
-        What to tell the learner; no key is in them.
+        Sentences for the learner; they do not reveal the key.
     """
 
     question: str
@@ -52,9 +52,9 @@ class Grader:
     Attributes
     ----------
     course
-        The course, opened.
+        The opened course folder.
     sandbox
-        Where functions run.
+        The process that runs the learners' functions.
     """
 
     course: CourseFolder
@@ -67,11 +67,11 @@ class Grader:
         Parameters
         ----------
         lab
-            What was asked.
+            The lab.
         notebook
-            What was submitted.
+            The submitted notebook.
         student
-            Who submitted it, by nbgrader's word and not by the notebook's.
+            The student's id from nbgrader. The id in the notebook is not trusted.
         """
         keys = self.course.keys(lab)
         return tuple(
@@ -110,7 +110,7 @@ class Grader:
     def _reference(
         self, lab: Lab, question: LabQuestion, key: FunctionKey
     ) -> Mapping[str, object]:
-        """Return what the trial notes of the reference; it runs once for all submissions."""
+        """Return the facts of the reference function; it runs once for all submissions."""
         name = f"{lab.name}.{question.name}"
         if name not in self._references:
             self._references[name] = self._run(lab, question, key.reference)

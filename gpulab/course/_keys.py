@@ -1,4 +1,4 @@
-"""Judges without keys: a key gives each of them what is right, and lies with the grader alone."""
+"""Judge answers against keys: the rules are here, the right answers are in the grader's folder."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from typing import Protocol
 from gpulab.course._question import LabQuestion, Variant
 from gpulab.foreign_text import visible
 
-_LARGE = 1e15
+_LARGE = 1e15  # no quantity of a lab comes near it, and floats up to it hold whole numbers exactly
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of a question's marks, and what to say about it.
+    """The result for one part of a question.
 
     Attributes
     ----------
     share
-        From 0 to 1, of the marks of this part.
+        Share of this part's marks that the answer gets, from 0 to 1.
     text
-        What was found.
+        The finding, for the learner.
     """
 
     share: float
@@ -28,37 +28,50 @@ class Share:
 
 
 class ValueKey(Protocol):
-    """A key for answers that are values."""
+    """What every key for a value (not a function) offers."""
 
     def solution(self, variant: Variant) -> str:
-        """Return the value that is right, as Python text."""
+        """Return the right value as Python source."""
         ...
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
-        """Judge an answer in parts that weigh the same."""
+        """Return the results of an answer's parts; all parts have the same weight."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LettersKey:
-    """Which of the choices are right; each wrong one more costs half of what half of them cost.
+    """A key for a question with lettered choices, of which several may be right.
+
+    The marks fall in proportion to the number of mistakes and are 0 if half of the letters are
+    wrong, so a random guess earns little.
 
     Attributes
     ----------
     right
-        Returns the letters for a variant.
+        Returns the right letters of a variant.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> key = course.LettersKey(lambda variant: "a")
+    >>> variant = course.Variant("Which lines wait?", {"a": "y.item()", "b": "y.sum()"})
+    >>> key.judge("a", variant)[0].share
+    1.0
+    >>> key.judge("ab", variant)[0].text
+    '1 of 2 letters are wrong.'
     """
 
     right: Callable[[Variant], str]
 
     def solution(self, variant: Variant) -> str:
-        """Return the value that is right, as Python text."""
+        """Return the right letters as Python source."""
         return repr(self.right(variant))
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
-        """Judge letters: all right is 1; as many mistakes as half of the choices is 0."""
+        """Judge letters: no mistake gives 1, mistakes in half of the letters or more give 0."""
         if not isinstance(answer, str) or set(answer) - set(variant.choices):
-            return [Share(0.0, f"It is no text of the letters {''.join(variant.choices)}.")]
+            return [Share(0.0, f"It is not a text of the letters {''.join(variant.choices)}.")]
         n_wrong = len(set(answer) ^ set(self.right(variant)))
         share = max(0.0, 1 - 2 * n_wrong / len(variant.choices))
         return [Share(share, f"{n_wrong} of {len(variant.choices)} letters are wrong.")]
@@ -66,25 +79,32 @@ class LettersKey:
 
 @dataclass(frozen=True, slots=True)
 class NumbersKey:
-    """Numbers by name; each is a part of its own.
+    """A key for a dictionary of numbers; each number earns its own share of the marks.
 
     Attributes
     ----------
     right
-        Returns the numbers for a variant.
+        Returns the right numbers of a variant, by name.
     tolerance
-        Relative error that is still right.
+        Largest relative error that still counts as right.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> key = course.NumbersKey(lambda variant: {"cold": 2.0, "hot": 4.0})
+    >>> [part.text for part in key.judge({"cold": 2.02, "hot": 5.0}, course.Variant("?"))]
+    ['cold: right.', 'hot: wrong.']
     """
 
     right: Callable[[Variant], Mapping[str, float]]
     tolerance: float = 0.02
 
     def solution(self, variant: Variant) -> str:
-        """Return the value that is right, as Python text."""
+        """Return the right numbers as Python source."""
         return repr(dict(self.right(variant)))
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
-        """Judge each number by itself."""
+        """Judge each number separately."""
         given = answer if isinstance(answer, dict) else {}
         return [
             _compared(name, self._agrees(given.get(name), value))
@@ -94,29 +114,36 @@ class NumbersKey:
     def _agrees(self, given: object, value: float) -> bool:
         if isinstance(given, bool) or not isinstance(given, int | float):
             return False
-        if abs(given) > _LARGE:  # a whole number may be larger than any float
+        if abs(given) > _LARGE:  # an int may be too large for a float, and isclose would raise
             return False
         return isclose(given, value, rel_tol=self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
 class SetsKey:
-    """Sets of letters by name; each is a part of its own, and must be right as a whole.
+    """A key for a dictionary of letter sets; a set earns its marks only if it is wholly right.
 
     Attributes
     ----------
     right
-        Returns the letters for a variant.
+        Returns the right letters of a variant, by the name of the set.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> key = course.SetsKey(lambda variant: {"left": "uv", "right": "w"})
+    >>> [part.text for part in key.judge({"left": "vu", "right": ""}, course.Variant("?"))]
+    ['left: right.', 'right: wrong.']
     """
 
     right: Callable[[Variant], Mapping[str, str]]
 
     def solution(self, variant: Variant) -> str:
-        """Return the value that is right, as Python text."""
+        """Return the right sets as Python source."""
         return repr(dict(self.right(variant)))
 
     def judge(self, answer: object, variant: Variant) -> list[Share]:
-        """Judge each set by itself."""
+        """Judge each set separately; the order of the letters does not matter."""
         given = answer if isinstance(answer, dict) else {}
         return [
             _compared(name, isinstance(given.get(name), str) and set(given[name]) == set(letters))
@@ -130,22 +157,33 @@ def _compared(name: str, agrees: bool) -> Share:  # noqa: FBT001  # the two outc
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a function must get right.
+    """One number that a learner's function must get right, compared with the reference function.
+
+    A trial runs both functions and records numbers under names: its facts.
 
     Attributes
     ----------
     name
-        Of the part, and of the fact that the trial notes unless another is given.
+        Name of the part.
     text
-        What to say if it is wrong.
+        Sentence for the learner if the number is wrong.
     index
-        Which of the numbers of the fact.
+        Index of the number in the list that the trial recorded.
     low, high
-        How far the number may lie below and above that of the reference, as shares of it.
+        How far the number may be below and above that of the reference, as a share of it.
     fact
-        Name of the fact.
+        Name of the fact; by default ``name``.
     after
-        Name of a part that must be right first; empty if there is none.
+        Name of a part that must be right before this one can be; empty if there is none.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> part = course.Part("steady", "the median is wrong.", low=0.02, high=0.02)
+    >>> part.agrees({"steady": [1.01]}, {"steady": [1.0]})
+    True
+    >>> part.agrees({"steady": [1.5]}, {"steady": [1.0]})
+    False
     """
 
     name: str
@@ -157,7 +195,15 @@ class Part:
     after: str = ""
 
     def agrees(self, found: Mapping[str, object], right: Mapping[str, object]) -> bool:
-        """Tell whether the fact of an answer is that of the reference."""
+        """Return whether the number of an answer agrees with that of the reference.
+
+        Parameters
+        ----------
+        found
+            Facts that the trial recorded for the answer.
+        right
+            Facts that it recorded for the reference.
+        """
         number, reference = (self._number(facts) for facts in (found, right))
         if number is None or reference is None:
             return False
@@ -173,23 +219,33 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class FunctionKey:
-    """A function that is right, and what another one must share with it.
+    """A key for a function: a reference function, and the numbers in which an answer must agree.
 
     Attributes
     ----------
     reference
-        The text of the function; the trial runs it as it runs the learner's.
+        Source of the reference function; the trial runs it in the same way as the learner's.
     parts
-        What is compared, each worth the same.
+        The numbers to compare; each has the same weight.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> part = course.Part("steady", "the median is wrong.")
+    >>> key = course.FunctionKey("def tail(work, n_calls): ...", (part,))
+    >>> key.judge({"steady": [2.0]}, {"steady": [1.0]})[0].text
+    'steady: the median is wrong.'
     """
 
     reference: str
     parts: tuple[Part, ...]
 
     def judge(self, found: Mapping[str, object], right: Mapping[str, object]) -> list[Share]:
-        """Compare what the trial noted of an answer with what it noted of the reference."""
+        """Return the results of comparing the facts of an answer with those of the reference."""
         shares: dict[str, Share] = {}
         for part in self.parts:
+            # Such a part is easy to get right by a function that does nothing; so the part
+            # named by `after` must be right before it can earn marks.
             first = shares.get(part.after)
             agrees = part.agrees(found, right) and (first is None or first.share > 0)
             noted = found.get(part.fact or part.name)
@@ -210,7 +266,8 @@ def solution_of(question: LabQuestion, key: Key, variant: Variant | None) -> str
     question, key
         The question and its key.
     variant
-        Whose numbers to use; without one, a value is left open.
+        The learner's variant. Without one, the cell of a value says that each learner has a
+        different key.
     """
     if isinstance(key, FunctionKey):
         return key.reference.strip("\n")

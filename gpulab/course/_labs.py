@@ -1,4 +1,4 @@
-"""All labs, by name."""
+"""The table of all labs, by name."""
 
 from gpulab.course._cache import CACHE
 from gpulab.course._question import Lab
@@ -15,7 +15,7 @@ def lab_named(name: str) -> Lab:
     Raises
     ------
     UnknownNameError
-        If there is no lab of this name; the message names the nearest.
+        If no lab has this name; the message suggests the nearest.
     """
     if name not in LABS:
         raise UnknownNameError("lab", name, LABS)

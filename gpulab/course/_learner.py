@@ -1,4 +1,4 @@
-"""What a learner's notebook calls: questions with the learner's numbers, and a look at form."""
+"""Functions that a learner's notebook calls: ask a question, and check the form of an answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from gpulab.exercises import Question
 
 @dataclass(frozen=True, slots=True)
 class LearnerLab:
-    """A lab with one learner's numbers.
+    """A lab with the numbers of one learner.
 
     Attributes
     ----------
     lab
-        What is asked.
+        The lab with its questions.
     token
         The course's token.
     learner
@@ -45,14 +45,16 @@ class LearnerLab:
         return Question(full_name, variant.text, question.how, variant.choices, None)
 
     def form(self, name: str, variables: Mapping[str, object]) -> str:
-        """Say whether there is an answer in the form that is asked for; no marks are given here.
+        """Return a sentence that says whether the question has an answer of the right kind.
+
+        It does not judge the answer. The grader does that later.
 
         Parameters
         ----------
         name
-            The question.
+            Name of the question.
         variables
-            The notebook's variables: ``locals()``.
+            The notebook's variables: pass ``locals()``.
 
         Raises
         ------
@@ -74,18 +76,27 @@ def lab(name: str, *, token: str, learner: str) -> LearnerLab:
     Parameters
     ----------
     name
-        Such as ``"timing"``.
+        Name of the lab, for example ``"timing"``.
     token
-        Stands in the notebook; it belongs to the course.
+        The token of the course. The notebook that you got already contains it.
     learner
         The id under which you submit.
 
     Raises
     ------
     UnknownNameError
-        If there is no lab of this name.
+        If no lab has this name.
     InvalidOptionError
-        If there is no learner.
+        If ``learner`` is not a text, or is empty.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> timing = course.lab("timing", token="example", learner="ada")
+    >>> timing
+    Lab: time GPU work, 3 questions, 11 points, for ada
+    >>> timing.form("waits", {"waits": "km"})
+    'waits: there is an answer. It is judged after you have submitted it.'
     """
     if not isinstance(learner, str) or not learner.strip():
         raise InvalidOptionError(

@@ -1,4 +1,4 @@
-"""The notebook of a lab in nbgrader's form: what learners get, and where the marks go."""
+"""The notebook of a lab, with nbgrader's metadata for the answers and the marks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from gpulab.course._keys import Key, solution_of
 from gpulab.course._question import Lab, LabQuestion
 
 STUB = "...  # your answer"
-_SCHEMA = 3  # of nbgrader's metadata
+_SCHEMA = 3  # version of nbgrader's metadata
 _KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _HIDDEN = """### BEGIN HIDDEN TESTS
 raise RuntimeError("this cell is judged outside the notebook: use the course's nbgrader_config.py")
@@ -26,16 +26,19 @@ def cell_ids(lab: Lab) -> tuple[str, ...]:
 
 
 def source_notebook(lab: Lab, token: str, keys: Mapping[str, Key]) -> Notebook:
-    """Return the instructor's notebook; nbgrader takes solutions and hidden tests out of it.
+    """Return the instructor's notebook; nbgrader makes the learners' notebook from it.
+
+    nbgrader removes the solutions and the hidden tests.
 
     Parameters
     ----------
     lab
-        What is asked.
+        The lab.
     token
         The course's token.
     keys
-        The keys by question; values are each learner's own, so only functions are shown.
+        The keys by question. Only solutions that are functions are written into the notebook,
+        because the right values differ between learners.
     """
     cells = [
         _text(f"# {lab.title}\n\n{lab.text} The lab gives {lab.points} points."),
@@ -84,17 +87,17 @@ def _cells_of(lab: Lab, question: LabQuestion, key: Key) -> list[Any]:
 
 
 def output(kind: str, **fields: object) -> Any:  # noqa: ANN401  # nbformat's
-    """Return one output of a cell."""
+    """Return an nbformat output of a cell."""
     return _v4().new_output(kind, **fields)
 
 
 def to_bytes(notebook: Notebook) -> bytes:
-    """Return a notebook as a file has it."""
+    """Return the bytes of a notebook's file."""
     return f"{_v4().writes(notebook)}\n".encode()
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Read a notebook; what is damaged raises whatever nbformat finds."""
+    """Read a notebook's file; for a damaged file nbformat raises errors of many classes."""
     import nbformat
 
     read: Any = nbformat.read

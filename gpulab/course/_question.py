@@ -1,4 +1,4 @@
-"""What a lab asks: its questions, and the variant of a question that one learner gets."""
+"""A lab and its questions, and the variant of a question that one learner gets."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,23 @@ from gpulab.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A question with one learner's numbers in it; it contains no key.
+    """A question with the numbers of one learner; it does not contain the key.
 
     Attributes
     ----------
     text
-        The question; lines indented by four are a listing.
+        The question. Lines that are indented by four spaces are shown as code.
     choices
-        Lettered choices, where there are any.
+        The choices by their letters; empty if the question has none.
     numbers
-        The numbers in the text, by name.
+        The numbers in the text, by name. The key computes the right answer from them.
+
+    Examples
+    --------
+    >>> from gpulab import course
+    >>> variant = course.Variant("The kernel takes 28 ms.", numbers={"kernel": 28})
+    >>> variant.numbers["kernel"]
+    28
     """
 
     text: str
@@ -33,17 +40,17 @@ class LabQuestion:
     Attributes
     ----------
     name
-        What the answer is called in the notebook: a variable or a function.
+        Name of the variable or the function in the notebook that is the answer.
     title
-        Its heading.
+        Heading of the question.
     points
         Marks for a right answer.
     how
         How to write the answer.
     draw
-        Makes the variant of one learner.
+        Returns the variant of one learner.
     trial
-        Name of the trial that runs the answer; empty where the answer is a value.
+        Name of the trial that runs the answer; empty if the answer is a value.
     """
 
     name: str
@@ -71,7 +78,7 @@ class Lab:
     text
         What the lab is about, and which lessons come before it.
     questions
-        In the order of the notebook.
+        The questions, in the order of the notebook.
     """
 
     name: str
@@ -81,7 +88,7 @@ class Lab:
 
     @property
     def points(self) -> int:
-        """Marks of all questions together."""
+        """Sum of the marks of all questions."""
         return sum(question.points for question in self.questions)
 
     def question(self, name: str) -> LabQuestion:
@@ -99,5 +106,5 @@ class Lab:
 
 
 def normal_id(learner: str) -> str:
-    """Return a learner's id without what people type differently: capitals and spaces around."""
+    """Return a learner's id in lower case and without spaces around it."""
     return learner.strip().casefold()

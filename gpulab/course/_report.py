@@ -1,4 +1,4 @@
-"""What an instructor reads after the grading: marks, flags and damaged notebooks, by name."""
+"""The instructor's table after grading: marks, flags and damaged notebooks of each learner."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +12,14 @@ from gpulab.serialization import parse_json
 
 
 def report(folder: Path) -> str:
-    """Return a table of all submissions of a course, with what was found in them.
+    """Return a table of all submissions of a course, with marks and faults.
+
+    The last line says how answers are confined on this machine.
 
     Parameters
     ----------
     folder
-        The course.
+        Folder of the course.
 
     Raises
     ------
@@ -25,6 +27,12 @@ def report(folder: Path) -> str:
         If the folder contains no course.
     GradingError
         If the secret is missing or wrong.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import course
+    >>> print(course.report(Path("my-course")))  # doctest: +SKIP
     """
     course = CourseFolder.opened(folder)
     lines = [line for path in _submitted(course.path) for line in _lines_of(course.path, path)]

@@ -1,4 +1,4 @@
-"""The grader's side of the process that runs answers: start it, ask it, and read with distrust."""
+"""The grader's side of the process that runs answers: start it, send it answers, check replies."""
 
 import json
 import os
@@ -16,22 +16,22 @@ from gpulab.errors import GradingError
 from gpulab.foreign_text import visible
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
-_CPU_CODES = (-24, -9)  # SIGXCPU, and what follows a second later
-_SHOWN = 200
+_CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later
+_SHOWN = 200  # characters of a learner's own text that a message repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of running one answer.
+    """The result of running one answer.
 
     Attributes
     ----------
     facts
-        What the trial noted; empty if it did not get to its end.
+        Numbers that the trial recorded, by name; empty if the trial did not finish.
     flag
-        Short name of what went wrong; empty if nothing did.
+        Short name of the problem; empty if there was none.
     text
-        What went wrong, for a reader.
+        The problem as a sentence, for the learner.
     """
 
     facts: dict[str, object]
@@ -40,12 +40,12 @@ class Outcome:
 
 
 class Sandbox:
-    """Runs learners' functions in processes that have no key; use it as a context.
+    """Runs learners' functions in a process that has no keys; use it in a ``with`` statement.
 
     Parameters
     ----------
     limits
-        What one answer may use.
+        Limits for one answer.
     """
 
     def __init__(self, limits: AnswerLimits | None = None) -> None:
@@ -66,16 +66,16 @@ class Sandbox:
             process.communicate()
 
     def run(self, trial: str, function: str, source: str, draw: Sequence[str]) -> Outcome:
-        """Run an answer.
+        """Run an answer and return its facts or the problem.
 
         Parameters
         ----------
         trial, function
-            Names of the trial and of the function that it calls.
+            Names of the trial and of the learner's function that it calls.
         source
-            The answer's cell.
+            Source of the answer's cell.
         draw
-            What the trial's numbers are drawn from.
+            Seed of the trial's numbers.
         """
         request = {
             "trial": trial,
@@ -92,7 +92,7 @@ class Sandbox:
         return _read(json.loads(reply), mark)
 
     def _ask(self, line: str) -> str | None:
-        """Send a line and return the answer, or None if the process has ended."""
+        """Send a line and return the reply, or None if the process has ended."""
         process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
             raise GradingError("the process for answers has no pipes; start the grading again")
@@ -123,7 +123,9 @@ class Sandbox:
             text=True,
             env=environment,
             cwd=tempfile.gettempdir(),
-            start_new_session=True,  # Ctrl-C reaches the grader, whose end is the sign to end
+            # Ctrl-C then reaches the grader alone. When the grader ends, the pipe closes, and the
+            # process ends too.
+            start_new_session=True,
         )
         return self._process
 
@@ -133,7 +135,7 @@ def _import_root() -> str:
 
 
 def _read(reply: dict[str, object], mark: str) -> Outcome:
-    """Read what the process said of an answer; the answer may have written some of it."""
+    """Return the outcome that a reply reports, although the answer may have forged lines of it."""
     said: dict[str, list[object]] = {}
     for text in reply["lines"]:  # type: ignore[attr-defined]  # our own list
         line = _line(text)
@@ -142,6 +144,8 @@ def _read(reply: dict[str, object], mark: str) -> Outcome:
         for name, value in line.items():
             said.setdefault(name, []).append(value)
     facts = said.get("facts", [])
+    # The first that is found is reported, so causes come before their effects: an answer that
+    # printed too much or took too long was ended, and so also has no facts.
     for flag, found, text in (
         ("output", reply["stopped"] == "output", "It printed more than is allowed."),
         ("forged", "forged" in said, "It wrote into the checker's report."),
@@ -163,6 +167,7 @@ def _ran_long(reply: dict[str, object]) -> bool:
 
 
 def _used_up(said: dict[str, list[object]]) -> bool:
+    """Return whether the answer ran out of memory; torch then raises RuntimeError, by its text."""
     texts = [*said.get("error", ()), *map(str, said.get("facts", ()))]
     return "memory" in said or any("can't allocate memory" in str(text) for text in texts)
 

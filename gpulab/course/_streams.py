@@ -1,4 +1,4 @@
-"""The lab on streams: what is done when, how long a pipeline takes, and two functions."""
+"""The lab "streams": the order of kernels, the time of a pipeline, and two functions to write."""
 
 from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant

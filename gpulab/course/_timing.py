@@ -1,4 +1,4 @@
-"""The lab on timing: which lines wait, what four readings show, and a timer of one's own."""
+"""The lab "timing": which lines wait for the GPU, four readings of one kernel, and a timer."""
 
 from gpulab.course._draw import SeededDraw
 from gpulab.course._question import Lab, LabQuestion, Variant

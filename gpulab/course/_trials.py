@@ -1,4 +1,4 @@
-"""Run a learner's function on a virtual GPU and note what it returned; no key is needed here."""
+"""Trials: run a learner's function on a virtual GPU and record its numbers; no key is needed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     import torch
 
 Work = Callable[[], object]
+# Numbers that a trial recorded, by name; a text instead of a list is what the answer raised.
 Facts = dict[str, object]
-# Called around each call of the learner's function; it may note what the function changed.
+# A context around each call of the learner's function, which may record what the function changed.
 Watch = Callable[[], AbstractContextManager[None]]
 
-_HEAD_START_US = 5_000.0  # the host launches all of a trial in less
+# The GPU spins this long before timed work, so that the work is in the queue before it starts and
+# the time between two events contains no launch. The host launches all of a trial in less.
+_HEAD_START_US = 5_000.0
 _CYCLES_PER_US = 1_980  # the virtual H200 spins at its boost clock
 
 
@@ -36,7 +39,7 @@ def _spin(duration_us: float) -> Work:
 
 
 def _in_turn(durations_us: list[float], usual_us: float) -> Work:
-    """Return work whose first calls take the times given, and each later one the usual time."""
+    """Return work whose first calls take the given times; later calls take ``usual_us``."""
     works = iter([*map(_spin, durations_us)])
     usual = _spin(usual_us)
 
@@ -54,14 +57,14 @@ def _stream() -> "torch.cuda.Stream":
 
 
 def numbers(value: object) -> list[float] | None:
-    """Return what an answer returned as numbers, or None where it is something else."""
+    """Return the finite numbers in an answer's result as a list, or None if it has others."""
     parts = list(value) if isinstance(value, tuple | list) else [value]
     found = [float(part) for part in parts if isinstance(part, Real)]
     return found if found and len(found) == len(parts) and all(map(isfinite, found)) else None
 
 
 def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
-    """Run ``tail(work, n_calls)`` in five situations."""
+    """Try ``tail(work, n_calls)`` in five situations."""
     usual = float(draw.number(300, 700, 20))
     every = draw.number(6, 8)
     rare = [3 * usual if i % every == every - 1 else usual for i in range(200)]
@@ -82,7 +85,7 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
 
 
 def _returned(watch: Watch, function: Callable[..., object], *arguments: object) -> object:
-    """Call a learner's function; return its numbers, or what it raised as a text."""
+    """Call a learner's function; return its numbers, or a text that says what it raised."""
     try:
         with watch():
             found = function(*arguments)
@@ -94,7 +97,7 @@ def _returned(watch: Watch, function: Callable[..., object], *arguments: object)
 
 def _raised(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        raise error
+        raise error  # the caller reports that the limit on memory was reached
     return f"{type(error).__name__}: {error}"
 
 
@@ -118,7 +121,7 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
 
 
 def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> object:
-    """Return the seconds of a layer after a flush, its weights a share of the L2."""
+    """Return the seconds that a layer takes after a flush; its weights fill part of the L2."""
     import torch
 
     work = _layer(percent * l2_bytes // 100)
@@ -148,7 +151,10 @@ def _layer(n_bytes: int) -> Work:
 
 
 def _host_time(watch: Watch, flush: object) -> object:
-    """Return the host's seconds for one flush while the GPU is busy for a long time."""
+    """Return the seconds that the host needs for one flush while the GPU is busy.
+
+    A flush that waits for the GPU takes as long as the GPU is busy; a right one only enqueues.
+    """
     import time
 
     import torch
@@ -167,7 +173,7 @@ def _host_time(watch: Watch, flush: object) -> object:
 
 
 def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
-    """Run ``cold_seconds(work, flush, n_samples)`` on work with and without inputs."""
+    """Try ``cold_seconds(work, flush, n_samples)`` on work with and without inputs."""
     import torch
 
     facts: Facts = {}
@@ -183,7 +189,7 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
 
 
 def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
-    """Run ``seconds_in(stream, work)`` beside other work in the same stream and in others."""
+    """Try ``seconds_in(stream, work)`` while the same stream or another one has work to do."""
     import time
 
     import torch
@@ -203,12 +209,14 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     return facts
 
 
-_N_STEPS = 8
+_N_STEPS = 8  # of the pipeline
+# A batch and the part of it that a step copies into its result: a short read shows whether the
+# right batch was in the buffer, and leaves the time to the spinning kernel.
 _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
 
 
 def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
-    """Run ``pipeline(side, copies, computes)``: values, the order of accesses, and time."""
+    """Try ``pipeline(side, copies, computes)``; record data races, right results and the time."""
     import torch
 
     from gpulab.sanitizer import hazards
@@ -229,7 +237,7 @@ def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) ->
 
 
 class _PipelineBench:
-    """Batches in pinned memory, a buffer on the GPU for each, and a result for each."""
+    """Batches in pinned memory, with a buffer and a result on the GPU for each."""
 
     def __init__(self, cycles: int) -> None:
         import torch
@@ -243,7 +251,7 @@ class _PipelineBench:
         self._results = [torch.zeros(_N_HEAD, device="cuda") for _ in self._batches]
 
     def run(self, watch: Watch, function: Callable[..., object]) -> str:
-        """Call the learner's function; return what it raised, or an empty text."""
+        """Call the learner's function; return a text about what it raised, or an empty text."""
         import time
 
         import torch
@@ -257,6 +265,7 @@ class _PipelineBench:
         found = _returned(watch, function, side, copies, computes)
         torch.cuda.synchronize()
         self.duration_s = time.perf_counter() - start_s
+        # What the function returns does not matter: the question asks for no result.
         return found if isinstance(found, str) and not found.startswith("returned") else ""
 
     def _copy(self, i: int) -> None:
@@ -269,7 +278,7 @@ class _PipelineBench:
         spin(self._cycles)
 
     def n_right(self) -> float:
-        """Count the results that are those of their own batch."""
+        """Return how many results were computed from the right batch."""
         return float(sum(bool((y == i + 1).all()) for i, y in enumerate(self._results)))
 
 
@@ -279,7 +288,7 @@ TRIALS: dict[str, Callable[[Callable[..., object], SeededDraw, Watch], Facts]] =
 
 
 def warm_up() -> None:
-    """Use a virtual GPU once, so that what is loaded at the first use is loaded."""
+    """Use a virtual GPU once, so that no answer pays for imports and first use."""
     import torch
 
     from gpulab.sanitizer import hazards

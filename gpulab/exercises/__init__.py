@@ -1,4 +1,4 @@
-"""Predict, measure, be told what the mistake was: questions that check reasoning, never speed."""
+"""Exercises of the lessons: predict, measure, and learn which mistake explains a wrong answer."""
 
 import lazy_loader
 

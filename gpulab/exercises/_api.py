@@ -1,4 +1,4 @@
-"""The door to the exercises: find one by its id, show it, judge an answer, give a hint."""
+"""The functions that a notebook calls: show an exercise, check an answer, read hints, progress."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -37,17 +37,22 @@ COURSE = "course"
 
 
 def exercise_ids() -> tuple[str, ...]:
-    """List the ids of all exercises, lessons and then of the cases."""
+    """Return the ids of all exercises: first those of the lessons, then those of the cases."""
     return _ids_of(_UNITS)
 
 
 def ask(exercise_id: str) -> Question:
-    """Show an exercise: its question, and how to answer.
+    """Show an exercise: the question, and how to write the answer.
+
+    Parameters
+    ----------
+    exercise_id
+        Lesson and name, for example ``"06.hot-or-cold"``.
 
     Raises
     ------
     UnknownNameError
-        If there is no exercise of this id.
+        If no exercise has this id.
 
     Examples
     --------
@@ -61,12 +66,12 @@ def ask(exercise_id: str) -> Question:
 
 
 def exercise(exercise_id: str) -> Exercise:
-    """Return an exercise with its key; it stays in this room, and is not offered at its door.
+    """Return an exercise with its key; the package does not export this function.
 
     Raises
     ------
     UnknownNameError
-        If there is no exercise of this id.
+        If no exercise has this id.
     """
     lesson = lesson_of(exercise_id)
     if lesson not in _UNITS or exercise_id not in _exercises_of(lesson):
@@ -75,27 +80,28 @@ def exercise(exercise_id: str) -> Exercise:
 
 
 def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdict:
-    """Judge an answer and say what a wrong one mistook.
+    """Judge an answer, and explain the mistake if it is wrong.
 
     Parameters
     ----------
     exercise_id
-        Such as ``"01.hidden-sync"``.
+        Lesson and name, for example ``"01.hidden-sync"``.
     answer
-        In the form that the exercise asks for; ``...`` and None mean "not answered yet".
+        The answer in the form that the exercise asks for. ``...`` and None mean "not answered
+        yet".
     readings
-        The learner's own numbers, for the exercises that are about them.
+        Your own measurements, for the exercises that judge against them.
 
     Returns
     -------
     Verdict
-        Right, wrong with a diagnosis, or not answered. What the answer does wrong never
-        raises here, not even when it is a function that does.
+        Right, wrong with a diagnosis, or not answered. A wrong answer never raises an error
+        here, not even if the answer is a function that raises one.
 
     Raises
     ------
     UnknownNameError
-        If there is no exercise of this id.
+        If no exercise has this id.
 
     Examples
     --------
@@ -111,12 +117,17 @@ def check(exercise_id: str, answer: object, *, readings: object = None) -> Verdi
 
 
 def hint(exercise_id: str) -> Hint:
-    """Give the next hint; after the last one, the last again.
+    """Return the next hint of an exercise; after the last one, the last again.
+
+    Parameters
+    ----------
+    exercise_id
+        Lesson and name, for example ``"01.hidden-sync"``.
 
     Raises
     ------
     UnknownNameError
-        If there is no exercise of this id.
+        If no exercise has this id.
 
     Examples
     --------
@@ -132,14 +143,27 @@ def hint(exercise_id: str) -> Hint:
 
 
 def readings(exercise_id: str) -> "pd.DataFrame":
-    """Return the numbers that an exercise is about, as a frame with units in its columns.
+    """Return the measurements that an exercise is about, as a table.
+
+    The names of columns with a unit end with it, such as ``cpu_s`` for seconds.
+
+    Parameters
+    ----------
+    exercise_id
+        Lesson and name, for example ``"09.never-pays"``.
 
     Raises
     ------
     UnknownNameError
-        If there is no exercise of this id.
+        If no exercise has this id.
     InvalidOptionError
-        If the exercise is not about given numbers.
+        If the exercise has no given measurements.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> list(exercises.readings("09.never-pays").columns[:3])
+    ['elements', 'cpu_s', 'gpu_s']
     """
     make = exercise(exercise_id).readings
     if make is None:
@@ -148,19 +172,19 @@ def readings(exercise_id: str) -> "pd.DataFrame":
 
 
 def progress(lesson: str | None = None) -> Progress:
-    """Show which exercises were right, how good the predictions were, and what to look at again.
+    """Show which exercises you solved, how good your predictions were, and what to repeat.
 
     Parameters
     ----------
     lesson
-        Such as ``"08b"``, or ``"course"`` for all lessons. By default the lessons of which this
-        kernel has met an exercise or a prediction, as each notebook has a kernel of its own;
-        before it has met any, all.
+        Number of a lesson, for example ``"08b"``, or ``"course"`` for all lessons. The default
+        is the lessons whose exercises or predictions this notebook has used so far, or all
+        lessons if it has used none.
 
     Raises
     ------
     UnknownNameError
-        If there is no such lesson.
+        If no lesson has this number.
 
     Examples
     --------
@@ -190,12 +214,27 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
 
 
 def progress_in(folder: Path) -> Progress:
-    """Return the progress that is kept in a folder, over all lessons of which there is some.
+    """Return the progress that is saved in a folder, for every lesson that was begun.
+
+    Parameters
+    ----------
+    folder
+        Folder of your lessons, which contains ``gpulab-progress.jsonl``.
 
     Raises
     ------
     InvalidOptionError
-        If nothing is kept there.
+        If no progress is saved there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gpulab import exercises
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     exercises.progress_in(Path(name))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    gpulab.errors.InvalidOptionError: ... name the folder of your lessons: gpulab progress FOLDER
     """
     PATH.check(folder=folder)
     own = _journal_in(folder)
@@ -204,12 +243,28 @@ def progress_in(folder: Path) -> Progress:
 
 
 def adopt(file: Path, folder: Path) -> int:
-    """Copy the records of another file of yours into that of a folder; return how many.
+    """Copy the records of another progress file of yours into a folder; return their number.
+
+    Use it if you worked on another computer: gpulab takes its file for that of another learner.
+
+    Parameters
+    ----------
+    file
+        The file to copy from.
+    folder
+        Folder of your lessons.
 
     Raises
     ------
     InvalidOptionError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gpulab import exercises
+    >>> exercises.adopt(Path("laptop/gpulab-progress.jsonl"), Path("."))  # doctest: +SKIP
+    12
     """
     PATH.check(file=file, folder=folder)
     file = Path(file)
@@ -233,21 +288,21 @@ def _journal_in(folder: Path) -> LearnerJournal:
 
 
 def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
-    """Let predictions and answers count as new from here on; what was kept stays in the file.
+    """Start again: earlier predictions and answers no longer count, but stay in the file.
 
     Parameters
     ----------
     lesson
-        Such as ``"08b"``; by default the whole course.
+        Number of a lesson, for example ``"08b"``; by default the whole course.
     folder
         Folder of the lessons; by default that of this notebook.
 
     Raises
     ------
     UnknownNameError
-        If there is no such lesson.
+        If no lesson has this number.
     InvalidOptionError
-        If nothing is kept in ``folder``.
+        If no progress is saved in ``folder``.
 
     Examples
     --------
@@ -263,12 +318,12 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
 
 
 def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
-    """Judge an answer; one that cannot even be looked at is none of the possible ones."""
+    """Judge an answer; an answer that raises an error when it is read is wrong."""
     try:
         return asked.judge(answer, readings)
     except GpulabError:  # the notebook's own mistake, such as readings without their columns
         raise
-    except Exception as error:  # noqa: BLE001  # what is given may raise anything when it is read
+    except Exception as error:  # noqa: BLE001  # an answer may be any object and raise anything
         message = f"This answer cannot be read ({type(error).__name__}: {error}). "
         return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
 
@@ -279,10 +334,11 @@ def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
 
 @cache
 def _exercises_of(lesson: str) -> Mapping[str, Exercise]:
-    """Return the exercises of a lesson by their ids; this imports the lesson by its number.
+    """Return the exercises of a lesson, by their ids.
 
-    It is the one import whose name is computed: a notebook loads its own lesson, and the others
-    only where somebody asks for all exercises. The cases share one room.
+    The name of the module is computed from the lesson's number. So a notebook imports only its
+    own lesson, and all lessons are imported only for a list of all exercises. The cases share one
+    package.
     """
     module = import_module(f"{room_of(lesson)}._exercises")
     exercises: tuple[Exercise, ...] = module.EXERCISES

@@ -1,6 +1,7 @@
-"""How good the predictions were: by how sure they were said, by topic, and what to look at again.
+"""Calibration of predictions: how often they were right, by confidence and by topic.
 
-Whoever says "likely" ten times should be right about seven times: then the feeling can be trusted.
+If you say "likely" ten times, you should be right about seven times. Then you can trust your
+feeling.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from gpulab.figures import Figure
 
 
-_UNSAID = 0.5
+_UNSAID = 0.5  # in sorting, a prediction without a confidence is between "guess" and "likely"
+# How serious a wrong prediction is, by the word of its verdict.
 _SERIOUS = {"Far off.": 3, "Wrong direction.": 3, "Different.": 3, "Off.": 2}
-_N_REVISIT = 3
+_N_REVISIT = 3  # at most so many predictions to look at again: more would not be read
 _ROW_IN, _MARGIN_IN = 0.36, 1.3
 _SAID, _WAS = "as often as your words promise", "how often you were right"
 
@@ -37,7 +39,7 @@ class _Row(NamedTuple):
 
 
 class Revisit(NamedTuple):
-    """A prediction to look at again: what it is about, what was said, and where."""
+    """A wrong prediction to look at again, with its idea, its outcome and its place."""
 
     name: str
     idea: str
@@ -50,16 +52,16 @@ class Revisit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review of predictions: numbers, a picture, and what to look at again.
+    """A review of predictions: numbers, a figure, and the ones to look at again.
 
     Attributes
     ----------
     scored
-        Predictions whose outcome was shown after the guess.
+        Predictions with a guess before the outcome.
     n_late
-        Predictions that were changed or made after the outcome was shown.
+        Number of predictions that were made or changed after the outcome.
     revisit
-        At most three, the most serious first.
+        At most three wrong predictions, the most serious first.
     """
 
     scored: tuple[KeptPrediction, ...]
@@ -68,7 +70,7 @@ class Review:
 
     @property
     def summary(self) -> str:
-        """How many predictions were right, as a sentence; empty if there are none."""
+        """The number of predictions that were right, as text; empty if there are none."""
         if not self.scored and not self.n_late:
             return ""
         n_right = sum(map(_is_right, self.scored))
@@ -88,7 +90,7 @@ class Review:
             yield f"  {number}. {one}"
 
     def html(self) -> str:
-        """Return the review for a notebook or a page: the picture, and links to the cells."""
+        """Return the review as HTML: the figure, and links to the cells of the lessons."""
         if not self.summary:
             return ""
         picture = draw_calibration(self.scored)._repr_html_() if self.scored else ""
@@ -114,7 +116,7 @@ def review(kept: Iterable[KeptPrediction]) -> Review:
 
 
 def row(kept: KeptPrediction) -> tuple[str, str, str, str]:
-    """Return a prediction as a row of a table: name, how sure, what came of it, and changes."""
+    """Return a prediction as a row of a table: name, confidence, outcome, and later changes."""
     latest = kept.guess or kept.latest
     told = kept.reveal.message or kept.reveal.outcome if kept.reveal else "not measured yet"
     late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in kept.late)
@@ -126,15 +128,16 @@ def _said(number: float | None, choice: str, unit: str) -> str:
 
 
 def calibration_of(scored: Iterable[KeptPrediction]) -> "pd.DataFrame":
-    """Return how often predictions were right, by how sure they were said and by topic.
+    """Return how often predictions were right, by confidence and by topic.
 
-    The topics are the sections of a lesson, and the lessons where there are several.
+    The topics are lessons if the predictions are from several lessons, otherwise the sections of
+    the lesson.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``row``, ``n``, ``n_right``, ``percent_right``, and ``percent_said``: how often
-        the words promise to be right, nan where nobody said how sure they were.
+        the predictions should be right by their confidence, nan without a confidence.
     """
     import pandas as pd
 
@@ -160,14 +163,14 @@ def _group(name: str, members: list[KeptPrediction]) -> _Row:
 
 
 def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw how often predictions were right beside how often the learner's words promise it.
+    """Plot how often predictions were right, and how often they should be by their confidence.
 
     Parameters
     ----------
     record
-        What :func:`calibration_of` returns.
+        The table that :func:`calibration_of` returns.
     ax
-        Axes to draw on.
+        The axes to plot on.
     """
     from gpulab.figures import finish, need
     from gpulab.palette import SERIES
@@ -184,15 +187,15 @@ def calibration(record: "pd.DataFrame", ax: "Axes") -> "Axes":
         for name, n_right, n in zip(*columns, strict=True)
     ]
     ax.set_yticks(list(rows), names)
-    ax.set_ylim(len(record) + 0.9, -0.6)  # the legend has the rows below
+    ax.set_ylim(len(record) + 0.9, -0.6)  # leaves room for the legend below the rows
     ax.set_xlim(-4, 104)
     ax.grid(visible=True, axis="x", alpha=0.3)
     return finish(ax, "Dot plot", "share of predictions (%)", "")
 
 
 def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
-    """Return the figure of the calibration; its text says every number in it."""
-    from gpulab import plots  # with torch, for which a question does not wait
+    """Return the figure of the calibration; its text alternative contains every number."""
+    from gpulab import plots  # imported here: it imports torch, and showing a question should not
 
     scored = tuple(scored)
     frame = calibration_of(scored)
@@ -208,7 +211,7 @@ def draw_calibration(scored: Iterable[KeptPrediction]) -> "Figure":
 
 
 def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
-    """Return the most serious mistakes: those that were said with most confidence first."""
+    """Return the wrong predictions to look at again: first those that the learner was sure of."""
     wrong = [one for one in scored if not _is_right(one)]
     wrong.sort(key=lambda one: (-CONFIDENCE.get(_confidence(one), _UNSAID), -_weight(one)))
     return [

@@ -1,4 +1,4 @@
-"""Claims of the lessons, each beside three worlds: virtual, recorded on a named GPU, and yours."""
+"""Claims of the lessons, with their values on the virtual GPU, on a recorded GPU, and on yours."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,20 +34,28 @@ _OPEN = _html.Tone("#0072B2", "?", "Not measured yet.")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A fact that a lesson states, with the rule that decides whether it holds.
+    """A fact that a lesson states, with a rule that says for which values it is true.
 
     Attributes
     ----------
     claim_id
-        Lesson and name, such as ``"03.floor-differs"``.
+        Lesson and name, for example ``"03.floor-differs"``.
     text
         The fact, as one sentence without its full stop.
     unit
-        Unit of the value: one of time (the value is in seconds), any other, or none.
+        Unit of the value; empty for a plain number. With a unit of time the value is in seconds.
     holds
-        Whether a value agrees with the fact.
+        Returns whether the fact is true for a value.
     because
-        Why it may not hold on another machine; completes "does not hold here, because ...".
+        A reason why it may be false on another machine. It completes the sentence "Does not hold
+        here, because ...".
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> fact = exercises.Claim("03.floor", "An event pair takes time", "s", lambda s: s > 0)
+    >>> fact.holds(2e-6)
+    True
     """
 
     claim_id: str
@@ -59,7 +67,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A value of a claim and where it comes from."""
+    """The value of a claim in one world: on the virtual GPU or on a recorded one.
+
+    Attributes
+    ----------
+    name
+        "virtual" or "recorded".
+    place
+        Name of the GPU.
+    value
+        The value; None if it was not recorded.
+    """
 
     name: str
     place: str
@@ -68,18 +86,18 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class ClaimReview:
-    """A claim beside its worlds, with the verdict for the machine in use.
+    """A claim with its three values, and whether it is true on the machine in use.
 
     Attributes
     ----------
     text
         The fact.
     worlds
-        Virtual, recorded and yours; each value is text.
+        Name and value of each world: virtual, recorded and yours.
     holds
-        Whether it holds here; None where nothing was measured yet.
+        Whether the fact is true here; None if nothing was measured yet.
     because
-        Why it may not.
+        A reason why it may be false here.
     """
 
     text: str
@@ -111,24 +129,24 @@ class ClaimReview:
 
 
 def claim(claim_id: str, *, here: object) -> ClaimReview:
-    """Show a fact of a lesson beside the virtual, the recorded and your own value.
+    """Show a fact of a lesson with its value on the virtual GPU, on a recorded GPU, and on yours.
 
     Parameters
     ----------
     claim_id
-        Such as ``"03.floor-differs"``.
+        Lesson and name, for example ``"03.floor-differs"``.
     here
-        What came out here: a ``Measurement``, a number (of a time, seconds), or a word.
+        Your own value: a ``Measurement``, a number (seconds for a time), or a word.
 
     Returns
     -------
     ClaimReview
-        One line: the three values, and whether the fact holds on the machine in use.
+        The three values, and whether the fact is true on the machine in use.
 
     Raises
     ------
     UnknownNameError
-        If there is no claim of this id.
+        If no claim has this id.
 
     Examples
     --------
@@ -151,10 +169,11 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
 
 
 def given() -> Mapping[str, ClaimValue]:
-    """Return the value given to each claim since the kernel started."""
+    """Return the values that were passed to :func:`claim` since the kernel started, by id."""
     return dict(_GIVEN)
 
 
+# The benchmarks that record the claims run a lesson's cells and then read the values from here.
 _GIVEN: dict[str, ClaimValue] = {}
 
 
@@ -194,7 +213,7 @@ def _write(fact: Claim, value: ClaimValue) -> str:
 
 @cache
 def _claims_of(lesson: str) -> Mapping[str, Claim]:
-    """Return the claims of a lesson by their ids; a lesson need not have any."""
+    """Return the claims of a lesson, by their ids; empty if the lesson has none."""
     room = room_of(lesson)
     if find_spec(room) is None or find_spec(f"{room}._claims") is None:
         return {}
@@ -204,7 +223,7 @@ def _claims_of(lesson: str) -> Mapping[str, Claim]:
 
 @cache
 def _saved() -> Mapping[str, Mapping[str, World]]:
-    """Return the values shipped with gpulab: claim, world, and what came out there."""
+    """Return the values that gpulab ships: for each claim, its value in each world."""
     text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
     content: Any = parse_json(text)
     return {

@@ -1,4 +1,4 @@
-"""What a class predicted: many learners' files, joined without names."""
+"""The predictions of a class: join the progress files of many learners, without their names."""
 
 import math
 from collections import Counter
@@ -24,8 +24,8 @@ from gpulab.markup import clean
 from gpulab.requirements import FLAG, PATH, TEXT
 from gpulab.units import counted, format_time
 
-_MOST_VALUES = 8  # different numbers; with more of them, ranges are counted
-_STEPS = (1.0, 3.0)  # of each power of ten
+_MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
+_STEPS = (1.0, 3.0)  # edges of the ranges in each power of ten
 _BAR = 30  # characters of the longest bar
 _TIMES = ("s", "ms", "µs", "us", "ns")
 _TITLE = "What the class predicted"
@@ -33,24 +33,24 @@ _TITLE = "What the class predicted"
 
 @dataclass(frozen=True, slots=True)
 class ClassQuestion:
-    """One prediction of a class.
+    """The guesses of a class in one prediction.
 
     Attributes
     ----------
     name
-        Lesson and name.
+        Lesson and name of the prediction.
     question
-        What was asked.
+        Text of the question.
     counts
         Each answer, or range of answers, and how many learners gave it.
     n_drawn
-        Learners that drew their answer, which is not counted in bars.
+        Number of learners who drew a curve; these are not in ``counts``.
     outcomes
-        What came out for the learners, the most frequent first; for after the discussion.
+        The outcomes that the learners saw, the most frequent first.
     n_right
-        How many were right, among those who have seen the outcome.
+        Number of learners whose guess was right, among ``n_scored``.
     n_scored
-        How many have seen the outcome.
+        Number of learners who guessed and then saw the outcome.
     """
 
     name: str
@@ -63,13 +63,13 @@ class ClassQuestion:
 
     @property
     def heading(self) -> str:
-        """Where it is asked, and what."""
+        """The lesson and the question, as a heading."""
         place = place_of(self.name)
         return f"{place.lesson if place else self.name}: {self.question or self.name}"
 
     @property
     def outcome(self) -> str:
-        """What came out, as a sentence; empty where nobody has measured."""
+        """The most frequent outcome, as a sentence; empty if nobody has measured."""
         if not self.outcomes:
             return ""
         right = f" {self.n_right} of {self.n_scored} were right." if self.n_scored else ""
@@ -85,10 +85,10 @@ class ClassReview:
     n_learners
         Learners whose file was read.
     questions
-        In the order of the lessons.
+        The predictions, in the order of the lessons.
     left_out
-        Files that could not be used, each with its reason; they name learners' folders, so they
-        are for the instructor alone.
+        Files that could not be used, with the reasons. Do not show them to the class: their
+        paths may contain learners' names.
     is_revealed
         Whether the outcomes are shown.
     """
@@ -113,12 +113,12 @@ class ClassReview:
 
     @property
     def summary(self) -> str:
-        """How many learners and questions there are."""
+        """The number of learners and of questions, as text."""
         learners, questions = self.n_learners, len(self.questions)
         return f"{counted(learners, 'learner')}, {counted(questions, 'question')}"
 
     def page(self) -> str:
-        """Return a page of HTML in large type, to be shown to the class."""
+        """Return an HTML page in large type, to show to the class."""
         parts = [
             f"<section><h2>{clean(one.heading)}</h2>{_bars(one)}"
             + "".join(f"<p>{clean(note)}</p>" for note in self._notes(one))
@@ -158,26 +158,26 @@ def _bars(one: ClassQuestion) -> str:
 def class_progress(
     folder: Path, *, question: str | None = None, is_revealed: bool = False
 ) -> ClassReview:
-    """Join the files of many learners, in a folder and those below it, without their names.
+    """Return the predictions of a class, from the progress files of many learners.
 
-    Only guesses that were given before the outcome was shown are counted. Copies of one file are
-    counted once.
+    Only guesses from before the outcome was shown are counted. Copies of one file are counted
+    once. The result contains no names.
 
     Parameters
     ----------
     folder
-        Where the learners' folders are.
+        Folder that contains the learners' folders, at any depth.
     question
-        Name of a prediction, such as ``"01.naive"``; by default all that somebody answered.
+        Name of a prediction, for example ``"01.naive"``; by default all that somebody answered.
     is_revealed
-        Whether the outcomes are shown too.
+        Whether to show the outcomes too.
 
     Raises
     ------
     InvalidOptionError
-        If there is no such folder, or no file of progress in it.
+        If the folder does not exist, or contains no progress file.
     UnknownNameError
-        If nobody made the prediction of that name.
+        If nobody made a prediction of this name.
 
     Examples
     --------
@@ -191,7 +191,9 @@ def class_progress(
         TEXT.check(question=question)
     folder = Path(folder)
     if not folder.is_dir():
-        raise InvalidOptionError(f"{folder} is no folder; name the one with the learners' folders")
+        raise InvalidOptionError(
+            f"{folder} is not a folder; name the one with the learners' folders"
+        )
     found = {path: read(path) for path in files_in(folder)}
     if not found:
         raise InvalidOptionError(
@@ -212,7 +214,7 @@ def class_progress(
 
 
 def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
-    """Return what the learners predicted, by name; of copies the longest one counts."""
+    """Return the guesses of all learners, by prediction; of several copies the longest counts."""
     longest: dict[str, Contents] = {}
     for one in files:
         before = longest.get(one.learner)
@@ -227,7 +229,7 @@ def _by_name(files: Iterable[Contents]) -> dict[str, list[KeptPrediction]]:
 
 
 def _in_course(name: str) -> tuple[str, int]:
-    """Return a key by which predictions are in the order in which the lessons make them."""
+    """Return a sort key that puts predictions in the order of the lessons and their cells."""
     lesson = lesson_of(name)
     names = list(lessons()[lesson].predictions) if lesson in lessons() else []
     return lesson, names.index(name) if name in names else len(names)
@@ -249,7 +251,7 @@ def _question(name: str, kept: Sequence[KeptPrediction]) -> ClassQuestion:
 
 
 def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
-    """Count equal answers, or ranges where there are many different numbers."""
+    """Return how often each answer was given; many different numbers are put into ranges."""
     choices = Counter(guess.choice for guess in guesses if guess.choice)
     numbers = sorted(guess.number for guess in guesses if guess.number is not None)
     unit = next((guess.unit for guess in guesses if guess.number is not None), "")

@@ -1,4 +1,4 @@
-"""How far a guess lies from what came out: each prediction names what counts."""
+"""Judge how far a guess is from the outcome, by one of five rules such as factor or points."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,26 +11,27 @@ _OFF = _html.Tone("#D55E00", "✗", "Off.")
 _FAR_OFF = _html.Tone("#D55E00", "✗", "Far off.")
 _DIRECTION = _html.Tone("#D55E00", "✗", "Wrong direction.")
 
-_SAME = 1.05
+_SAME = 1.05  # up to this factor the message says "the same within 5 %"
+# Up to the first number a guess is close, up to the second near, up to the third off.
 _FACTORS = (1.5, 3.0, 10.0)
 _POINTS = (5.0, 15.0, 30.0)
 _PERCENT = (10.0, 30.0, 200.0)
-_NO_EFFECT = 0.02  # a ratio as near to its base as this is no more and no less
+_NO_EFFECT = 0.02  # a value within 2 % of the base is neither more nor less
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far a guess was off.
+    """The distance of a guess from the outcome, with a verdict.
 
     Attributes
     ----------
     tone
-        Sign, colour and word of the verdict.
+        Colour, sign and word of the verdict.
     words
-        How to go on after "You said X, it was Y".
+        The end of the sentence that begins with "You said X, it was Y".
     size
-        The distance in the terms of its rule: times, percentage points, a count or percent. None
-        where there is no such number, as on the wrong side of a base.
+        The distance in the unit of the rule: times, percentage points, a count or percent. None
+        if there is no number, for example if the direction is wrong.
     """
 
     tone: _html.Tone
@@ -44,16 +45,16 @@ class Distance:
 
 
 def distance(counts: str, guess: float, value: float, base: float) -> Distance:
-    """Judge a guess by the rule that its prediction names.
+    """Return the distance between a guess and the outcome by a rule.
 
     Parameters
     ----------
     counts
-        One of ``RULES``.
+        Name of the rule, a key of ``RULES``.
     guess, value
-        What was said and what came out, in one unit.
+        Guess and outcome, in the same unit.
     base
-        For ``"direction"``: what is neither more nor less.
+        For ``"direction"``: the value that is neither more nor less.
     """
     if value == guess:
         return Distance(_CLOSE, ": exactly.", _EXACT[counts])
@@ -126,7 +127,6 @@ def _percent(guess: float, value: float, _base: float) -> Distance:
     return Distance(_tone(share, _PERCENT), f": {write_number(of_guess)} % {more}.", share)
 
 
-# What counts for each kind of prediction.
 RULES: dict[str, Callable[[float, float, float], Distance]] = {
     "factor": _factor,
     "direction": _direction,
@@ -134,7 +134,7 @@ RULES: dict[str, Callable[[float, float, float], Distance]] = {
     "count": _count,
     "percent": _percent,
 }
-# The size of a distance that is none.
+# The size of the distance of an exact guess: a factor of 1, a difference of 0.
 _EXACT = {"factor": 1.0, "direction": 1.0, "points": 0.0, "count": 0.0, "percent": 0.0}
 _NOT = {1: "not more", -1: "not less", 0: "not the same"}
 _SIDES = {1: "more than", -1: "less than", 0: "about"}
@@ -160,5 +160,5 @@ def _tone(size: float, limits: tuple[float, float, float]) -> _html.Tone:
 
 
 def write_number(value: float) -> str:
-    """Write a number with three digits, and from a thousand on as a whole one."""
+    """Return a number as text with three digits; from 1000 on as a whole number."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004  # thousand

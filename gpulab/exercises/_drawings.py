@@ -1,6 +1,7 @@
-"""A curve that is drawn before it is measured, and then the truth over it.
+"""Predictions as curves: draw a curve before you measure it, then see the measured one over it.
 
-One file, because the widget, the typed form and the picture without a kernel show one state.
+This is one file because the widget, the typed form and the picture without a kernel show the same
+state.
 """
 
 import math
@@ -45,24 +46,25 @@ _NUMBERS = Requirement(
 _UNITS = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
 }
-_MOST_TICKS = 9
-_DASHES = ("none", "8 4", "2 3")  # of the curves, as SVG writes them
-_ON_PAPER: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2)))  # the same as matplotlib does
+_MOST_TICKS = 9  # labels that fit under the widget's x axis
+# Dashes of the curves in the widget (SVG), and the same dashes in the figure (matplotlib).
+_DASHES = ("none", "8 4", "2 3")
+_ON_PAPER: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (1.5, 2)))
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing that a curve says, in the terms of the lesson.
+    """A quantity that is read off a curve, in the words of the lesson.
 
     Attributes
     ----------
     what
-        What it is, such as "The GPU gets ahead at n".
+        Name of the quantity, for example "The GPU gets ahead at n".
     said, was
-        What the drawing says and what came out; None where the curve says nothing of it.
+        Its value on the drawn curve and on the true one; None if that curve does not have it.
     unit
-        "s" for a time, which is written in its own unit; else what follows the number.
+        "s" for a time, which is shown in a suitable unit; otherwise the text after the number.
     """
 
     what: str
@@ -71,7 +73,7 @@ class Term:
     unit: str = ""
 
     def write(self, value: float | None) -> str:
-        """Write a value with its unit."""
+        """Return a value with its unit as text."""
         if value is None:
             return "nothing"
         text = format_time(value) if self.unit == "s" else f"{write_number(value)} {self.unit}"
@@ -80,26 +82,27 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class SketchAxes:
-    """Empty axes, and what a curve on them means.
+    """The axes to draw on, and the quantities by which a drawing is judged.
 
     Attributes
     ----------
     x
-        Places at which the curve has a point, rising.
+        The x values at which a curve has a point, in rising order.
     x_label, x_name
-        Label of the axis, and the short name of a place, such as "call".
+        Label of the x axis, and a short name for one x value, such as "call".
     low, high
         Ends of the y axis, which is logarithmic.
     y_label
-        Its label, without the unit.
+        Label of the y axis, without the unit.
     unit
-        "s" for times; else the unit of the numbers.
+        "s" for times; otherwise the unit of the y values.
     curves
         Names of the curves.
     is_log
-        Whether the x axis is logarithmic, too.
+        Whether the x axis is logarithmic too.
     terms
-        Makes from the drawn and the true curves what to compare, the most important first.
+        Returns the quantities to compare from the drawn and the true curves, the most important
+        first.
     """
 
     x: tuple[float, ...]
@@ -114,7 +117,7 @@ class SketchAxes:
     is_log: bool = False
 
     def traits(self) -> dict[str, Any]:
-        """Return what the widget draws of the axes."""
+        """Return the axes in the form that the widget's JavaScript expects."""
         step = math.ceil(len(self.x) / _MOST_TICKS)
         first, last = (round(math.log10(end)) for end in (self.low, self.high))
         units = _UNITS.get(self.unit, ((1.0, self.unit),))
@@ -136,18 +139,18 @@ class SketchAxes:
 
 @dataclass(frozen=True, slots=True)
 class DrawingReview:
-    """A drawing beside what came out.
+    """A drawing compared with the outcome.
 
     Attributes
     ----------
     tone
-        Sign, colour and word of the outcome.
+        Colour, sign and word of the verdict.
     message
-        How far it was, in the terms of the lesson.
+        How far the drawing was from the outcome, in the words of the lesson.
     figure
-        The truth over the drawing.
+        Figure of the measured curve over the drawing.
     is_right
-        Whether the first of the terms counts as right; None without a drawing.
+        Whether the most important quantity counts as right; None without a drawing.
     """
 
     tone: _html.Tone
@@ -165,10 +168,18 @@ class DrawingReview:
 
 
 class DrawnPrediction:
-    """Axes on which the learner draws a curve; made by :func:`draw`.
+    """A prediction that the learner draws as a curve; :func:`draw` returns one.
 
-    Shown in a notebook that somebody watches, it is a widget, and below it the same picture for a
-    page without a kernel. Elsewhere it is a line of text, and the notebook runs on.
+    In a notebook with a browser it shows itself as a widget, with a picture below it for pages
+    without a kernel. Anywhere else it is a line of text, and the notebook goes on.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> from gpulab.exercises import lesson_09 as lab
+    >>> drawing = exercises.draw("How long does it take?", name="09.near", axes=lab.MATMUL_TIMES)
+    >>> drawing.is_empty
+    True
     """
 
     def __init__(self, question: str, axes: SketchAxes, name: str) -> None:
@@ -185,7 +196,7 @@ class DrawnPrediction:
 
     @property
     def curves(self) -> Curves:
-        """What is drawn: for each curve its places on both axes."""
+        """The drawn points: for each curve its x values and its y values."""
         found = {}
         for name, values in self._drawn.items():
             there = [(x, y) for x, y in zip(self.axes.x, values, strict=True) if y is not None]
@@ -198,9 +209,15 @@ class DrawnPrediction:
         return all(value is None for values in self._drawn.values() for value in values)
 
     def give(self, curves: Mapping[str, Sequence[float | None]]) -> None:
-        """Take a drawing as numbers, one for each place of the x axis; None leaves a place out.
+        """Set the drawing from numbers, one for each x value; None leaves a point out.
 
-        What is outside of the axes is put at their edge, as a pointer would.
+        Numbers outside the axes are moved to their edge, as a mouse pointer would stop there.
+        Curves with an unknown name or a wrong number of values are ignored.
+
+        Parameters
+        ----------
+        curves
+            The values of each curve, by its name.
         """
         mapping_to(_NUMBERS, "a dict of the names of curves to numbers").check(curves=curves)
         for name, values in curves.items():
@@ -208,17 +225,19 @@ class DrawnPrediction:
                 self._drawn[name] = [self._inside(value) for value in values]
 
     def compare(self, truth: "Curves | Sequence[float]") -> DrawingReview:
-        """Draw the truth over the sketch, and say how far it was.
+        """Compare the drawing with the measured curve.
 
         Parameters
         ----------
         truth
-            For each curve its places on both axes; for a single curve the values alone do.
+            For each curve its x values and its y values. For a single curve the y values are
+            enough.
 
         Returns
         -------
         DrawingReview
-            Shown as the last line of a cell; without a drawing it shows the truth alone.
+            A figure with both curves and a text, which shows itself as the last line of a cell.
+            Without a drawing it shows the measured curve alone.
         """
         try:
             was = self._truth(truth)
@@ -231,6 +250,7 @@ class DrawnPrediction:
             told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
             review = DrawingReview(_NO_DRAWING, told, self._figure(was))
         else:
+            # The guess is saved now and not with each stroke: the last drawing counts.
             self.note = _kept.keep(self._guess())
             review = self._review(was)
         self._keep(review)
@@ -255,10 +275,11 @@ class DrawnPrediction:
         )
 
     def _typical(self, was: Curves) -> str:
-        """Say how far the points of the drawing are from the truth, in the median."""
+        """Return a sentence with the median distance of the drawn points from the true curve."""
         factors = []
         for name, (xs, ys) in self.curves.items():
             if xs and name in was:
+                # interpolated on a double logarithmic scale; log1p, because an x may be 0
                 true = np.interp(np.log1p(xs), np.log1p(was[name][0]), np.log(was[name][1]))
                 factors += [math.exp(abs(math.log(y) - t)) for y, t in zip(ys, true, strict=True)]
         middle = statistics.median(factors) if factors else 1.0
@@ -359,7 +380,7 @@ class DrawnPrediction:
         return made
 
     def _drawn_in_page(self, widget: object, content: Mapping[str, Any], _buffers: object) -> None:
-        """Take what the page drew at once, because the cell that runs may ask for it."""
+        """Store what the learner drew at once: the cell that runs may ask for it."""
         del widget
         self.give({str(name): values for name, values in content.get("drawn", ())})
         self._is_still_old = True
@@ -378,37 +399,40 @@ class DrawnPrediction:
 
 
 def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> DrawnPrediction:
-    """Ask for a curve, to be drawn on empty axes before anything is measured.
+    """Show empty axes on which you draw a curve before you measure it.
 
     Parameters
     ----------
     question
-        What is asked.
+        Text of the question.
     guess
-        ``...`` to draw it by mouse or keys; or the curve as numbers, one for each place of the x
-        axis. Times are in seconds. For several curves a dict of their names to such numbers.
+        ``...`` to draw with mouse or keys; or the curve as numbers, one for each x value. Times
+        are in seconds. For several curves pass a dict of their names to such lists.
     name
-        Lesson and name, such as ``"09.near"``, under which it is kept.
+        Lesson and name under which the drawing is saved, for example ``"09.near"``.
     axes
-        The axes, and what a curve on them means.
+        The axes of a lesson, for example ``gpulab.exercises.lesson_09.MATMUL_TIMES``.
 
     Returns
     -------
     DrawnPrediction
-        Shown as the last line of a cell. What was drawn in an earlier session is on it again.
+        The axes, which show themselves as the last line of a cell. They contain what you drew in
+        an earlier session.
 
     Raises
     ------
     InvalidOptionError
-        If ``question``, ``name`` or ``axes`` is none.
+        If ``question`` or ``name`` is not a text, or ``axes`` is not a `SketchAxes`.
 
     Examples
     --------
-    In a notebook, where it can be drawn by mouse or by keys:
+    In a notebook this shows the axes; in a terminal it says how to type the curve.
 
     >>> from gpulab import exercises
     >>> from gpulab.exercises import lesson_09 as lab
-    >>> exercises.draw("How long?", name="09.near", axes=lab.MATMUL_TIMES)  # doctest: +SKIP
+    >>> drawing = exercises.draw("How long?", name="09.near", axes=lab.MATMUL_TIMES)
+    >>> str(drawing).partition(":")[0]
+    'How long? Draw it on the axes, or type it in place of the three dots'
     """
     TEXT.check(question=question)
     NAME.check(name=name)
@@ -423,7 +447,7 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
 
 
 def _give(drawing: DrawnPrediction, guess: object) -> None:
-    """Take a curve that was typed; what cannot be read leaves the axes empty."""
+    """Set the drawing from a typed curve; if it cannot be read, the axes stay empty."""
     axes = drawing.axes
     given: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
     try:
@@ -440,7 +464,7 @@ def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:
 
 
 def _colours(names: Sequence[str]) -> Iterator[str]:
-    """Yield the colour of each curve as the widgets' style sheet has it, light and dark."""
+    """Yield the colour of each curve as a CSS value for light and dark themes."""
     others = iter(palette.SERIES)
     for name in names:
         has_role = name in palette.ROLES
@@ -455,7 +479,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(term: Term) -> _Judged:
-    """Say how far the drawing is from the truth in one of the lesson's terms."""
+    """Return the verdict on one quantity of the drawing."""
     was = term.write(term.was)
     if term.said is None or term.was is None:
         said = term.write(term.said)
@@ -483,7 +507,7 @@ def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":
 
 
 def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
-    """Draw sketches thin and pale, and what came out with markers over them."""
+    """Plot drawn curves broad and pale, and the measured ones with markers over them."""
     from gpulab.figures import MUTED, finish, looks
 
     colours = (look.colour for look in looks(axes.curves))
@@ -518,7 +542,7 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes) -> "Axes":
 
 
 def _plain(value: float) -> str:
-    """Write a place of the x axis: powers of two from a thousand on as such."""
+    """Return an x value as text; powers of two from 4096 on are written as 2^n."""
     power = math.log2(value) if value > 0 else 0
     if value >= 4096 and power == int(power):  # noqa: PLR2004  # below, the digits are shorter
         return f"2^{int(power)}"

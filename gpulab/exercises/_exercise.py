@@ -1,4 +1,4 @@
-"""What an exercise is and what a check says: frozen records that show themselves."""
+"""The records of an exercise: question, hint and verdict, each with its text and HTML."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check says about an answer.
+    """The result of checking an answer; it is true if the answer is right.
 
     Attributes
     ----------
     ok
-        True if the answer is right, False if not, None if there is no answer yet.
+        True if the answer is right, False if it is wrong, None if there is no answer yet.
     message
-        What was found, and what to look at next.
+        The finding, and what to look at next.
     diagnosis_code
         Short name of the mistake that was recognised; empty if the answer is right.
     exercise_id
-        The exercise that was answered.
+        The id of the exercise.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> verdict = exercises.check("06.hot-or-cold", ...)
+    >>> verdict.ok is None, bool(verdict)
+    (True, False)
     """
 
     ok: bool | None
@@ -52,7 +59,7 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """An answer's form: says how to answer, and judges what was answered."""
+    """A kind of answer: says how to write it, and judges it."""
 
     @property
     def how(self) -> str:
@@ -66,22 +73,23 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exercise:
-    """A question with its judge, which holds the key, and its hints; learners see `asked`.
+    """A question with its key and its hints; learners see only `asked`.
 
     Attributes
     ----------
     exercise_id
-        Lesson and name, such as ``"01.hidden-sync"``.
+        Lesson and name, for example ``"01.hidden-sync"``.
     question
-        Text; an empty line starts a paragraph, lines indented by four are a listing.
+        Text of the question. An empty line starts a paragraph; lines that are indented by four
+        spaces are shown as code.
     judge
-        Knows how an answer looks and what it is worth.
+        Judges an answer. It contains the key.
     hints
-        From the gentle to the plain.
+        Hints, from a small one to one that nearly says the answer.
     choices
         Lettered choices, shown under the question.
     readings
-        Makes the numbers that the question is about, if there are any.
+        Returns the measurements that the question is about, if there are any.
     """
 
     exercise_id: str
@@ -93,7 +101,7 @@ class Exercise:
 
     @property
     def asked(self) -> "Question":
-        """What a learner sees of it."""
+        """The part of it that a learner sees."""
         return Question(
             self.exercise_id,
             self.question,
@@ -105,20 +113,26 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """A question as it is shown: it knows neither the answer nor the hints.
+    """The question of an exercise as a learner sees it, without the key and the hints.
 
     Attributes
     ----------
     exercise_id
-        Lesson and name, such as ``"01.hidden-sync"``.
+        Lesson and name, for example ``"01.hidden-sync"``.
     question
-        What is asked.
+        Text of the question.
     how
         How to write the answer.
     choices
-        Lettered choices; empty where there are none.
+        Lettered choices; empty if there are none.
     readings
-        The numbers that the question is about; None where there are none.
+        The measurements that the question is about; None if there are none.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> exercises.ask("06.hot-or-cold").how  # doctest: +ELLIPSIS
+    "Answer with a dict that has the keys 'a', 'b', 'c', 'd', 'e'; each value: one of 'hot', ..."
     """
 
     exercise_id: str
@@ -143,7 +157,7 @@ class Question:
 
 
 def _table(readings: "pd.DataFrame") -> str:
-    """Write readings as a table, columns of seconds in the unit that a reader would choose."""
+    """Return readings as an HTML table, with each time in a unit that is easy to read."""
     columns = [name for name in map(str, readings.columns) if name.endswith("_s")]
     times = {name: readings[name].map(format_time) for name in columns}
     return visible(readings.assign(**times).to_html(index=False, border=0))
@@ -151,7 +165,7 @@ def _table(readings: "pd.DataFrame") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One hint, and how many there are."""
+    """A hint with its number, and how many hints the exercise has."""
 
     text: str
     number: int
@@ -172,5 +186,5 @@ class Hint:
 
 
 def is_open(answer: object) -> bool:
-    """Tell whether an answer is still the placeholder that the notebook came with."""
+    """Return whether an answer is None or ``...``, the placeholder in the notebook."""
     return answer is None or answer is ...

@@ -1,4 +1,4 @@
-"""The host's stopwatch for work on the GPU in use."""
+"""Time work on the GPU by the host's clock, with a synchronization before and after."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Boxes for a notebook's output that say by sign and word, not by colour alone, what they are."""
+"""HTML boxes for a notebook's output; a sign and a word repeat what the colour says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gpulab.markup import clean
 
 @dataclass(frozen=True, slots=True)
 class Tone:
-    """Colour, sign and word of one kind of message."""
+    """The colour, the sign and the word of one kind of message."""
 
     colour: str
     sign: str
@@ -23,7 +23,7 @@ ASKED = Tone("#0072B2", "?", "Predict.")
 
 
 def box(tone: Tone, body: str) -> str:
-    """Wrap escaped HTML in a box that a screen reader announces when it appears."""
+    """Return a box around escaped HTML; a screen reader reads it aloud when it appears."""
     head = f'<span aria-hidden="true">{tone.sign}</span> {clean(tone.word)}'
     return (
         f'<div role="status" style="border-left:0.3em solid {tone.colour};'
@@ -33,7 +33,7 @@ def box(tone: Tone, body: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Escape text; an empty line starts a new paragraph, indented lines are a listing."""
+    """Return text as HTML paragraphs; lines that are indented by four spaces become code."""
     return "".join(_block(block) for block in text.strip("\n").split("\n\n"))
 
 
@@ -45,7 +45,7 @@ def _block(block: str) -> str:
 
 
 def options(choices: Mapping[str, str]) -> str:
-    """List lettered choices; code between backquotes is set as code."""
+    """Return lettered choices as an HTML list; text between backquotes becomes code."""
     items = (
         f"<li><strong>{clean(key)}</strong>: {_code(text)}</li>" for key, text in choices.items()
     )

@@ -1,4 +1,4 @@
-"""Keep what was said and what came out, so that the last guess before the outcome counts."""
+"""Save guesses and outcomes so that the last guess before the outcome counts."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ _CHANGED = "The outcome was shown before, so this change is kept, and your first
 
 
 def keep(guess: Guess) -> str:
-    """Keep a guess unless it is the one that is kept already; return what to say of it.
+    """Save a guess and return a remark for the learner, which is empty in most cases.
 
-    A guess without a name is not kept. Nothing is ever taken out of the file: a guess that comes
-    after the outcome is kept beside the first, and marked.
+    A guess without a name is not saved, nor one that is equal to the last. Nothing is ever removed
+    from the file: a guess that comes after the outcome is saved too, and marked as late.
     """
     if not guess.name:
         return ""
@@ -30,7 +30,7 @@ def keep(guess: Guess) -> str:
 
 
 def reveal(outcome: Reveal) -> None:
-    """Keep an outcome, the first time that it is shown."""
+    """Save an outcome when it is shown for the first time."""
     if not outcome.name:
         return
     MET.add(lesson_of(outcome.name))

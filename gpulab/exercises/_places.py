@@ -1,4 +1,4 @@
-"""Where in the lessons a prediction or an exercise is: lesson, section and cell."""
+"""Find the lesson, the section and the cell of a prediction or an exercise."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from gpulab.requirements import TEXT
 from gpulab.serialization import parse_json
 
 DATA = "lesson_predictions.json"
-# The lessons of which this kernel has met an exercise or a prediction.
+# The lessons whose exercises or predictions this kernel has used: `progress()` shows these.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
 _PREDICTION = re.compile(r'\bname="((?:case-)?\d\d\w?\.[\w-]+)"')
@@ -53,9 +53,9 @@ class LessonPlaces:
     title
         Title of the lesson, such as ``"04 Warm-up"``.
     predictions
-        Name of a prediction to its place.
+        The place of each prediction, by its name.
     exercise_ids
-        Exercises, in the order in which they are asked.
+        Ids of the exercises, in the order of the notebook.
     """
 
     title: str
@@ -64,23 +64,26 @@ class LessonPlaces:
 
 
 def place_of(name: str) -> Place | None:
-    """Return where a prediction is made; None where no lesson makes it."""
+    """Return the place of a prediction in the lessons, or None if no lesson has it."""
     lesson = lessons().get(name.partition(".")[0])
     return None if lesson is None else lesson.predictions.get(name)
 
 
 def lessons_with(exercise_id: str) -> list[str]:
-    """Return the lessons that ask an exercise: its notebook may have a letter, as 08b has."""
+    """Return the lessons whose notebooks ask an exercise.
+
+    The id does not say it: exercise "08.x" may be in the notebook of lesson 08b.
+    """
     return [name for name, found in lessons().items() if exercise_id in found.exercise_ids]
 
 
 def check_lesson(lesson: str) -> None:
-    """Refuse what is no lesson.
+    """Raise an error unless there is a lesson with this number.
 
     Raises
     ------
     UnknownNameError
-        If there is no such lesson; the message names the nearest.
+        If no lesson has this number; the message suggests the nearest.
     """
     TEXT.check(lesson=lesson)
     if lesson not in lessons():
@@ -89,7 +92,7 @@ def check_lesson(lesson: str) -> None:
 
 @cache
 def ideas() -> Mapping[str, str]:
-    """Return what each prediction is about, as one sentence, by its name."""
+    """Return the idea behind each prediction, as one sentence, by the prediction's name."""
     text = resources.files("gpulab").joinpath("data", DATA).read_text("utf-8")
     content: Any = parse_json(text)
     return {str(name): str(idea) for name, idea in content["ideas"].items()}
@@ -97,7 +100,7 @@ def ideas() -> Mapping[str, str]:
 
 @cache
 def lessons() -> Mapping[str, LessonPlaces]:
-    """Return the shipped lessons and cases by their number, such as ``"08b"`` or ``"case-03"``."""
+    """Return the places in all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
     try:
         folder = notebooks_folder()
     except NotebookError:  # an incomplete installation has no links, and all else works

@@ -1,4 +1,4 @@
-"""A guess made before measuring, kept, and held against what came out."""
+"""Predictions: guess before you measure, then compare the guess with the outcome."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
 _COUNTS = ("launches", "calls", "times", "TFLOP/s", "GB/s", "%")
-# What counts where a prediction does not name it; other units go by their factor.
+# The default rule for these units. All other units are judged by the factor.
 _COUNTS_BY_UNIT = {"%": "points", "launches": "count", "calls": "count"}
 _RULE = NameOf("rule of what counts", tuple(RULES))
 
-# What is counted one by one has a word for one of it; "1 times" is a factor.
+# The singular of units that count things. "times" is a factor, so it stays "1 times".
 _ONE = {"launches": "launch", "calls": "call"}
 
 _OTHER = _html.Tone("#D55E00", "✗", "Different.")
@@ -33,23 +33,23 @@ _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
 @dataclass(frozen=True, slots=True)
 class GuessReview:
-    """A guess beside what came out.
+    """A guess compared with the outcome.
 
     Attributes
     ----------
     tone
-        Sign, colour and word of the outcome.
+        Colour, sign and word of the verdict.
     message
-        Guess, outcome with unit, and what to make of it.
+        The guess, the outcome with its unit, and what follows.
     ratio
-        Outcome divided by guess; None where there is no ratio. It judges the guess, not the
-        measurement.
+        Outcome divided by guess; None if one of them is not a positive number. It judges the
+        guess and not the measurement.
     size
-        How far the guess was off, in the terms of what counts: times, percentage points, a count
-        or percent. None where there is no such number.
+        How far the guess was off, in the unit of the rule: times, percentage points, a count or
+        percent. None if the rule gives no number.
     is_right
-        Whether the guess counts as right: it was close or near, or the choice that came true.
-        None without a guess.
+        Whether the guess counts as right: it was close or near, or it was the right choice. None
+        without a guess.
     """
 
     tone: _html.Tone
@@ -69,30 +69,37 @@ class GuessReview:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A question and the guess that was made before the answer was known.
+    """A question, and the guess that was made before the outcome was known.
 
     Attributes
     ----------
     question
-        What was asked.
+        Text of the question.
     guess
-        Seconds, a count, or the choice; None if there is no guess that can be used.
+        Seconds, a count, or the choice; None if there is no guess, or none that can be read.
     unit
-        Unit of the guess as it was given.
+        Unit in which the guess was given.
     choices
-        Possible answers; empty when a number is asked for.
+        Possible answers; empty if the guess is a number.
     problem
-        What is wrong with the guess, if it was given and could not be read.
+        The reason why the guess cannot be read; empty if it can.
     counts
-        What makes a guess a good one; see :func:`predict`.
+        The rule that judges the guess; see :func:`predict`.
     base
-        For ``counts="direction"``: what is neither more nor less.
+        For ``counts="direction"``: the value that is neither more nor less.
     name
-        Lesson and name under which it is kept; empty if it is not.
+        Lesson and name under which the guess is saved; empty if it is not saved.
     confidence
-        How sure the learner is: "guess", "likely" or "sure"; empty if that was not said.
+        How sure the learner is: "guess", "likely" or "sure"; empty if not given.
     note
-        What else there is to say of the guess: that it came late, or its confidence is unknown.
+        A remark on the guess: it came after the outcome, or its confidence is not known.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> guess = exercises.predict("How long does the matmul take?", 300, unit="µs")
+    >>> print(guess.compare(330e-6))
+    Close. You said 300 µs, it was 330 µs: 1.1 times more. Well guessed.
     """
 
     question: str
@@ -126,18 +133,19 @@ class Prediction:
         )
 
     def compare(self, actual: "Measurement | float | str") -> GuessReview:
-        """Hold the guess against what came out.
+        """Compare the guess with the outcome.
 
         Parameters
         ----------
         actual
-            A ``Measurement``, or seconds; for a count the number in its unit; for choices the
-            one that came true.
+            The outcome. For a time pass a ``Measurement`` or seconds, for a count the number in
+            its unit, for choices the right one.
 
         Returns
         -------
         GuessReview
-            Shown as the last line of a cell; without a guess it only says what came out.
+            The comparison, which shows itself as the last line of a cell. Without a guess it only
+            says what the outcome is.
         """
         if is_open(actual):
             return GuessReview(_NO_GUESS, "There is nothing to compare with yet: measure first.")
@@ -185,7 +193,7 @@ class Prediction:
 
     @property
     def _said(self) -> str:
-        """The guess as it was typed, in its own unit."""
+        """The guess in the unit in which it was typed."""
         if self.guess is None or isinstance(self.guess, str):
             return str(self.guess)
         return _with_unit(f"{self.guess / _TIMES.get(self.unit, 1.0):,.10g}", self.unit)
@@ -209,41 +217,41 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
     name: str = "",
     confidence: str | None = None,
 ) -> Prediction:
-    """Keep a guess, to be compared with what comes out.
+    """Record a guess, so that you can compare it with the outcome.
 
-    In Jupyter a prediction with a name is also kept in the file ``gpulab-progress.jsonl`` of the
-    notebook's folder, which :func:`progress` reads. The last guess before the outcome counts.
+    In Jupyter a prediction with a name is also saved in the file ``gpulab-progress.jsonl`` of the
+    lessons' folder, which :func:`progress` reads. The last guess before the outcome counts.
 
     Parameters
     ----------
     question
-        What is asked.
+        Text of the question.
     guess
         A number in ``unit``, a duration as text such as ``"2 ms"``, or one of ``choices``.
         ``...`` and None mean that there is no guess yet.
     unit
         s, ms, µs (us), ns; or the name of a count: launches, calls, times, TFLOP/s, GB/s, %.
     choices
-        Possible answers, when no number is asked for.
+        Possible answers, if the guess is not a number.
     counts
-        What makes a guess a good one. ``"factor"``: the order of magnitude (within 1.5 times is
+        The rule that judges the guess. ``"factor"``: outcome over guess (within 1.5 times is
         close). ``"direction"``: first whether it is more or less than ``base``, then by how much.
-        ``"points"``: percentage points. ``"count"``: the exact number. ``"percent"``: within
-        10 %. Without it, the unit decides: points for %, a count for launches and calls, else
-        the factor.
+        ``"points"``: difference in percentage points. ``"count"``: difference from the exact
+        number. ``"percent"``: difference in percent (within 10 % is close). By default the unit
+        decides: points for %, count for launches and calls, factor for all others.
     base
-        For ``counts="direction"``: what is neither more nor less, in ``unit``.
+        For ``counts="direction"``: the value that is neither more nor less, in ``unit``.
     name
-        Lesson and name, such as ``"01.naive"``; without one the guess is not kept in the file.
+        Lesson and name, for example ``"01.naive"``. Without a name the guess is not saved.
     confidence
-        How sure you are, if you like: ``"guess"`` (right once in three), ``"likely"`` (twice in
+        How sure you are (optional): ``"guess"`` (right once in three), ``"likely"`` (twice in
         three) or ``"sure"`` (19 times in 20).
 
     Returns
     -------
     Prediction
-        With ``guess`` None, and ``problem`` saying why, where the guess cannot be used:
-        nothing is raised.
+        The prediction. If the guess cannot be read, no error is raised: ``guess`` is None and
+        ``problem`` says why.
 
     Examples
     --------
@@ -273,7 +281,7 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
 
 
 def _read_confidence(confidence: object) -> tuple[str, str]:
-    """Return the step of confidence and, where there is no such step, what to type."""
+    """Return the confidence, and what to type instead if it is not known."""
     step = "" if is_open(confidence) else _plain(str(confidence))
     if not step or step in CONFIDENCE:
         return step, ""
@@ -289,7 +297,10 @@ def _read_choice(guess: object, choices: tuple[str, ...]) -> tuple[str | None, s
 
 
 def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
-    """Read a number in a unit; text with a unit of time brings its own."""
+    """Return a guess in seconds or as a count, and the problem if it cannot be read.
+
+    A text with a unit of time, such as "2 ms", overrides ``unit``.
+    """
     number = read_number(guess)
     problem = _bad_unit(unit)
     if not problem and (number is None or (isinstance(guess, str) and unit not in _TIMES)):
@@ -302,7 +313,7 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
 
 
 def _with_unit(number: str, unit: str) -> str:
-    """Write a number with its unit, which is a word in the singular for exactly one."""
+    """Return a number with its unit, in the singular for exactly one: "1 launch"."""
     return f"{number} {_ONE.get(unit, unit) if number == '1' else unit}"
 
 
@@ -320,7 +331,7 @@ def _form(unit: str, choices: tuple[str, ...]) -> str:
 
 
 def _value(actual: object, unit: str) -> float | None:
-    """Take the number, or the median of a Measurement where durations are compared."""
+    """Return an outcome as a number: for a time, a Measurement gives its median."""
     from gpulab.measurement import Measurement
 
     if isinstance(actual, Measurement) and unit in _TIMES:
@@ -329,7 +340,7 @@ def _value(actual: object, unit: str) -> float | None:
 
 
 def _outcome(actual: object) -> str:
-    """Write a Measurement with interval and source; empty for anything else."""
+    """Return the text of a Measurement, with interval and GPU; empty for anything else."""
     from gpulab.measurement import Measurement
 
     if not isinstance(actual, Measurement):

@@ -1,4 +1,4 @@
-"""How far a learner has come: exercises, predictions, and what to look at again."""
+"""A learner's progress: exercises solved, quality of the predictions, and what to repeat."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ _STATES = {None: "not yet", False: "tried", True: "right"}
 
 @dataclass(frozen=True, slots=True)
 class ExerciseProgress:
-    """How far one exercise has come.
+    """A learner's progress in one exercise.
 
     Attributes
     ----------
     ok
-        True once it was right, False if it was tried, None if it was not.
+        True if any answer was right, False if all were wrong, None if there was none.
     n_tries
-        Answers given, right or wrong.
+        Number of answers, right or wrong.
     n_hints
-        Hints read.
+        Number of hints read.
     """
 
     ok: bool | None = None
@@ -36,14 +36,14 @@ class ExerciseProgress:
 
 
 def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgress]:
-    """Return the progress in each exercise for which an answer was given or a hint read.
+    """Return the progress in each exercise that has an answer or of which a hint was read.
 
-    What was right once stays right.
+    An exercise that was solved once stays solved.
 
     Parameters
     ----------
     records
-        What was kept; by default what this process and its folder have.
+        The records to count; by default those of this process and its folder.
     """
     found: dict[str, ExerciseProgress] = {}
     for record in exercises_of(journal().records if records is None else records):
@@ -59,14 +59,14 @@ def entries(records: Iterable[Record] | None = None) -> dict[str, ExerciseProgre
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Exercises and how far each has come, and how good the predictions were.
+    """A learner's progress in exercises and predictions.
 
     Attributes
     ----------
     rows
-        Exercise id and progress, in the order of the lessons.
+        Id and progress of each exercise, in the order of the lessons.
     predictions
-        What was kept of the predictions.
+        The saved predictions.
     """
 
     rows: tuple[tuple[str, ExerciseProgress], ...]
@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def n_right(self) -> int:
-        """Number of exercises that were right; it says nothing about how often one tried."""
+        """Number of exercises that were solved, after any number of tries."""
         return sum(entry.ok is True for _, entry in self.rows)
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class Progress:
         return self.exercises_html() + self.review_html()
 
     def exercises_html(self) -> str:
-        """Return the table of the exercises."""
+        """Return the table of the exercises as HTML."""
         return table(
             ((name, e, e.n_tries, e.n_hints) for name, e in self.rows),
             caption=self._summary,
@@ -99,7 +99,7 @@ class Progress:
         )
 
     def review_html(self) -> str:
-        """Return how good the predictions were, and what to look at again."""
+        """Return as HTML how good the predictions were, and what to repeat."""
         return self._review.html()
 
     @property
@@ -112,7 +112,19 @@ class Progress:
 
 
 def page(progress: Progress) -> str:
-    """Return progress as a page of HTML that needs no other file."""
+    """Return progress as an HTML page that needs no other file.
+
+    Parameters
+    ----------
+    progress
+        What :func:`progress` or :func:`progress_in` returned.
+
+    Examples
+    --------
+    >>> from gpulab import exercises
+    >>> exercises.page(exercises.progress("01")).startswith("<!DOCTYPE html>")
+    True
+    """
     instance_of(Progress, "the progress of a learner").check(progress=progress)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -134,7 +146,7 @@ _STYLE = (
 
 
 def _said(predictions: Iterable[KeptPrediction]) -> str:
-    """List all predictions; a change after the outcome was shown is marked as one."""
+    """Return a table of all predictions; changes after the outcome have a column of their own."""
     return table(
         (_calibration.row(kept) for kept in predictions),
         caption="All predictions",

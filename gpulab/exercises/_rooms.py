@@ -1,4 +1,4 @@
-"""Where exercises and claims are: each lesson has a room of its own, all cases share one."""
+"""Find the package of a lesson's exercises and claims; all cases share one package."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Machines that one cell borrows: two GPUs, or one that an error may ruin."""
+"""GPUs for one cell of a lesson: two GPUs, or a virtual one that an error may ruin."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,19 @@ from gpulab.interrupts import contextmanager
 
 @contextmanager
 def two_gpus() -> Iterator[Device]:
-    """Lend ``cuda:0`` and ``cuda:1``: those of the machine in use, else virtual ones.
+    """Use two GPUs, ``cuda:0`` and ``cuda:1``, in a ``with`` block.
 
-    A machine with one GPU is left for the length of the block, with its state kept. Its tensors
-    mean nothing on the one that is lent.
+    If the machine in use has two GPUs, the block runs on it. Otherwise the block runs on two
+    virtual GPUs. The machine in use and its state come back after the block; its tensors cannot be
+    used inside.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.exercises import machines
+    >>> with machines.two_gpus():
+    ...     torch.cuda.device_count() >= 2
+    True
     """
     with device.active() as in_use:
         if torch.cuda.device_count() > 1:
@@ -26,9 +35,16 @@ def two_gpus() -> Iterator[Device]:
 
 @contextmanager
 def throwaway_gpu() -> Iterator[Device]:
-    """Lend a virtual GPU that has seen nothing yet, so that an error leaves nothing behind.
+    """Use a new virtual GPU in a ``with`` block, so that an error in a kernel does no harm.
 
-    On a CUDA GPU an error in a kernel ends all work of the process.
+    On a CUDA GPU, after an error in a kernel the process cannot use the GPU any more.
+
+    Examples
+    --------
+    >>> from gpulab.exercises import machines
+    >>> with machines.throwaway_gpu() as gpu:
+    ...     gpu.source
+    'virtual'
     """
     with _borrowed(n_gpus=1) as lent:
         yield lent
@@ -36,6 +52,6 @@ def throwaway_gpu() -> Iterator[Device]:
 
 @contextmanager
 def _borrowed(*, n_gpus: int) -> Iterator[Device]:
-    # Two virtual machines cannot both stand behind torch.cuda.
+    # Only one virtual machine at a time can replace torch.cuda, so leave the one in use first.
     with device.outside(), virtual.virtual_gpu(device.STAND_IN, count=n_gpus, first_use=False):
         yield device.current()

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpulab import gpus
-from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.errors import InvalidOptionError
+from gpulab.explorers._roofline_points import ceilings_for, listed
 from gpulab.explorers._scene import (
     CeilingsStep,
     Marker,
@@ -23,21 +23,18 @@ from gpulab.explorers._scene import (
     nearest,
 )
 from gpulab.explorers._sources import (
-    COMPUTED,
     HERE,
     computed_options,
-    here_of,
     points_among,
     recorded_options,
-    recording_of,
     too_long,
 )
-from gpulab.figures import unit_of
+from gpulab.figures import INK, legend_below, look_of, marks, unit_of
 from gpulab.plots import predicted_against_measured, roofline
 from gpulab.provenance import device_label
-from gpulab.roofline import MODELS, Ceilings, Chart, ceilings, ceilings_of, errors, predict, table
+from gpulab.roofline import MODELS, Ceilings, Chart, errors
 from gpulab.sweeps import CACHES, Point, Task
-from gpulab.units import format_bytes, format_time
+from gpulab.units import format_bytes, format_rate, format_time
 from gpulab.workloads import WORKLOADS, names, workload
 
 if TYPE_CHECKING:
@@ -62,6 +59,9 @@ FAMILIES = (
     ("rows", ("softmax", "layer_norm", "rms_norm", "cross_entropy", "fft")),
     ("sort, look up", ("sort", "topk", "embedding", "gather", "scatter_add")),
 )
+_SECOND = "v"  # marker of the second GPU; the first has one for each bound
+_SECOND_ROOF = "-."
+_N_PLACES = 60  # along a roof of the second GPU
 _FAR = 4.0  # times: a size that moves so much more or less is another one
 
 
@@ -84,6 +84,8 @@ class RooflineState:
         Names of the workloads that are shown.
     span
         The sizes that move about so many bytes are marked and measured; None: all sizes.
+    beside
+        A second GPU to compare with, recorded or computed; empty for none.
     """
 
     view: str = PREDICTION
@@ -93,6 +95,25 @@ class RooflineState:
     model: str = "refined"
     operations: tuple[str, ...] = names()
     span: int | None = None
+    beside: str = ""
+
+
+class _Side(NamedTuple):
+    """One GPU of the picture.
+
+    Attributes
+    ----------
+    rows
+        Its points, as :func:`gpulab.roofline.table` has them.
+    places
+        Where each of them is on the axes.
+    ceilings
+        Its roofs.
+    """
+
+    rows: "pd.DataFrame"
+    places: Places
+    ceilings: Ceilings
 
 
 class RooflineModel:
@@ -103,10 +124,10 @@ class RooflineModel:
 
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self._mine = tuple(mine)
-        self._listed = lru_cache(maxsize=50)(_listed)
+        self._listed = lru_cache(maxsize=50)(listed)
         self._choices = lru_cache(maxsize=20)(self._offered)
         # Ceilings have no hash, so that no cache but this one can hold what is drawn of them.
-        self._still: tuple[object, Scene, pd.DataFrame, Places] | None = None
+        self._still: tuple[object, Scene, tuple[_Side, ...], str] | None = None
         self._scenes: dict[int | None, Scene] = {}
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
@@ -114,13 +135,15 @@ class RooflineModel:
         return self._choices(state.dtype)
 
     def _offered(self, dtype: str) -> tuple[Selector, ...]:
-        gpus = (*recorded_options(self._mine), ("measured here", HERE), *computed_options())
+        recorded, computed = recorded_options(self._mine), computed_options()
+        gpus = (*recorded, ("measured here", HERE), *computed)
         dtypes = dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes)
         spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
         offered = [work.name for work in WORKLOADS.values() if dtype in work.dtypes]
         return (
             Selector("view", "Picture", "menu", as_options((PREDICTION, ROOFLINE))),
             Selector("gpu", "GPU", "menu", gpus),
+            Selector("beside", "Second GPU", "menu", (("none", ""), *recorded, *computed)),
             Selector("dtype", "Type", "menu", as_options(dtypes)),
             Selector("cache", "Cache", "menu", as_options(CACHES)),
             Selector("model", "Model", "menu", as_options(MODELS)),
@@ -156,36 +179,43 @@ class RooflineModel:
         if self._still is None or self._still[0] != key:
             self._still = (key, *self._drawn(key[0], found))
             self._scenes = {}
-        _, still, rows, places = self._still
+        _, still, sides, missing = self._still
         if state.span not in self._scenes:
-            self._scenes[state.span] = replace(still, key=key, **_near(state, rows, places))
+            self._scenes[state.span] = replace(still, key=key, **_near(state, sides, missing))
         return self._scenes[state.span]
 
     def _drawn(
         self, state: RooflineState, found: Sequence[Measured]
-    ) -> "tuple[Scene, pd.DataFrame, Places]":
-        """Return the picture of a state, its rows, and where each is on the axes."""
+    ) -> tuple[Scene, tuple[_Side, ...], str]:
+        """Return the picture of a state, its GPUs, and why the second one is not drawn."""
         rows = self._rows(state, found)
-        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
+        scale = 1.0 if state.view == ROOFLINE else _scale(_pairs(rows, state.model))
+        first = _Side(rows, _places(state, rows, scale), ceilings_for(state.gpu, found))
+        second, missing = self._second(state, found, scale)
         if state.view == ROOFLINE:
-            chart = Chart(_ceilings_for(state.gpu, found), rows)
-            plot: Callable[[Axes], object] = partial(_plot_roofline, chart)
-            places = np.array([rows["intensity"], _reached(rows)]).T
+            plot: Callable[[Axes], object] = partial(_plot_roofline, first, second)
             alt = "Work reached over arithmetic intensity, below the roofs of the GPU."
         else:
-            pairs = _pairs(rows, state.model)
-            plot = partial(_plot_prediction, pairs)
-            scale = _scale(pairs)
-            places = np.array([pairs["predicted_s"], pairs["measured_s"]]).T / scale
+            plot = partial(_plot_prediction, first, second, state.model)
             alt = "Measured over predicted time of a call; on the diagonal both agree."
-        hints = map(_hint, _records(rows))
-        scene = Scene(
-            plot=plot,
-            title=f"{title}\n({_origin(rows)})",
-            alt=alt,
-            spots=tuple(Spot(x, y, hint) for (x, y), hint in zip(places, hints, strict=True)),
-        )
-        return scene, rows, places
+        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
+        sides = (first, second) if second else (first,)
+        spots = (spot for side in sides for spot in _spots(side, is_second=side is second))
+        scene = Scene(plot=plot, title=f"{title}\n({_origin(rows)})", alt=alt, spots=tuple(spots))
+        return scene, sides, missing
+
+    def _second(
+        self, state: RooflineState, found: Sequence[Measured], scale: float
+    ) -> tuple[_Side | None, str]:
+        """Return the second GPU; where it has nothing to draw, None and the reason."""
+        if state.beside in {"", state.gpu}:
+            return None, ""
+        try:
+            rows = self._rows(replace(state, gpu=state.beside), found)
+        except InvalidOptionError as error:  # the first one is drawn all the same
+            return None, f"The second GPU is not drawn. {error}"
+        roofs = ceilings_for(state.beside, found)
+        return _Side(rows, _places(state, rows, scale), roofs), ""
 
     def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
@@ -204,14 +234,35 @@ class RooflineModel:
         return kept.reset_index(drop=True)
 
 
-def _near(state: RooflineState, rows: "pd.DataFrame", places: Places) -> dict[str, Any]:
+def _places(state: RooflineState, rows: "pd.DataFrame", scale: float) -> Places:
+    """Return where each row is on the axes; times are in the unit of this length in seconds."""
+    if state.view == ROOFLINE:
+        return np.array([rows["intensity"], _reached(rows)]).T
+    return np.array([rows[f"{state.model}_s"], rows["measured_s"]]).T / scale
+
+
+def _spots(side: _Side, *, is_second: bool) -> Iterator[Spot]:
+    whose = f"\nsecond GPU: {_short(side)}" if is_second else ""
+    for (x, y), row in zip(side.places, _records(side.rows), strict=True):
+        name, rest = _hint(row).split("\n", 1)
+        yield Spot(x, y, f"{name}{whose}\n{rest}")
+
+
+def _near(state: RooflineState, sides: Sequence[_Side], missing: str) -> dict[str, Any]:
     """Return what of a scene follows the slider."""
-    near = _is_near(rows, state.span)
-    markers = (Marker(x, y) for x, y in places[near]) if state.span is not None else ()
+    import pandas as pd
+
+    near = [_is_near(side.rows, state.span) for side in sides]
+    rows = [side.rows[kept] for side, kept in zip(sides, near, strict=True)]
+    places = np.concatenate([side.places[kept] for side, kept in zip(sides, near, strict=True)])
+    markers = (Marker(x, y) for x, y in places) if state.span is not None else ()
+    words = [*_words(state, rows[0]), *([missing] if missing else [])]
+    if len(sides) > 1:
+        words += _compared(state, sides, rows)
     return {
         "markers": tuple(markers),
-        "words": tuple(_words(state, rows[near])),
-        "frame": partial(_readable, rows[near], state.model),
+        "words": tuple(words),
+        "frame": lambda: _readable(pd.concat(rows, ignore_index=True), state.model),
     }
 
 
@@ -232,6 +283,17 @@ def _origin(rows: "pd.DataFrame") -> str:
     return device_label(first["device_name"], first["source"])
 
 
+def _short(side: _Side) -> str:
+    """Name a GPU with the source of its points, in few words."""
+    first = side.rows.iloc[0]
+    known = first["source"]
+    return (
+        device_label(first["device_name"], known)
+        if known
+        else f"{first['device_name']}, predicted"
+    )
+
+
 def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
     """Return the columns of the picture; the farthest points have names if they are far."""
     off = np.abs(np.log(rows[f"{model}_ratio"]))
@@ -241,23 +303,54 @@ def _pairs(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
     return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
 
 
-def _plot_prediction(pairs: "pd.DataFrame", ax: "Axes") -> None:
+def _plot_prediction(first: _Side, second: _Side | None, model: str, ax: "Axes") -> None:
+    pairs = _pairs(first.rows, model)
     predicted_against_measured(pairs, ax)
-    times_s = pairs[["measured_s", "predicted_s"]].to_numpy() / _scale(pairs)
-    ends = times_s.min() / 2, times_s.max() * 2
+    times = first.places if second is None else np.concatenate([first.places, second.places])
+    ends = times.min() / 2, times.max() * 2
     ax.set(xlim=ends, ylim=ends)
+    if second is not None:
+        _plot_points(second, ax)
 
 
-def _plot_roofline(chart: Chart, ax: "Axes") -> None:
+def _plot_roofline(first: _Side, second: _Side | None, ax: "Axes") -> None:
+    chart = Chart(first.ceilings, first.rows)
     roofline(chart, ax, names=False)
-    reached = _reached(chart.table)
-    peaks = (
-        roof.peak(name) / _TERA
-        for roof in chart.ceilings.roofs
-        for name in chart.arithmetics
-        if name in roof.peak_flops_per_s
-    )
+    sides = (first,) if second is None else (first, second)
+    reached = np.concatenate([side.places[:, 1] for side in sides])
+    peaks = [peak for side in sides for peak in _peaks(side).values()]
     ax.set_ylim(reached.min() / 3, 3 * max(reached.max(), *peaks, 0.0))
+    if second is not None:
+        _plot_roofs(second, ax)
+        _plot_points(second, ax)
+
+
+def _plot_points(second: _Side, ax: "Axes") -> None:
+    """Draw the points of the second GPU; its sign is told apart without colour."""
+    look = look_of("GPU")._replace(marker=_SECOND)
+    source = second.rows["source"].iloc[0] or "virtual"  # what is predicted only is computed
+    signs = marks(look, source) | {"linestyle": "none"}
+    ax.plot(*second.places.T, label=f"second GPU: {_short(second)}", **signs)
+    legend_below(ax)
+
+
+def _plot_roofs(second: _Side, ax: "Axes") -> None:
+    """Draw the roofs of the second GPU as broken lines; the words say how high they are."""
+    x = np.geomspace(*ax.get_xlim(), _N_PLACES)
+    for number, name in enumerate(_peaks(second)):
+        roofs = [roof for roof in second.ceilings.roofs if name in roof.peak_flops_per_s]
+        heights = np.max([[roof.attainable(at, name) for at in x] for roof in roofs], axis=0)
+        label = None if number else "second GPU: roofs"
+        ax.plot(x, heights / _TERA, color=INK, linestyle=_SECOND_ROOF, linewidth=1.2, label=label)
+
+
+def _peaks(side: _Side) -> dict[str, float]:
+    """Return the highest peak of each type that the points compute in, in TFLOP/s."""
+    return {
+        name: max(peaks) / _TERA
+        for name in Chart(side.ceilings, side.rows).arithmetics
+        if (peaks := [r.peak(name) for r in side.ceilings.roofs if name in r.peak_flops_per_s])
+    }
 
 
 def _reached(rows: "pd.DataFrame") -> Places:
@@ -297,92 +390,48 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     )
 
 
-def _listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
-    """Return one row a point, as :func:`gpulab.roofline.table` has them.
-
-    Of a GPU without measurements the catalogue is predicted; its measured times are missing.
-
-    Parameters
-    ----------
-    gpu
-        As in the state of the explorer.
-    dtype, cache
-        What is chosen.
-    here
-        What was measured here.
-    """
-    if gpu.startswith(COMPUTED):
-        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
-    known = recording_of(gpu).points if gpu != HERE else here
-    points = [
-        point
-        for point in (here_of(known, "gpu") if gpu == HERE else known)
-        if (point.task.dtype, point.task.cache) == (dtype, cache)
-    ]
-    return table(points)
-
-
-def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    columns = table([]).columns
-    rows = [
-        row
-        for work in WORKLOADS.values()
-        if dtype in work.dtypes
-        for size in work.sizes
-        for row in _prediction(work.name, size, dtype, gpu, cache)
-    ]
-    return pd.DataFrame(rows).reindex(columns=columns)
-
-
-def _prediction(
-    name: str, size: int, dtype: str, gpu: str, cache: str
-) -> Sequence[dict[str, Any]]:
-    """Return the row of a size, none if it does not fit into the memory."""
-    try:
-        plain, refined = (
-            predict(name, size, dtype, gpu, model=model, cache=cache)
-            for model in ("plain", "refined")
+def _compared(
+    state: RooflineState, sides: Sequence[_Side], rows: Sequence["pd.DataFrame"]
+) -> Iterator[str]:
+    """Say how much longer the second GPU takes at the points of both, and compare the roofs."""
+    name = f"Second GPU: {_short(sides[1])}"
+    pairs = rows[0].merge(rows[1], on=["workload", "size"], suffixes=("", "_second"))
+    measured = pairs[["measured_s", "measured_s_second"]].notna().to_numpy().all()
+    column = "measured_s" if measured else f"{state.model}_s"
+    ratios = (pairs[f"{column}_second"] / pairs[column]).dropna().sort_values()
+    if ratios.empty:
+        yield f"{name}; it has no point in common with the first one."
+    else:
+        least, most = (
+            f"{ratios.loc[at]:.3g} times ({pairs['workload'][at]} n = {pairs['size'][at]:,})"
+            for at in (ratios.index[0], ratios.index[-1])
         )
-    except InvalidOptionError:
-        return ()
-    row = {
-        "workload": name,
-        "size": size,
-        "dtype": dtype,
-        "cache": cache,
-        "source": "",
-        "device_name": refined.device_name,
-        "plain_s": plain.duration_s,
-        "refined_s": refined.duration_s,
-        "bound": refined.bound,
-        "arithmetic": refined.arithmetic,
-        "intensity": refined.intensity,
-        "flops": refined.flops,
-        "size_bytes": refined.size_bytes,
-    }
-    return (row,)
+        what = "measured times" if measured else f"the {state.model} predictions"
+        yield (
+            f"{name}. By {what} of both at {len(ratios)} points, it takes {ratios.median():.3g} "
+            f"times as long in the median, from {least} to {most}."
+        )
+    if state.view == ROOFLINE:
+        yield from _compared_roofs(*sides)
 
 
-def _ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
-    """Return the roofs of a GPU: recorded, or the last that were measured, or its data sheet."""
-    if gpu.startswith(COMPUTED):
-        return ceilings(gpu.removeprefix(COMPUTED))
-    if gpu == HERE:
-        name = here_of(points_among(found), "gpu")[-1].device_name
-        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
-        return mine[-1] if mine else _data_sheet(name)
-    recording = recording_of(gpu)
-    try:
-        return ceilings_of(recording)
-    except UnknownNameError:  # it has no such section
-        return _data_sheet(str(recording.provenance["gpu"]))
-
-
-def _data_sheet(device_name: str) -> Ceilings:
-    known = gpus.by_driver_name(device_name)
-    return Ceilings(device_name, "", ()) if known is None else ceilings(known)
+def _compared_roofs(first: _Side, second: _Side) -> Iterator[str]:
+    """Say how high the roofs of both GPUs are."""
+    one, other = _peaks(first), _peaks(second)
+    said = [
+        f"{name} {format_rate(one[name] * _TERA, 'FLOP')} and "
+        f"{format_rate(other[name] * _TERA, 'FLOP')}"
+        for name in one
+        if name in other
+    ]
+    if first.ceilings.roofs and second.ceilings.roofs:
+        one_s, other_s = (
+            format_rate(max(roof.bandwidth_bytes_per_s for roof in side.ceilings.roofs), "B")
+            for side in (first, second)
+        )
+        said.append(f"memory {one_s} and {other_s}")
+    if said:
+        yield f"Roofs of the first and the second GPU: {', '.join(said)}."
 
 
 def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Record which stream accessed which bytes, also of memory that was freed since."""
+"""Record which stream accessed which bytes, also in memory that has been freed since."""
 
 from bisect import bisect_left, insort
 from collections.abc import Hashable
@@ -8,7 +8,7 @@ from gpulab.happens_before._byte_ranges import Extent
 from gpulab.happens_before._call_sites import Site
 from gpulab.happens_before._vector_clocks import Clock, StreamKey, Thread
 
-# From so many freed blocks on, those whose accesses are all past are dropped.
+# A sweep reads every freed block, so it waits until there are at least this many.
 _MIN_SWEPT = 32
 
 
@@ -18,13 +18,21 @@ class MemoryAccess(NamedTuple):
     Attributes
     ----------
     memory
-        Names the storage while it lives.
+        A key that identifies the storage as long as it exists.
     extent
         The bytes of the storage that are accessed.
     is_write
-        Whether they are written; an operation in place needs no second access for its reading.
+        Whether they are written. An in-place operation needs only this one access, because
+        whatever conflicts with a read conflicts with a write, too.
     label
-        The tensor, for the report: a text, or something with ``dtype`` and ``sizes``.
+        Describes the tensor in the report: a text, or an object with ``dtype`` and ``sizes``.
+
+    Examples
+    --------
+    >>> from gpulab.happens_before import extent
+    >>> access = MemoryAccess("x", extent((4,), (1,), 0, 4), True, "float32 tensor of shape (4,)")
+    >>> access.extent.start, access.extent.stop
+    (0, 16)
     """
 
     memory: Hashable
@@ -34,18 +42,18 @@ class MemoryAccess(NamedTuple):
 
 
 class RecordedAccess:
-    """A memory access that later ones are compared with.
+    """A memory access that later accesses are compared with.
 
     Attributes
     ----------
     thread, tick
         The stream, and its epoch at the access.
     extent, is_write
-        Which bytes it accesses, and how.
+        Which bytes it accesses, and whether it writes them.
     name, site, label
         The operation, its line of the program and the tensor, for the report.
     owner
-        The stream whose allocator pool the memory went back to since; None while it lives.
+        The stream whose allocator pool got the memory back; None until the memory is freed.
     """
 
     __slots__ = ("extent", "is_write", "label", "name", "owner", "site", "thread", "tick")
@@ -55,7 +63,7 @@ class RecordedAccess:
         self.renew(access, name, site)
 
     def renew(self, access: MemoryAccess, name: str, site: Site) -> None:
-        """Replace it by a later access of the same stream."""
+        """Turn this record into one of a later access by the same stream."""
         _, self.extent, self.is_write, self.label = access
         self.tick = self.thread.tick
         self.name = name
@@ -64,19 +72,19 @@ class RecordedAccess:
 
     @property
     def lacks_record(self) -> bool:
-        """Whether the memory was freed without telling its allocator of this stream."""
+        """Whether the memory was freed without a ``record_stream`` for this stream."""
         return self.owner is not None and self.owner != self.thread.key
 
     def is_past(self, clock: Clock) -> bool:
-        """Tell whether the access comes before everything that follows this clock."""
+        """Return whether the access happens before everything that comes after ``clock``."""
         return clock.get(self.thread, 0) >= self.tick
 
     def conflicts(self, extent: Extent, *, is_write: bool) -> bool:
-        """Tell whether the order of the two matters: shared bytes, and not both read."""
+        """Return whether the order matters: the two share bytes, and at least one writes."""
         return (is_write or self.is_write) and extent.meets(self.extent)
 
     def continues_in(self, other: "RecordedAccess") -> bool:
-        """Tell whether ``other`` goes on from this access: same line, same epoch, next bytes."""
+        """Return whether ``other`` is the same line's access to the next bytes, in one epoch."""
         return (
             self.thread is other.thread
             and (self.tick, self.is_write, self.name, self.site, self.owner)
@@ -86,7 +94,7 @@ class RecordedAccess:
         )
 
     def moved(self, by_bytes: int) -> "RecordedAccess":
-        """Return the same access, to bytes ``by_bytes`` further."""
+        """Return a copy whose bytes begin ``by_bytes`` later."""
         extent = self.extent.shifted(by_bytes)
         access = MemoryAccess(None, extent, self.is_write, self.label)
         past = RecordedAccess(self.thread, access, self.name, self.site)
@@ -95,7 +103,13 @@ class RecordedAccess:
 
 
 class Allocation(NamedTuple):
-    """A piece of device memory, and the stream that it was allocated for."""
+    """A piece of device memory, and the stream that it was allocated for.
+
+    Examples
+    --------
+    >>> Allocation(stream=(0, 1), address=4096, size_bytes=512).stop
+    4608
+    """
 
     stream: StreamKey
     address: int
@@ -103,12 +117,12 @@ class Allocation(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Address behind the last byte."""
+        """The address after the last byte."""
         return self.address + self.size_bytes
 
 
 class FreedMemory:
-    """The accesses to memory that was freed while work on it may not be done, by address."""
+    """Accesses to freed memory that the device may not have finished, by address."""
 
     def __init__(self) -> None:
         self._blocks: list[tuple[int, int]] = []  # device and address, sorted
@@ -121,21 +135,22 @@ class FreedMemory:
         return sum(len(history) for _, history in self._by_address.values())
 
     def keep(self, block: Allocation, history: list[RecordedAccess], host: Clock) -> None:
-        """Keep the accesses to a block that goes back to its stream's pool."""
+        """Store the accesses to a block that goes back to its stream's pool."""
         for past in history:
             past.owner = block.stream
         self._put(block, history)
-        # Seldom, so that freeing stays quick.
+        # The limit doubles with what a sweep leaves, so a free costs a constant time on average.
         if len(self._by_address) >= self._n_swept_at:
             self._sweep(host)
 
     def claim(self, block: Allocation) -> list[RecordedAccess]:
-        """Return the accesses to the bytes of a block that its new owner must come after.
+        """Return the old accesses to the bytes of a block, which its new owner must follow.
 
-        Another stream can have the address only after the device got it back, which waits for
-        all work; then no access is left to come after.
+        Only accesses from the same stream's pool count. Another stream can get this address
+        only after ``cudaFree``, and ``cudaFree`` waits for all work of the device.
         """
         key = (block.stream[0], block.address)
+        # The usual case: a loop gets the same block again that it has just freed.
         if key in self._by_address and self._by_address[key][0] == block:
             del self._blocks[bisect_left(self._blocks, key)]
             return self._by_address.pop(key)[1]
@@ -144,6 +159,7 @@ class FreedMemory:
             if freed.stream != block.stream:
                 continue
             inherited += _moved(history, freed.address - block.address, block.size_bytes)
+            # The parts of the freed block before and after the new one stay free.
             self._put_back(
                 freed,
                 history,
@@ -155,7 +171,10 @@ class FreedMemory:
         return inherited
 
     def _sweep(self, host: Clock) -> None:
-        """Drop what the host has seen done, each time that there is twice as much as was left."""
+        """Drop the accesses that the host knows to be done, and plan the next sweep.
+
+        The next one comes when there are twice as many blocks as this one leaves.
+        """
         left = {
             key: (block, [past for past in history if not past.is_past(host)])
             for key, (block, history) in self._by_address.items()
@@ -167,9 +186,10 @@ class FreedMemory:
         self._n_swept_at = max(_MIN_SWEPT, 2 * len(self._by_address))
 
     def _overlapping(self, block: Allocation) -> list[tuple[Allocation, list[RecordedAccess]]]:
-        """Take out all that shares bytes with ``block``."""
+        """Remove and return all freed blocks that share bytes with ``block``."""
         device = block.stream[0]
         first = bisect_left(self._blocks, (device, block.address))
+        # The block before may begin earlier and reach into this one; freed blocks never overlap.
         if first and self._blocks[first - 1][0] == device:
             before, _ = self._by_address[self._blocks[first - 1]]
             first -= before.stop > block.address
@@ -193,7 +213,17 @@ class FreedMemory:
 
 
 def _moved(history: list[RecordedAccess], by_bytes: int, size_bytes: int) -> list[RecordedAccess]:
-    """Return the accesses that reach into a block that starts ``-by_bytes`` after theirs."""
+    """Return the accesses to the bytes of another block, as offsets into that block.
+
+    Parameters
+    ----------
+    history
+        Accesses to the old block.
+    by_bytes
+        Address of the old block minus that of the other one.
+    size_bytes
+        Size of the other block.
+    """
     moved = [past.moved(by_bytes) for past in history]
     for past in moved:
         past.extent = past.extent.clipped(0, size_bytes)

@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-# Runs of the sparser view that are tried one by one before two views are taken to overlap.
+# ``meets`` tries the runs of the sparser view one by one. With more runs than this it would take
+# too long, and the answer is "they overlap", so that no race is missed.
 MAX_RUNS = 1 << 16
 
-Axis = tuple[int, int]  # step in bytes, number of steps and the start
+Axis = tuple[int, int]  # step in bytes, and how many runs there are along it
 
 
 class Extent:
@@ -16,11 +17,12 @@ class Extent:
     Attributes
     ----------
     start, stop
-        First byte of the storage that is touched, and the one behind the last.
+        The first byte of the storage that the view covers, and the one after the last.
     run_bytes
-        Length of each run.
+        The length of each run.
     axes
-        Step in bytes and count, the longest step first; none where the view is one run.
+        For each axis the step in bytes and the count, longest step first. It is empty if the
+        view is one run.
     """
 
     __slots__ = ("axes", "run_bytes", "start", "stop")
@@ -38,10 +40,10 @@ class Extent:
         return math.prod(n for _, n in self.axes)
 
     def meets(self, other: "Extent") -> bool:
-        """Tell whether the two share a byte.
+        """Return whether the two share a byte.
 
-        The answer is exact, except where both have more than ``MAX_RUNS`` runs and their steps
-        have no common divisor that keeps them apart: then it is yes.
+        The result is exact, with one exception: if both have more than ``MAX_RUNS`` runs and no
+        common divisor of their steps shows that they are disjoint, the result is True.
         """
         if self.stop <= other.start or other.stop <= self.start:
             return False
@@ -50,10 +52,12 @@ class Extent:
         return _meet(self, other)
 
     def covers(self, other: "Extent") -> bool:
-        """Tell whether every byte of ``other`` is surely in this one; no may mean unknown."""
+        """Return True only if every byte of ``other`` is in this one; False may mean unknown."""
         if self is other:
             return True
         if self.axes:
+            # An exact test of two sets of runs is expensive. Unknown only means that the older
+            # access stays recorded for longer.
             return (
                 self.start == other.start
                 and self.run_bytes == other.run_bytes
@@ -62,18 +66,19 @@ class Extent:
         return self.start <= other.start and other.stop <= self.stop
 
     def shifted(self, by_bytes: int) -> "Extent":
-        """Return the same runs, ``by_bytes`` further."""
+        """Return the same runs, beginning ``by_bytes`` later."""
         return Extent(self.start + by_bytes, self.run_bytes, self.axes)
 
     def clipped(self, start: int, stop: int) -> "Extent":
-        """Return what may lie between two bytes: exact for one run, all of it otherwise."""
+        """Return the part between two bytes; an extent of several runs is returned whole."""
         if self.axes or (start <= self.start and self.stop <= stop):
             return self
         first, last = max(start, self.start), min(stop, self.stop)
         return Extent(first, last - first) if first < last else _NOTHING
 
 
-# It ends before every other extent starts, so that no comparison needs to know of it.
+# An extent without bytes. It ends before every other extent starts, so comparisons need no
+# special case for it.
 _NOTHING = Extent(-(1 << 62), 0)
 
 
@@ -84,23 +89,31 @@ def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsi
     Parameters
     ----------
     sizes, strides, offset
-        In elements, as PyTorch gives them; no stride is negative.
+        In elements, as PyTorch returns them. PyTorch has no negative strides.
     itemsize
         Bytes of an element.
+
+    Examples
+    --------
+    Two columns of a 3 x 4 matrix of 4-byte numbers lie side by side and share no byte:
+
+    >>> first, second = extent((3,), (4,), 0, 4), extent((3,), (4,), 1, 4)
+    >>> first.n_runs, first.run_bytes, first.meets(second)
+    (3, 4, False)
     """
     if 0 in sizes:
         return _NOTHING
     pairs = zip(strides, sizes, strict=True)
     axes = sorted((step * itemsize, n) for step, n in pairs if n > 1 and step > 0)
     run_bytes = itemsize
-    while axes and axes[0][0] <= run_bytes:  # neighbours touch, or overlap as in unfold
+    while axes and axes[0][0] <= run_bytes:  # neighbours touch, or overlap after Tensor.unfold
         step, n = axes.pop(0)
         run_bytes += step * (n - 1)
     return Extent(offset * itemsize, run_bytes, tuple(_joined(axes)))
 
 
 def _joined(axes: list[Axis]) -> list[Axis]:
-    """Join axes of which one goes on where the other ends; the longest step comes first."""
+    """Join an axis with the next one if that continues where it ends; longest step first."""
     joined: list[Axis] = []
     for step, n in axes:
         if joined and joined[0][0] * joined[0][1] == step:
@@ -115,6 +128,7 @@ def _joined(axes: list[Axis]) -> list[Axis]:
 def _meet(one: Extent, other: Extent) -> bool:
     if _kept_apart(one, other):
         return False
+    # The loop goes over the runs of one view, so it takes the one with fewer runs.
     sparse, dense = sorted((one, other), key=lambda extent: extent.n_runs)
     if sparse.n_runs > MAX_RUNS:
         return True
@@ -125,7 +139,10 @@ def _meet(one: Extent, other: Extent) -> bool:
 
 
 def _kept_apart(one: Extent, other: Extent) -> bool:
-    """Tell whether the remainders by the common divisor of all steps keep the two apart."""
+    """Return whether the two are disjoint modulo the greatest common divisor of all steps.
+
+    Two columns of a matrix are the usual case: no loop over their rows is needed.
+    """
     period = math.gcd(*(step for step, _ in (*one.axes, *other.axes)))
     gap = (other.start - one.start) % period
     return one.run_bytes <= gap and other.run_bytes <= period - gap
@@ -146,10 +163,12 @@ def _runs(view: Extent) -> Iterator[int]:
 
 
 def _covers_any(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
-    """Tell whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
+    """Return whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
     if not axes:
         return -n_bytes < at < run_bytes
     (step, n), inner = axes[0], axes[1:]
+    # Only the steps whose bytes can reach into the range are tried, so most of the view is never
+    # looked at.
     reach = sum(length * (count - 1) for length, count in inner) + run_bytes
     first = max(0, -((reach - 1 - at) // step))
     last = min(n - 1, (at + n_bytes - 1) // step)

@@ -1,4 +1,4 @@
-"""Find which line of the user's own program makes a call, and write it as a reader finds it."""
+"""Find the line of the user's own program that makes a call, and name it as an editor does."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ Site = tuple[str, int]
 
 NOWHERE: Site = ("", 0)
 
-# Names that IPython and ipykernel compile the cells of a notebook under.
+# IPython and ipykernel compile the cells of a notebook under these names.
 _CELL = re.compile(r"<ipython-input-\d+-\w+>|.*[\\/]ipykernel_\d+[\\/]\d+\.py")
 
 
@@ -23,7 +23,13 @@ def user_site() -> Site:
     Returns
     -------
     Site
-        ``NOWHERE`` on a thread that no line of the user's runs on, such as autograd's.
+        ``NOWHERE`` on a thread without any line of the user's, such as autograd's own thread.
+
+    Examples
+    --------
+    >>> name, line = user_site()
+    >>> line
+    1
     """
     frame = sys._getframe(1)  # noqa: SLF001 # inspect.currentframe takes longer
     inner = _is_inner
@@ -35,8 +41,10 @@ def user_site() -> Site:
 
 
 def site_text(site: Site) -> str:
-    """Return a call site as an editor or a notebook shows it.
+    """Return the text for a call site, as an editor or a notebook shows it.
 
+    Examples
+    --------
     >>> site_text(("/somewhere/train.py", 12))
     'train.py:12'
     >>> site_text(("<ipython-input-3-0123456789ab>", 4))
@@ -56,7 +64,7 @@ def site_text(site: Site) -> str:
 
 
 def _cell_number(name: str) -> str | None:
-    """Return what IPython's own tracebacks call the cell, e.g. ``In[3]``."""
+    """Return the name of a cell in IPython's own tracebacks, e.g. ``In[3]``, or None."""
     module: Any = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
     found = None if shell is None else shell.compile.format_code_name(name)
@@ -70,8 +78,9 @@ def _is_inner(name: str) -> bool:
 
 @cache
 def _inner_folders() -> tuple[str, ...]:
-    """Return the folders of PyTorch and of this package, found without importing either."""
-    # The outermost frames of every thread, and those between a decorator or a block and its user.
+    """Return the folders of PyTorch and of this package, without importing either."""
+    # These two modules are the standard library's part of a stack: ``threading`` has the outermost
+    # frames of each thread, ``contextlib`` those between a ``with`` block and its user.
     folders = [threading.__file__, contextlib.__file__]
     for package in ("torch", __name__.partition(".")[0]):
         spec = find_spec(package)

@@ -1,10 +1,10 @@
-"""Find work on the same memory whose order nothing fixes: vector clocks over streams and host.
+"""Find unordered work on the same memory, with vector clocks of the streams and the host.
 
-Streams are the threads; the host is one more, whose program order precedes whatever it launches
-afterwards. Each memory access is recorded with the epoch of its stream, not with a whole clock,
-and only until a later access that is ordered after it replaces it: the idea of FastTrack
-(Flanagan and Freund, PLDI 2009). An epoch ends when an event is recorded, since nothing else can
-tell two operations of one stream apart.
+In the terms of race detection each stream is a thread, and so is the host: what the host has seen
+done happens before everything that it launches afterwards. A memory access is recorded with the
+epoch of its stream instead of a whole clock, and only until a later access that is ordered after
+it replaces it. This is the idea of FastTrack (Flanagan and Freund, PLDI 2009). An epoch ends when
+an event is recorded, because other streams can wait for events only.
 """
 
 from collections import deque
@@ -20,18 +20,32 @@ from gpulab.happens_before._vector_clocks import Clock, Snapshot, StreamKey, Thr
 __all__ = ["Checker"]
 
 
-# Beyond it the oldest accesses to a memory are forgotten, and hazards with these are missed. So
-# many are recorded only where as many different views are used and the host never waits.
+# At most this many accesses to one storage are kept. The oldest are dropped, and hazards with
+# them are missed. This happens only in programs that use this many different views of a storage
+# while the host never waits.
 MAX_RECORDED = 64
+# Compacting reads the whole list, so it runs only at each 16th length.
 _COMPACTED_EVERY = 16
 
 
 class Checker:
-    """Follows a program as it launches work, and collects the hazards in it.
+    """Collects the hazards of a program, from reports of what it launches and waits for.
 
-    The host's calls must be reported in the order in which the program makes them. When a hazard
-    is found, the missing wait is taken as made, so that one mistake is one hazard and not one for
-    everything after it.
+    Report the host's calls in the order in which the program makes them. After a hazard the
+    checker goes on as if the program had made the missing wait. So one mistake gives one hazard,
+    and not another one at each later use of the memory.
+
+    Examples
+    --------
+    Stream 0 writes ``x``, and stream 1 reads it without waiting:
+
+    >>> from gpulab.happens_before import MemoryAccess, extent
+    >>> whole = extent((4,), (1,), 0, 4)
+    >>> checker = Checker()
+    >>> checker.launch((0, 0), "fill_", [MemoryAccess("x", whole, True, "x")], ("train.py", 1))
+    >>> checker.launch((0, 1), "sum", [MemoryAccess("x", whole, False, "x")], ("train.py", 2))
+    >>> [hazard.kind for hazard in checker.hazards]
+    ['read before the write is done']
     """
 
     def __init__(self) -> None:
@@ -45,7 +59,7 @@ class Checker:
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
-        """The hazards found, one for each kind and pair of lines, in the order of discovery."""
+        """The hazards, one for each kind and pair of lines, in the order of discovery."""
         return tuple(self._hazards.values())
 
     @property
@@ -67,14 +81,14 @@ class Checker:
     def launch(
         self, stream: StreamKey, name: str, accesses: Sequence[MemoryAccess], site: Site
     ) -> None:
-        """Take note of a kernel or a copy.
+        """Compare the accesses of a kernel or a copy with earlier ones, and record them.
 
         Parameters
         ----------
         stream
             Index of the device, and number of the stream on it; 0 is the default stream.
         name
-            Of the operation.
+            Name of the operation.
         accesses
             What it reads and writes, pinned host memory included.
         site
@@ -86,32 +100,36 @@ class Checker:
             self._access(thread, access, name, site)
 
     def record(self, stream: StreamKey) -> Snapshot:
-        """Return what is done once an event is that is recorded on ``stream`` now."""
+        """Record an event on ``stream``; return all work that it waits for."""
         return self._thread(stream).record()
 
     def stream_wait(self, stream: StreamKey, snapshot: Snapshot | None) -> None:
         """Order later work of ``stream`` after an event; None is one that was never recorded."""
         if snapshot is not None:
+            # First, or memory that was freed before this wait would count as freed after it.
             self._settle()
             thread = self._thread(stream)
             thread.seen = joined(thread.seen, snapshot)
 
     def host_wait(self, snapshot: Snapshot | None) -> None:
-        """Let the host wait for an event, or see that it is done."""
+        """Note that the host has waited for an event, or has seen that it is done."""
         if snapshot is not None:
             self._host = joined(self._host, snapshot)
 
     def host_wait_stream(self, stream: StreamKey) -> None:
-        """Let the host wait for a stream, or see that it is idle."""
+        """Note that the host has waited for a stream, or has seen that it is idle."""
         self.host_wait(self.record(stream))
 
     def host_wait_device(self, device: int) -> None:
-        """Let the host wait for all streams of the device of this index."""
+        """Note that the host has waited for all streams of the device with this index."""
         for stream in [stream for stream in self._threads if stream[0] == device]:
             self.host_wait_stream(stream)
 
     def host_access(self, access: MemoryAccess, name: str, site: Site) -> None:
-        """Take note that the host itself reads or writes memory that streams use too."""
+        """Check a read or a write by the host itself, of memory that streams use, too.
+
+        The access is not recorded: later work of a stream always comes after it.
+        """
         history = self._history.get(access.memory)
         if history is None:
             return
@@ -127,7 +145,7 @@ class Checker:
             self.forget(access.memory)
 
     def allocate(self, memory: Hashable, block: Allocation) -> None:
-        """Take note that a storage gets a block, perhaps of one that was freed before."""
+        """Note that a storage gets a block; earlier owners of its bytes may not be done."""
         self._settle()
         inherited = self._freed.claim(block)
         if inherited:
@@ -136,33 +154,36 @@ class Checker:
     def free(
         self, memory: Hashable, block: Allocation, recorded_streams: Iterable[StreamKey] = ()
     ) -> None:
-        """Take note that a storage is gone and its block may be handed out again.
+        """Note that a storage is gone, so that its block may be handed out again.
 
         Parameters
         ----------
         memory, block
-            The storage and what it held.
+            The storage and its block.
         recorded_streams
-            The streams that ``record_stream`` was called for: what they have done by now, the
-            allocator waits for.
+            The streams that ``record_stream`` was called for. The allocator waits for their
+            present work before it reuses the block.
         """
-        # The garbage collector may come in the middle of anything, so it only leaves a note.
+        # Python's garbage collector may call this in the middle of any other method, so it only
+        # leaves a note. ``_settle`` does the work at a moment when nothing is half changed.
         self._gone.append((memory, block, tuple(recorded_streams)))
 
     def forget(self, memory: Hashable) -> None:
-        """Drop host memory that is gone: its allocator waits for the copies that use it."""
+        """Drop host memory that is gone; PyTorch reuses it only after the copies are done."""
         self._history.pop(memory, None)
 
     def clear(self) -> None:
-        """Drop all memory, and keep what was found."""
+        """Drop all records of memory; the hazards stay."""
         self._history.clear()
         self._freed = FreedMemory()
 
     def _settle(self) -> None:
-        """Process what was freed, before its memory is reused or a stream waits for more."""
+        """Process the notes that :meth:`free` has left."""
         while self._gone:
             memory, block, streams = self._gone.popleft()
             history = self._history.pop(memory, [])
+            # A new owner follows these without any further wait: what the host has seen done, and
+            # the work of the streams that the allocator waits for.
             clocks = [self._host, *(self._thread(stream).clock() for stream in streams)]
             left = [past for past in history if not any(map(past.is_past, clocks))]
             self._freed.keep(block, left, self._host)
@@ -171,6 +192,7 @@ class Checker:
         thread = self._threads.get(stream)
         if thread is None:
             thread = self._threads[stream] = Thread(stream)
+        # Clocks are replaced and never changed, so identity says whether the host has waited.
         if thread.host is not self._host:
             thread.follow(self._host)
         return thread
@@ -182,7 +204,8 @@ class Checker:
             self._history[memory] = [RecordedAccess(thread, access, name, site)]
             return
         last = history[-1]
-        # Most launches end here: the others in the list were compared with the last one already.
+        # Most launches end here. The last access was compared with all others, and this one has
+        # the same stream, bytes and direction, so nothing new can conflict.
         if last.thread is thread and last.extent is extent and last.is_write is is_write:
             last.renew(access, name, site)
             return
@@ -190,20 +213,21 @@ class Checker:
         left = []
         for past in history:
             if past.thread is thread or thread.seen.get(past.thread, 0) >= past.tick:
-                # What conflicts with the old access later conflicts with the new one too.
+                # Whatever conflicts with the old access later conflicts with the new one, too.
                 if (is_write or not past.is_write) and extent.covers(past.extent):
                     continue
             elif past.conflicts(extent, is_write=is_write):
                 self._report(past, new)
                 if past.lacks_record:
-                    continue  # record_stream would have kept the two apart
+                    continue  # a wait would not help here, only record_stream
+                # From here on the missing wait counts as made: one mistake is one hazard.
                 self.stream_wait(thread.key, self.record(past.thread.key))
             left.append(past)
         left.append(new)
         self._history[memory] = left if len(left) % _COMPACTED_EVERY else self._compacted(left)
 
     def _compacted(self, history: list[RecordedAccess]) -> list[RecordedAccess]:
-        """Drop what the host has seen done, and join accesses to neighbouring bytes."""
+        """Drop the accesses that the host knows to be done, and join neighbouring ones."""
         left: list[RecordedAccess] = []
         for past in history:
             if past.is_past(self._host):

@@ -1,4 +1,4 @@
-"""A hazard as a record: two operations on the same bytes, and the wait that is missing."""
+"""The record of a hazard: two operations on the same bytes, and the wait that is missing."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +8,17 @@ from gpulab.happens_before._accesses import RecordedAccess
 from gpulab.happens_before._call_sites import Site, site_text
 from gpulab.happens_before._vector_clocks import StreamKey
 
-# Stands for the host where a stream is expected.
+# The key of the host, where the key of a stream is expected.
 HOST: StreamKey = (-1, -1)
+# By whether the earlier and the later operation write.
 _DEVICE_KINDS = {
     (True, False): "read before the write is done",
     (False, True): "write while it is read",
     (True, True): "write over a write",
 }
+# By whether the earlier operation writes: it still uses memory that is freed and reused.
 _FREED_KINDS = {False: "read after free", True: "write after free"}
+# By whether the host writes.
 _HOST_KINDS = {
     False: "host read before the copy is done",
     True: "host write into a buffer in flight",
@@ -30,13 +33,18 @@ class Operation:
     Attributes
     ----------
     name
-        Of the kernel or the copy, e.g. ``"add_"``.
+        Name of the kernel or the copy, e.g. ``"add_"``.
     stream
-        Name of its stream, ``"stream 1"``, or ``"the host"``.
+        Name of its stream, such as ``"stream 1"``, or ``"the host"``.
     does
         ``"reads"`` or ``"writes"``.
     place
-        Line of the program that launched it, e.g. ``"train.py:12"``.
+        The line of the program that launched it, e.g. ``"train.py:12"``.
+
+    Examples
+    --------
+    >>> print(Operation("add_", "stream 1", "writes", "train.py:12"))
+    add_ on stream 1 writes it, train.py:12
     """
 
     name: str
@@ -52,21 +60,32 @@ class Operation:
 class Hazard:
     """Two operations on the same bytes, at least one of them a write, in no fixed order.
 
-    A hazard does not say that the values are wrong in this run: it says that another legal
-    order of the same program gives other ones.
+    A hazard does not mean that the values of this run are wrong. It means that the program allows
+    another order of its operations, which gives other values.
 
     Attributes
     ----------
     kind
-        One of ``KINDS``.
+        One of ``HAZARD_KINDS``.
     tensor
-        Type and shape of the tensor: the freed one, or what the later operation accesses.
+        Type and shape of the tensor that the later operation accesses, or of the freed one.
     first, second
         The operations in the order in which the program launched them.
     cure
         The line of code that is missing, and where it belongs.
     count
-        How often the two lines met in this way.
+        How often the same two lines conflicted in this way.
+
+    Examples
+    --------
+    >>> fill = Operation("fill_", "the default stream", "writes", "train.py:1")
+    >>> total = Operation("sum", "stream 1", "reads", "train.py:2")
+    >>> cure = "add before train.py:2: s1.wait_stream(torch.cuda.default_stream())"
+    >>> print(Hazard("read before the write is done", "float32 tensor of shape (4,)", fill,
+    ...              total, cure))
+    read before the write is done: float32 tensor of shape (4,)
+      fill_ on the default stream writes it, train.py:1; sum on stream 1 reads it, train.py:2
+      add before train.py:2: s1.wait_stream(torch.cuda.default_stream())
     """
 
     kind: str
@@ -83,7 +102,7 @@ class Hazard:
 
 
 def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:
-    """Return which of ``KINDS`` two conflicting accesses are."""
+    """Return which of ``HAZARD_KINDS`` two conflicting accesses are."""
     if later.thread.key == HOST:
         return _HOST_KINDS[later.is_write]
     if earlier.owner is not None:
@@ -92,7 +111,7 @@ def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:
 
 
 def judge(earlier: RecordedAccess, later: RecordedAccess) -> Hazard:
-    """Make the record of a hazard between two accesses."""
+    """Return the record of a hazard between two accesses."""
     tensor = tensor_text(earlier.label if earlier.owner else later.label)
     if earlier.lacks_record:
         cure = record_cure(earlier.thread.key, earlier.site)
@@ -107,7 +126,7 @@ def _operation(access: RecordedAccess) -> Operation:
 
 
 def tensor_text(label: Any) -> str:
-    """Write what is known of a tensor: a text, or what has ``dtype`` and ``sizes``.
+    """Return the text for a tensor: ``label`` itself, or its ``dtype`` and ``sizes``.
 
     >>> tensor_text("the loss")
     'the loss'
@@ -119,7 +138,7 @@ def tensor_text(label: Any) -> str:
 
 
 def stream_text(stream: StreamKey) -> str:
-    """Name a stream.
+    """Return the name of a stream for the report.
 
     >>> stream_text((0, 0)), stream_text((1, 2)), stream_text(HOST)
     ('the default stream', 'stream 2 of cuda:1', 'the host')
@@ -132,7 +151,7 @@ def stream_text(stream: StreamKey) -> str:
 
 
 def wait_cure(first: StreamKey, second: StreamKey, site: Site) -> str:
-    """Say which wait orders the work of ``second`` at ``site`` behind that of ``first``.
+    """Return the line that makes ``second`` at ``site`` wait for the work of ``first``.
 
     >>> wait_cure((0, 0), (0, 1), ("train.py", 12))
     'add before train.py:12: s1.wait_stream(torch.cuda.default_stream()), where s1 is stream 1'
@@ -145,7 +164,7 @@ def wait_cure(first: StreamKey, second: StreamKey, site: Site) -> str:
 
 
 def record_cure(stream: StreamKey, site: Site) -> str:
-    """Say how the allocator is told that ``stream`` used the tensor at ``site``.
+    """Return the line that tells the allocator that ``stream`` uses the tensor of ``site``.
 
     >>> record_cure((0, 2), ("train.py", 9))
     'add after train.py:9: x.record_stream(s2), where x is its tensor and s2 is stream 2'

@@ -1,24 +1,30 @@
-"""Vector clocks of streams: which work of the others each stream, and the host, comes after."""
+"""Vector clocks: which work of the other streams a stream, or the host, comes after."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 # Index of the device, and number of the stream on it; 0 is the default stream.
 StreamKey = tuple[int, int]
+# The last epoch of each other stream that is known to be done.
 Clock = Mapping["Thread", int]
 
 
 class Thread:
-    """A stream, as something that does one thing after the other.
+    """A stream, whose operations run one after another.
 
     Attributes
     ----------
+    key
+        Index of the device, and number of the stream.
     tick
-        The epoch that its next operation belongs to.
+        The epoch of its next operation.
     seen
-        Up to which epoch it comes after the other streams; replaced and never changed.
+        For each other stream the last epoch that this stream comes after. The mapping is
+        replaced and never changed, because snapshots share it.
     host
-        The host's clock when it was last looked at.
+        The host's clock that ``seen`` contains already.
+    n_operations
+        How many kernels and copies were launched on it.
     """
 
     __slots__ = ("host", "key", "n_operations", "seen", "tick")
@@ -31,23 +37,30 @@ class Thread:
         self.n_operations = 0
 
     def follow(self, host: Clock) -> None:
-        """Order what comes next after all that the host has seen done."""
+        """Order later work after everything that the host has seen done."""
         self.host = host
         self.seen = _later(self.seen, host)
 
     def record(self) -> "Snapshot":
-        """End the epoch, and return what is done once it is."""
+        """End the epoch; return the work that is done once an event recorded now is done."""
         snapshot = Snapshot(self, self.tick, self.seen)
         self.tick += 1
         return snapshot
 
     def clock(self) -> Clock:
-        """Return what comes before the stream's next work, its own work included."""
+        """Return what comes before the stream's next operation, its own work included."""
         return {**self.seen, self: self.tick}
 
 
 class Snapshot(NamedTuple):
-    """What is done once an event is: it belongs to one record of the event."""
+    """The work that is done once an event is done; each record of an event has its own.
+
+    Examples
+    --------
+    >>> from gpulab.happens_before import Checker
+    >>> Checker().record((0, 1)).tick  # nothing was launched yet: the first epoch ends
+    1
+    """
 
     thread: Thread
     tick: int
@@ -55,8 +68,8 @@ class Snapshot(NamedTuple):
 
 
 def joined(clock: Clock, snapshot: Snapshot) -> Clock:
-    """Return ``clock`` with all that ``snapshot`` stands for."""
-    # Each record ends an epoch, so a clock that includes it includes what came before it too.
+    """Return a clock that comes after both ``clock`` and the event of ``snapshot``."""
+    # A stream's epochs are in order, so a clock with this epoch has all that came before it.
     if clock.get(snapshot.thread, 0) >= snapshot.tick:
         return clock
     return {**_later(clock, snapshot.seen), snapshot.thread: snapshot.tick}

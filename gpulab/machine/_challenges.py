@@ -1,4 +1,4 @@
-"""Challenges on the machine: a program to begin with, a goal, and a check of what was reached."""
+"""Challenges on the machine: a program to begin with, a goal, and a check of each attempt."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from gpulab.requirements import NameOf
 from gpulab.serialization import Saved
 from gpulab.units import format_time
 
-_THREE, _NEAR_THREE = 3.0, 0.15
-_TWO = 2
+_THREE, _NEAR_THREE = 3.0, 0.15  # three times, to within 5 percent
+_TWO = 2  # kernels and streams of the race
 _US = 1e-6
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a check looks at: the program, its run, and what was tried before.
+    """The input of a challenge's check: the program, its run, and the programs tried before.
 
     Attributes
     ----------
     playback
         The run of the program.
     before
-        The programs that were tried for this challenge, in their order.
+        The programs tried for this challenge so far, in order.
     """
 
     playback: Playback
@@ -36,39 +36,47 @@ class Situation:
 
     @property
     def program(self) -> MachineProgram:
-        """The program."""
+        """The program that ran."""
         return self.playback.program
 
     @cached_property
     def truth_us(self) -> float:
-        """What the work takes on the GPU."""
+        """How long the work takes on the GPU, in microseconds."""
         return truth_us(self.program)
 
     @cached_property
     def has_raced(self) -> bool:
-        """Whether a program that was tried has a race."""
+        """Whether one of the programs tried before has a race."""
         return any(map(_races, self.before))
 
 
-@lru_cache(maxsize=256)  # each change judges all that was tried
+@lru_cache(maxsize=256)  # each change of a program judges all programs tried before again
 def _races(program: MachineProgram) -> bool:
     return play(program).has("race")
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Something to reach on the machine.
+    """A goal to reach by changing a program on the machine.
 
     Attributes
     ----------
     name
-        What :func:`gpulab.explorers.machine_explorer` takes.
+        Name of the challenge, for :func:`gpulab.explorers.machine_explorer`.
     goal
-        What is to be reached, for the learner.
+        The goal in one sentence for the learner.
     start
         Name of the program to begin with.
     missing
-        Returns what is missing, in words, and nothing once the goal is reached.
+        Function that returns a sentence about what is missing, or "" once the goal is reached.
+
+    Examples
+    --------
+    >>> found = challenge("full queue")
+    >>> found.goal
+    'Fill the launch queue, until a launch has to wait.'
+    >>> found.program == start("queue")
+    True
     """
 
     name: str
@@ -84,16 +92,21 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A program that was tried for a challenge, and what was said about it.
+    """A program that a learner tried for a challenge, and the answer of the check.
 
     Attributes
     ----------
     challenge
         Name of the challenge.
     program
-        What was tried.
+        The program that was tried.
     said
-        What was missing; empty if nothing was.
+        A sentence about what was missing; empty if the goal was reached.
+
+    Examples
+    --------
+    >>> Attempt("race", start("two kernels"), "They race.").is_solved
+    False
     """
 
     challenge: str
@@ -108,16 +121,22 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class MachineState(Saved):
-    """What is on the machine, to be saved: the program, the challenge, and what was tried.
+    """The state of the machine explorer for saving: program, challenge and attempts.
 
     Attributes
     ----------
     program
-        What is on the machine.
+        The program on the machine.
     challenge
         Name of the challenge, or empty.
     tried
-        What was tried, in its order.
+        The attempts so far, in order.
+
+    Examples
+    --------
+    >>> state = MachineState(start("queue"), "full queue")
+    >>> MachineState.from_json(state.to_json()) == state
+    True
     """
 
     schema: ClassVar[str] = "gpulab.machine/1"
@@ -165,7 +184,7 @@ def _hidden_copy(situation: Situation) -> str:
         return "There is a race."
     bare_us = sum(_bare_us(copy, kernels) for copy in copies)
     if bare_us > 0:
-        return f"{_time(bare_us)} of copying is not behind a kernel."
+        return f"Copies run for {_time(bare_us)} while no kernel runs."
     return ""
 
 
@@ -193,7 +212,8 @@ def _mended_race(situation: Situation) -> str:
 
 
 def _bare_us(copy: PlayedTask, kernels: Sequence[PlayedTask]) -> float:
-    """Return how much of a copy no kernel runs beside."""
+    """Return for how many microseconds a copy runs while no kernel runs."""
+    # One sweep over the kernels in order of start: from_us is the end of the time looked at.
     bare_us, from_us = 0.0, copy.start_us
     for kernel in sorted(kernels, key=lambda task: task.start_us):
         bare_us += max(0.0, min(kernel.start_us, copy.end_us) - from_us)
@@ -247,14 +267,36 @@ def challenge(name: str) -> Challenge:
     Raises
     ------
     UnknownNameError
-        If there is none.
+        If no challenge has this name.
+
+    Examples
+    --------
+    >>> challenge("three times").goal
+    'Make the events read three times the kernel.'
     """
     _CHALLENGE.check(challenge=name)
     return CHALLENGES[name]
 
 
 def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
-    """Judge a run for a challenge, after what was tried before."""
+    """Return a run of a program as a judged attempt at a challenge.
+
+    Parameters
+    ----------
+    name
+        Name of the challenge.
+    playback
+        The run to judge.
+    before
+        The earlier attempts. Those at other challenges do not count.
+
+    Examples
+    --------
+    >>> attempt("right stopwatch", play(start("stopwatch")), ()).is_solved
+    False
+    >>> attempt("right stopwatch", play(start("empty")), ()).said
+    'There is no work to time.'
+    """
     programs = [each.program for each in before if each.challenge == name]
     said = challenge(name).missing(Situation(playback, programs))
     return Attempt(name, playback.program, said)

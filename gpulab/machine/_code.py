@@ -1,4 +1,4 @@
-"""A program as PyTorch code that makes the same calls in the same order."""
+"""Write a program of the machine as PyTorch code that makes the same calls in the same order."""
 
 import math
 from collections.abc import Iterator
@@ -6,20 +6,46 @@ from collections.abc import Iterator
 from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.virtual import copied_bytes
 
-_ITEM_BYTES = 4
+_ITEM_BYTES = 4  # float32, PyTorch's default type
 _US = 1e-6
 _NS_PER_US = 1e3
-# A matmul of n by n takes about this long on an H200; its length need only be near.
+# About the rate of an n by n matmul in float32 on an H200. A kernel's duration in the code only
+# needs to be near the one in the program.
 _MATMUL_FLOPS_PER_S = 4.5e13
-_CYCLES_PER_US = 1_980  # at the clock of an H200
-_LEAST_N = 16
+_CYCLES_PER_US = 1_980  # torch.cuda._sleep counts cycles, and an H200 runs at 1,980 MHz
+_LEAST_N = 16  # size of the smallest matmul; all sizes are multiples of it
 
 
 def code(program: MachineProgram) -> str:
     """Return the program as PyTorch code, to copy into a cell and run.
 
-    Kernels are matmuls of about the right length, so that they write the buffers that race.
-    What a launch costs and how deep the queue is, is the machine's affair.
+    Kernels become matmuls of about the same duration that write the program's buffers, so races
+    remain races. The cost of a launch and the depth of the queue are those of the GPU that runs
+    the code, not those of the program.
+
+    Examples
+    --------
+    >>> from gpulab.machine import start
+    >>> print(code(start("events")))
+    import time
+    <BLANKLINE>
+    import torch
+    <BLANKLINE>
+    a_768 = torch.randn(768, 768, device='cuda')
+    x = torch.zeros(589_824, device='cuda')
+    torch.mm(a_768, a_768, out=x[:589824].view(768, 768))  # loads the library
+    event_end = torch.cuda.Event(enable_timing=True)
+    event_start = torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    <BLANKLINE>
+    event_start.record(torch.cuda.default_stream())
+    torch.mm(a_768, a_768, out=x[:589824].view(768, 768))
+    event_end.record(torch.cuda.default_stream())
+    torch.cuda.synchronize()
+    <BLANKLINE>
+    torch.cuda.synchronize()
+    print("events:", event_start.elapsed_time(event_end) * 1e3, "µs")
+    <BLANKLINE>
     """
     return "\n".join((*_set_up(program), "", *_timed(program), "", *_result(program))) + "\n"
 
@@ -39,7 +65,7 @@ def _set_up(program: MachineProgram) -> Iterator[str]:
 
 
 def _memory(program: MachineProgram) -> Iterator[str]:
-    """Write inputs of the matmuls, the buffers, and host memory for the copies."""
+    """Yield the lines that make the inputs of the matmuls, the buffers, and the host memory."""
     kernels = [each for each in program.operations if each.kind in {"kernel", "graph"}]
     for n in sorted({_matmul_n(each) for each in kernels}):
         yield f"a_{n} = torch.randn({n}, {n}, device='cuda')"
@@ -54,6 +80,7 @@ def _memory(program: MachineProgram) -> Iterator[str]:
 
 
 def _graphs(program: MachineProgram) -> Iterator[str]:
+    # A graph is captured before the timed part, as the simulated machine does not charge for it.
     for place, operation in enumerate(program.operations):
         if operation.kind == "graph":
             yield f"graph_{place + 1} = torch.cuda.CUDAGraph()"
@@ -133,7 +160,7 @@ def _matmul_n(operation: ProgramOperation) -> int:
 
 
 def _copied(program: MachineProgram, operation: ProgramOperation) -> int:
-    """Return how many numbers a copy moves."""
+    """Return how many float32 elements a copy moves in its duration."""
     duration_ns = round(operation.duration_us * _NS_PER_US)
     size_bytes = copied_bytes(duration_ns, program.spec, pinned=operation.is_pinned)
     return max(1, math.ceil(size_bytes / _ITEM_BYTES))

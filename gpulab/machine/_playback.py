@@ -1,4 +1,4 @@
-"""What a program does on the machine: each call and task with its times, and what is wrong."""
+"""Play a program on the machine: return each call and task with its times, and what is wrong."""
 
 import graphlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gpulab.machine._program import MachineProgram
 from gpulab.machine._runner import MadeCall, Runner, TaskOfCall
 
 _US = 1e3
-_STUCK_NS = 20_000  # so long a deadlock is drawn
+_STUCK_NS = 20_000  # a deadlock never ends; the picture shows this much of it
 _ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "sleep": "compute"}
 
 
@@ -19,15 +19,22 @@ class PlayedCall:
     Attributes
     ----------
     place, turn
-        Place in the program, and repetition.
+        Index of the operation in the program, and number of the repetition from 0.
     start_us, end_us
-        When it began and came back.
+        When the call began and returned.
     waited_us
-        How long of that the host stood still.
+        How much of that time the host waited.
     for_room
-        Whether it waited for room in the launch queue.
+        Whether it waited because the launch queue was full.
     is_stuck
-        Whether it never comes back.
+        Whether it never returns.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> call, *_ = play(start("queue")).calls
+    >>> call.place, call.turn, call.for_room
+    (0, 0, False)
     """
 
     place: int
@@ -46,17 +53,25 @@ class PlayedTask:
     Attributes
     ----------
     place, turn
-        The call that launched it.
+        Index of the operation that launched it, and number of the repetition from 0.
     kind
-        What runs.
+        ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
     stream
-        Where it was launched.
+        Number of the stream on which it was launched.
     engine
-        Which engine runs it; empty for events and waits.
+        Engine that runs it: ``"compute"``, ``"copy in"`` or ``"copy out"``; empty for events and
+        waits.
     called_us, start_us, end_us
-        When its launch came back, and when it ran.
+        When its launch returned, and when it started and ended.
     is_stuck
         Whether it can never run.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> (task,) = play(start("stopwatch")).tasks
+    >>> task.kind, task.engine, round(task.end_us - task.start_us)
+    ('kernel', 'compute', 200)
     """
 
     place: int
@@ -72,7 +87,7 @@ class PlayedTask:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to say about the program, and the operations that it is about.
+    """A sentence about a mistake or a surprise in the program.
 
     Attributes
     ----------
@@ -81,7 +96,13 @@ class Remark:
     text
         What is wrong, and what to do.
     places
-        The operations.
+        Indices of the operations that it is about.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> [remark.text for remark in play(start("two kernels")).remarks]
+    ['Stream 1 has no work.']
     """
 
     kind: str
@@ -96,17 +117,26 @@ class Playback:
     Attributes
     ----------
     program
-        What ran.
+        The program that ran.
     calls, tasks
-        What host and GPU did, in the order of the calls.
+        What the host and the GPU did, in the order of the calls.
     remarks
         What is wrong or surprising.
     end_us
-        When all was done that can be done.
+        When everything that can finish was done.
     stopwatch_us
-        Between the first and the last reading of the clock, for one repetition; None without two.
+        Time between the first and the last reading of the clock, divided by the repetitions; None
+        if the program reads the clock less than twice.
     events_us
-        Between the first and the last event that nothing waits for, for one repetition.
+        Time between the first and the last event that nothing waits for, divided by the
+        repetitions; None if there are fewer than two.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> played = play(start("synchronize"))
+    >>> len(played.calls), len(played.tasks), played.is_stuck
+    (5, 1, False)
     """
 
     program: MachineProgram
@@ -119,26 +149,34 @@ class Playback:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether streams wait for one another for ever."""
+        """Whether streams wait for one another forever."""
         return any(remark.kind == "deadlock" for remark in self.remarks)
 
     def has(self, kind: str) -> bool:
-        """Tell whether there is a remark of a kind."""
+        """Return whether there is a remark of this kind."""
         return any(remark.kind == kind for remark in self.remarks)
 
     def tasks_of(self, *kinds: str) -> tuple[PlayedTask, ...]:
-        """Return the tasks of some kinds."""
+        """Return the tasks of these kinds."""
         return tuple(task for task in self.tasks if task.kind in kinds)
 
 
 def play(program: MachineProgram) -> Playback:
-    """Run a program once, from an idle GPU, and return what happened."""
+    """Run a program once on an idle simulated GPU, and return what happened.
+
+    Examples
+    --------
+    >>> from gpulab.machine import start
+    >>> played = play(start("stopwatch"))
+    >>> played.stopwatch_us < 200 < played.end_us  # the clock is read before the kernel ends
+    True
+    """
     cycle = waiting_circle(program)
     runner = Runner(program, as_drawn=bool(cycle))
     stuck_place = None
     for place, turn in program.calls:
         if cycle and turn:
-            break
+            break  # the first repetition never ends
         try:
             runner.call(place, turn)
         except VirtualGpuError:  # the host waits for streams that wait for one another
@@ -209,13 +247,14 @@ def _events_us(runner: Runner) -> float | None:
 
 
 def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
-    """Return operations that wait for one another as they are drawn, or nothing.
+    """Return the indices of operations that wait for one another, or an empty tuple.
 
-    CUDA lets a wait pass whose event is not recorded yet. As drawn, it waits for the record that
-    comes later; and if that is behind the wait in turn, nothing can ever run.
+    CUDA lets a wait pass if its event is not recorded yet. The picture shows such a wait as
+    waiting for the later record. If that record in turn comes after the wait, neither can ever
+    run. That is the deadlock which the learner drew, although CUDA would not wait.
     """
     order: dict[int, set[int]] = {}
-    last: dict[int, int] = {}  # of each stream
+    last: dict[int, int] = {}  # the last operation of each stream
     for place, operation in enumerate(program.operations):
         if operation.kind == "synchronize":
             order[place] = set(last.values())
@@ -233,7 +272,7 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
 
 
 def _record_as_drawn(program: MachineProgram, place: int) -> list[int]:
-    """Return the record that a wait means: the last one before it, else the first one after."""
+    """Return the record that a wait is drawn to: the last one before it, else the first after."""
     event = program.operations[place].event
     records = [
         each

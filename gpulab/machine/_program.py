@@ -1,4 +1,4 @@
-"""A program for one GPU as a frozen record: operations in the order of the host's calls."""
+"""A small program for one GPU as a frozen record: operations in the order of the host's calls."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,6 +15,7 @@ COPY_KINDS = ("copy in", "copy out")
 TIMED_KINDS = (*WORK_KINDS, "sleep")
 HOST_KINDS = ("synchronize", "clock")
 BUFFERS = ("x", "y", "z")
+# The limits keep a program so small that its picture can be read.
 MAX_OPERATIONS = 100
 MAX_LAUNCHES = 1_500
 MAX_STREAMS = 4
@@ -53,30 +54,35 @@ _EVENT = Requirement(
 )
 N_STREAMS = _count(1, MAX_STREAMS)
 LAUNCH_US = _between(1, 50, " (microseconds)")
-QUEUE_DEPTH = _count(4, 1_022)
+QUEUE_DEPTH = _count(4, 1_022)  # the upper limit is the depth of an H200's queue
 REPETITIONS = _count(1, 1_000)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOperation:
-    """One call of the program; fields that its kind does not use are ignored.
+    """One call of a program; fields that its kind does not use are ignored.
 
     Attributes
     ----------
     kind
         One of ``OPERATION_KINDS``.
     stream
-        Number of the stream it is launched on; 0 is the default stream.
+        Number of the stream; 0 is the default stream.
     duration_us
         How long a kernel, a copy, a sleep, or each kernel of a graph runs, in microseconds.
     is_pinned
         Whether the host memory of a copy is pinned.
     buffer
-        The memory that a kernel or a graph writes, a copy in writes, and a copy out reads.
+        Device memory that a kernel, a graph or a copy in writes, and that a copy out reads.
     event
-        The event that is recorded or waited for.
+        Name of the event that the call records or waits for.
     n_kernels
-        Kernels of a graph.
+        Number of kernels of a graph.
+
+    Examples
+    --------
+    >>> str(ProgramOperation("copy in", buffer="y", is_pinned=False))
+    'copy in of y, pageable'
     """
 
     kind: str
@@ -98,7 +104,7 @@ class ProgramOperation:
 
     @property
     def is_work(self) -> bool:
-        """Whether it is what somebody would time: a kernel, a copy or a graph."""
+        """Whether it is work to time: a kernel, a copy or a graph."""
         return self.kind in WORK_KINDS
 
     @property
@@ -108,16 +114,16 @@ class ProgramOperation:
 
     @property
     def runs_on_stream(self) -> bool:
-        """Whether it is put into a stream; the others are the host's alone."""
+        """Whether it goes into a stream; clock readings and synchronize stay on the host."""
         return self.kind not in HOST_KINDS
 
     @property
     def n_launches(self) -> int:
-        """How many tasks it gives the GPU."""
+        """Number of tasks that it launches on the GPU."""
         return self.n_kernels if self.kind == "graph" else int(self.runs_on_stream)
 
     def with_pinned(self, is_pinned: bool, spec: GpuSpec) -> "ProgramOperation":  # noqa: FBT001 # the value that is set
-        """Return the copy of as many bytes from the other kind of host memory."""
+        """Return a copy of the same number of bytes with pinned or pageable host memory."""
         size_bytes = copied_bytes(round(self.duration_us * _US), spec, pinned=self.is_pinned)
         duration_us = copy_ns(size_bytes, spec, pinned=is_pinned) / _US
         limited_us = min(LONGEST_US, max(SHORTEST_US, round(duration_us, 1)))
@@ -139,20 +145,29 @@ class ProgramOperation:
 
 @dataclass(frozen=True, slots=True)
 class MachineProgram(Saved):
-    """A small program for one GPU, and the host that launches it.
+    """A small program for one GPU: what the host calls, in order, and what a launch costs.
 
     Attributes
     ----------
     operations
-        In the order in which the host calls them.
+        The calls, in the order in which the host makes them.
     n_streams
-        Streams that are there, with work or not.
+        Number of streams, with or without work.
     launch_us
-        What launching a kernel takes the host, in microseconds.
+        Time that the host needs to launch a kernel, in microseconds.
     queue_depth
-        Launches that may be pending before the next one blocks the host.
+        Number of launches that may be pending before the next one blocks the host.
     repetitions
-        How often the work is called, from its first operation to its last.
+        How often the host repeats the work, from its first operation to its last.
+
+    Examples
+    --------
+    >>> program = MachineProgram((ProgramOperation("clock"), ProgramOperation("kernel")))
+    >>> longer = program.inserted(2, ProgramOperation("clock"))
+    >>> [str(operation) for operation in longer.operations]
+    ['read the clock', 'kernel on x', 'read the clock']
+    >>> longer.n_launches
+    1
     """
 
     schema: ClassVar[str] = "gpulab.program/1"
@@ -171,7 +186,7 @@ class MachineProgram(Saved):
         if len(self.operations) > MAX_OPERATIONS:
             raise InvalidOptionError(
                 f"a program of {len(self.operations):,} operations; the machine takes at most "
-                f"{MAX_OPERATIONS}, as no picture shows more; use repetitions for a loop"
+                f"{MAX_OPERATIONS}, because the picture shows no more; use repetitions for a loop"
             )
         for number, operation in enumerate(self.operations, 1):
             if operation.stream >= self.n_streams:
@@ -182,19 +197,20 @@ class MachineProgram(Saved):
         if self.n_launches > MAX_LAUNCHES:
             raise InvalidOptionError(
                 f"repetitions={self.repetitions} make {self.n_launches:,} launches; the machine "
-                f"takes at most {MAX_LAUNCHES:,}; repeat less, or take operations away"
+                f"takes at most {MAX_LAUNCHES:,}; repeat less, or remove operations"
             )
 
     @property
     def spec(self) -> GpuSpec:
-        """Figures of the GPU it runs on."""
+        """Data sheet of the GPU that it runs on."""
         return gpu("H200")
 
     @property
     def body(self) -> range:
-        """The places of the operations that are repeated: from the first work to the last.
+        """Indices of the operations that are repeated: from the first work to the last.
 
-        Waits between streams, and the events that they wait for, belong to the work, too.
+        Waits between streams, and the events that they wait for, are part of the work. Without
+        any kernel, copy or graph the range is empty.
         """
         awaited = {each.event for each in self.operations if each.kind == "wait"}
         places = [
@@ -210,7 +226,7 @@ class MachineProgram(Saved):
 
     @property
     def work(self) -> tuple[int, ...]:
-        """The places of what is timed: the body without clocks, sleeps and events of a timing."""
+        """Indices of the work to time: the body without clocks, sleeps and timing events."""
         awaited = {each.event for each in self.operations if each.kind == "wait"}
         kinds = {*WORK_KINDS, "wait", "synchronize"}
         return tuple(
@@ -222,14 +238,14 @@ class MachineProgram(Saved):
 
     @property
     def n_launches(self) -> int:
-        """Tasks that one run of the program gives the GPU."""
+        """Number of tasks that one run of the program launches on the GPU."""
         per_turn = sum(self.operations[place].n_launches for place in self.body)
         all_once = sum(each.n_launches for each in self.operations)
         return all_once + (self.repetitions - 1) * per_turn
 
     @property
     def calls(self) -> tuple[tuple[int, int], ...]:
-        """Place and repetition of each call, in the order in which the host makes them."""
+        """Index and repetition of each call, in the order in which the host makes them."""
         body = self.body
         if not body:
             return tuple((place, 0) for place in range(len(self.operations)))
@@ -239,32 +255,33 @@ class MachineProgram(Saved):
         return (*before, *turns, *after)
 
     def replaced(self, place: int, operation: ProgramOperation) -> "MachineProgram":
-        """Return the program with another operation at a place."""
+        """Return the program with the operation at ``place`` replaced."""
         self._require(place)
         return self._with((*self.operations[:place], operation, *self.operations[place + 1 :]))
 
     def inserted(self, place: int, operation: ProgramOperation) -> "MachineProgram":
-        """Return the program with one operation more, before the one at ``place``."""
+        """Return the program with one more operation, inserted before index ``place``."""
         return self._with((*self.operations[:place], operation, *self.operations[place:]))
 
     def removed(self, place: int) -> "MachineProgram":
-        """Return the program without the operation at a place."""
+        """Return the program without the operation at index ``place``."""
         self._require(place)
         return self._with((*self.operations[:place], *self.operations[place + 1 :]))
 
     def moved(self, place: int, to: int) -> "MachineProgram":
-        """Return the program with an operation at another place: called earlier or later."""
+        """Return the program with one operation moved: the host calls it earlier or later."""
         self._require(place)
         return self.removed(place).inserted(
             min(max(0, to), len(self.operations) - 1), self.operations[place]
         )
 
     def free_event(self) -> str:
-        """Return the name of an event that is not recorded yet."""
+        """Return a name that no event recorded in the program has."""
         taken = {each.event for each in self.operations if each.kind == "record"}
         return next(name for name in _event_names() if name not in taken)
 
     def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
+        # An operation on a new stream adds that stream, instead of an error after each edit.
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 

@@ -1,4 +1,4 @@
-"""What each timing method would read of the program's work now, beside the truth, and why."""
+"""Simulate each timing method on a program: what it reads, the true time, and why they differ."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,28 +18,35 @@ READING_NAMES = (
     "graph",
     "calibrated",
 )
-# A reading that is off by more than this share of the truth is called wrong.
+# A reading that differs from the truth by more than this share of it is called wrong.
 TOLERANCE = 0.1
 _US = 1e3
-_ROOM_FOR_ALL = 1_022  # the launch queue of CUDA
+# The depth of the launch queue on an H200. The true time does not depend on the program's own
+# queue, which may be so short that launches wait.
+_ROOM_FOR_ALL = 1_022
 _LEAST_SLEEP_NS = 50_000
-_MARGIN = 1.3  # of the sleep over the host's time, as the sampler of the real method takes
+_MARGIN = 1.3  # length of the sleep over the host's time, as in gpulab's own sampler
 
 
 @dataclass(frozen=True, slots=True)
 class MethodReading:
-    """What one method reads of one call of the work.
+    """The time that one method reads for one call of the work.
 
     Attributes
     ----------
     name
-        The method.
+        Name of the method.
     value_us
-        In microseconds; None where the method cannot be used.
+        The reading in microseconds; None if the method cannot be used.
     truth_us
-        From the first start on the GPU to the last end, when the host is ahead.
+        Time on the GPU from the first start to the last end, if no launch comes late.
     reason
-        Why it is wrong, in about three words; empty if it is right.
+        Why the reading is wrong, in about three words; empty if it is right.
+
+    Examples
+    --------
+    >>> MethodReading("naive", value_us=5.0, truth_us=20.0, reason="launches, not work").is_right
+    False
     """
 
     name: str
@@ -56,11 +63,13 @@ class MethodReading:
 
 
 def truth_us(program: MachineProgram) -> float:
-    """Return how long one call of the work keeps the GPU, by the simulator's records."""
+    """Return how long one call of the work takes on the GPU, from the simulator's own times."""
+    # As in the method "behind a sleep": the GPU sleeps until all launches are made, so that no
+    # launch comes late.
     runner = Runner(replace(program, queue_depth=_ROOM_FOR_ALL))
     _head_start(runner)
     after = runner.mark()
-    for stream in runner.streams[1:]:  # they wait for the end of the sleep, too
+    for stream in runner.streams[1:]:  # else they would start before the sleep ends
         runner.machine.mark(stream, runner.machine.host.costs.stream_wait_ns, (after,))
     runner.work()
     runner.settle()
@@ -68,7 +77,14 @@ def truth_us(program: MachineProgram) -> float:
 
 
 def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
-    """Return the reading of each method, or none if the program has nothing to time."""
+    """Return the reading of each timing method; empty if there is no work, or a deadlock.
+
+    Examples
+    --------
+    >>> from gpulab.machine import start
+    >>> {reading.name: reading.is_right for reading in readings(start("stopwatch"))}["naive"]
+    False
+    """
     if not program.work or waiting_circle(program):
         return ()
     true_us = truth_us(program)
@@ -81,7 +97,14 @@ def readings(program: MachineProgram) -> tuple[MethodReading, ...]:
 
 
 def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
-    """Return what the program's own stopwatch and events read, for one repetition."""
+    """Return what the program's own stopwatch and events read, for one repetition.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> [reading.name for reading in own_readings(play(start("events")))]
+    ['your events']
+    """
     program = playback.program
     if not program.work or playback.is_stuck:
         return ()
@@ -175,7 +198,8 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
 
 
 def _forgot_a_stream(runner: Runner, capture: Capture) -> bool:
-    """Tell whether some work went to a stream that the capture does not know."""
+    """Return whether some work went to a stream that is not part of the capture."""
+    # It ran at once instead of becoming part of the graph, so the graph would read too short.
     return any(not capture.has(each.task.stream) for each in runner.tasks)
 
 
@@ -201,7 +225,7 @@ _METHODS: dict[str, _Method] = {
 
 
 def floor_us() -> float:
-    """Return what a pair of events reads beyond the one kernel between them, in microseconds."""
+    """Return how much longer a pair of events reads than the one kernel between them, in µs."""
     gaps = Gaps()
     return (gaps.mark_to_work_ns + gaps.work_to_mark_ns) / _US
 
@@ -211,14 +235,15 @@ def _graph_floor_us() -> float:
 
 
 def _head_start(runner: Runner) -> None:
-    """Let the default stream sleep for longer than the host needs for the work."""
+    """Let the default stream sleep for longer than the host needs to launch the work."""
+    # A trial run on another machine shows how long the host needs.
     trial = Runner(runner.program)
     trial.work()
     runner.sleep(max(_LEAST_SLEEP_NS, round(_MARGIN * trial.machine.host.now_ns)))
 
 
 def _between_events(runner: Runner) -> tuple[float, bool]:
-    """Return what two events read around the work, and whether the host was ahead."""
+    """Return the time between two events around the work, and whether the host was ahead."""
     start = runner.mark()
     runner.work()
     end = runner.mark()

@@ -1,4 +1,4 @@
-"""Run the calls of a program on the simulated machine of the virtual GPU, without torch."""
+"""Run the calls of a program on the simulator of the virtual GPU, without torch tensors."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -21,9 +21,9 @@ from gpulab.virtual import (
     copied_bytes,
 )
 
-_NO_VALUES = ValueLimits(0, 0.0, 0)
+_NO_VALUES = ValueLimits(0, 0.0, 0)  # the tasks have durations, but compute nothing
 _KINDS = {"copy in": Kind.COPY_IN, "copy out": Kind.COPY_OUT}
-_ALL = extent((1,), (1,), 0, 1)
+_ALL = extent((1,), (1,), 0, 1)  # every access covers the whole buffer, as one byte
 _US = 1e3  # nanoseconds
 
 
@@ -33,14 +33,13 @@ class TaskOfCall(NamedTuple):
     Attributes
     ----------
     place, turn
-        The call: place in the program, and repetition.
+        Index of the operation in the program, and number of the repetition from 0.
     kind
-        What runs: ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or
-        ``"wait"``.
+        ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
     stream
-        Number of the stream that it was launched on.
+        Number of the stream on which it was launched.
     called_ns
-        When the call came back.
+        When the call returned.
     task
         The simulator's task.
     """
@@ -59,13 +58,13 @@ class MadeCall(NamedTuple):
     Attributes
     ----------
     place, turn
-        Place in the program, and repetition.
+        Index of the operation in the program, and number of the repetition from 0.
     start_ns, end_ns
-        When it began and came back.
+        When the call began and returned.
     waited_ns
-        How much of it the host stood still.
+        How much of that time the host waited.
     for_room
-        Whether it waited for room in the launch queue.
+        Whether the launch queue was full when the call began.
     """
 
     place: int
@@ -77,20 +76,20 @@ class MadeCall(NamedTuple):
 
 
 class Runner:
-    """The machine while a program runs on it, call by call.
+    """Runs a program on a simulated machine, call by call.
 
     Attributes
     ----------
     machine
         The simulated machine.
     tasks, calls
-        What was launched and called so far.
+        The tasks launched and the calls made so far.
     checker
-        Finds pairs of operations on the same memory in no fixed order.
+        Finds races: pairs of operations on the same memory that nothing orders.
     recorded
-        For each event its last record.
+        The last record of each event.
     clock_ns
-        What the host's clock showed at each reading of the program.
+        The host's time at each reading of the clock in the program.
     """
 
     def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:
@@ -109,17 +108,17 @@ class Runner:
         self._drawn = self._records_as_drawn() if as_drawn else {}
 
     def run(self, calls: tuple[tuple[int, int], ...]) -> None:
-        """Make some calls of the program, one after the other."""
+        """Make calls of the program, given by index and repetition, one after the other."""
         for place, turn in calls:
             self.call(place, turn)
 
     def work(self) -> None:
-        """Make the calls of the work alone, once."""
+        """Make the calls of the work once, without clocks, sleeps and timing events."""
         for place in self.program.work:
             self.call(place, 0)
 
     def call(self, place: int, turn: int) -> None:
-        """Make one call of the program."""
+        """Make one call of the program and append it to ``calls``."""
         operation = self.program.operations[place]
         host = self.machine.host
         host.catch_up()
@@ -144,17 +143,18 @@ class Runner:
         self.machine.wait_for_gpu(self.machine.gpu)
 
     def settle(self) -> int:
-        """Let the GPU finish what can finish, and return the time at which it did."""
+        """Run the GPU until everything that can finish is done, and return that time in ns."""
         queue = self.machine.gpu.device.event_queue
         tasks = [each.task for each in self.tasks]
-        with suppress(VirtualGpuError):  # streams that wait for one another never end
+        with suppress(VirtualGpuError):  # raised when streams wait for one another forever
             queue.run_until(lambda: all(task.is_done for task in tasks))
         return max(queue.now_ns, self.machine.host.now_ns)
 
     def _is_full(self) -> bool:
         return self.machine.gpu.device.n_pending >= self.program.queue_depth
 
-    # Each of these makes a call and returns what it takes the host without waiting, in ns.
+    # The next methods are called by the name of the operation. Each makes one call and returns the
+    # host's time for it in ns, without waiting.
 
     def _kernel(self, place: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = round(self.program.launch_us * _US)
@@ -234,7 +234,8 @@ class Runner:
         self.tasks.append(entry)
 
     def _note(self, place: int, operation: ProgramOperation, *, writes: bool) -> None:
-        """Let the checker know of an access; the name is the place, to be found again."""
+        """Report an access to the race checker."""
+        # The name of the access is the index of its operation, which _races() reads from a hazard.
         access = MemoryAccess(operation.buffer, _ALL, writes, operation.buffer)
         self.checker.launch((0, operation.stream), str(place), (access,), ("program", place))
 
@@ -247,7 +248,7 @@ class Runner:
         return capture.graph()
 
     def _records_as_drawn(self) -> dict[int, StreamTask]:
-        """Make the tasks of all records, so that a wait can come before its record."""
+        """Return a task for each record, made now so that an earlier wait can refer to it."""
         return {
             place: self._mark_task(operation, ())
             for place, operation in enumerate(self.program.operations)
@@ -277,7 +278,8 @@ class Runner:
         return round(operation.duration_us * _US)
 
     def _waits(self, operation: ProgramOperation) -> bool:
-        """Whether the call comes back only after the copy, as PyTorch's does."""
+        """Return whether the call returns only after the copy."""
+        # As with PyTorch's copy_: a small pageable copy in is staged by the driver and returns.
         if operation.is_pinned:
             return False
         size_bytes = copied_bytes(self._ns(operation), self.program.spec, pinned=False)

@@ -1,4 +1,4 @@
-"""Programs to begin with, by name."""
+"""Programs to begin with on the machine, by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,7 +6,7 @@ from types import MappingProxyType
 from gpulab.machine._program import MachineProgram, ProgramOperation
 from gpulab.requirements import NameOf
 
-_O = ProgramOperation
+_O = ProgramOperation  # short, so that a program fits on a line
 
 STARTS: Mapping[str, MachineProgram] = MappingProxyType(
     {
@@ -65,12 +65,17 @@ _START = NameOf("program to begin with", STARTS)
 
 
 def start(name: str) -> MachineProgram:
-    """Return a program to begin with.
+    """Return a program to begin with, by name.
 
     Raises
     ------
     UnknownNameError
-        If there is none of this name.
+        If no program has this name.
+
+    Examples
+    --------
+    >>> [operation.kind for operation in start("stopwatch").operations]
+    ['clock', 'kernel', 'clock']
     """
     _START.check(start=name)
     return STARTS[name]

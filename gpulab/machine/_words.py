@@ -1,4 +1,4 @@
-"""A program, its run and its readings in words: the same as the picture shows."""
+"""Describe a program, its run and its readings in words, as the picture shows them."""
 
 from gpulab.machine._playback import Playback, PlayedTask
 from gpulab.machine._program import TIMED_KINDS, MachineProgram
@@ -6,11 +6,18 @@ from gpulab.machine._readings import MethodReading
 from gpulab.units import format_time
 
 _MICRO = 1e-6
-_SHOWN_TURNS = 2
+_SHOWN_TURNS = 2  # later repetitions look like the second one
 
 
 def operation_words(program: MachineProgram, place: int) -> str:
-    """Return one operation in words: what, where and how long."""
+    """Return one operation in words: what it does, where, and for how long.
+
+    Examples
+    --------
+    >>> from gpulab.machine import start
+    >>> operation_words(start("stopwatch"), 1)
+    '2. kernel on x on stream 0, 200 µs'
+    """
     operation = program.operations[place]
     where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"
     each = ", each" if operation.kind == "graph" else ","
@@ -19,7 +26,14 @@ def operation_words(program: MachineProgram, place: int) -> str:
 
 
 def playback_words(playback: Playback) -> tuple[str, ...]:
-    """Return what happens in words, one line for each call, and then what is wrong."""
+    """Return a run in words: one line for each call, the end, and the remarks.
+
+    Examples
+    --------
+    >>> from gpulab.machine import play, start
+    >>> print(playback_words(play(start("empty")))[-1])
+    There is no kernel, copy or graph: nothing to time. Drop one in.
+    """
     program = playback.program
     lines = []
     shown = [call for call in playback.calls if call.turn < _SHOWN_TURNS]
@@ -42,7 +56,14 @@ def playback_words(playback: Playback) -> tuple[str, ...]:
 
 
 def reading_words(reading: MethodReading) -> str:
-    """Return a reading in words, with the truth beside it."""
+    """Return a reading in words, with the true time.
+
+    Examples
+    --------
+    >>> from gpulab.machine import MethodReading
+    >>> reading_words(MethodReading("naive", 5.0, 20.0, "launches, not work"))
+    'naive: 5.00 µs, truth 20.0 µs (wrong: launches, not work)'
+    """
     if reading.value_us is None:
         return f"{reading.name}: no reading ({reading.reason})"
     verdict = "right" if reading.is_right else f"wrong: {reading.reason}"

@@ -1,4 +1,4 @@
-"""A timed cell is compiled once, as a function whose enclosing function is the setup."""
+"""Compile a timed cell once: its body is a function, inside a function that runs the setup."""
 
 import ast
 import itertools
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 Shell: TypeAlias = Any  # IPython's InteractiveShell, which is typed only in parts
 
-# These names are no identifiers, so that no name of the user can meet them.
+# Names of the two functions. They are not valid identifiers, so the user's code has no such name.
 _PREPARE, _TIMED = "<setup>", "<timed>"
 
 _REFUSED: dict[type[ast.AST], str] = {
@@ -27,7 +27,7 @@ _REFUSED_STAR = "import * cannot stand in a timed cell; import in a cell of its 
 
 @dataclass(frozen=True, slots=True)
 class TimedCode:
-    """A cell that was parsed and checked, and can be made into work to time.
+    """A cell after parsing and checking, ready to become work that can be timed.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class TimedCode:
     source
         Text of the body, after IPython's transformations.
     filename
-        The name under which tracebacks find the source.
+        The file name under which tracebacks find the source.
     """
 
     setup: list[ast.stmt]
@@ -53,12 +53,12 @@ class TimedCode:
 def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str) -> TimedCode:
     """Parse the setup and the body as the shell would, and check that they can be timed.
 
-    Line numbers are those of the notebook's cell, whose first line is the magic's.
+    Line numbers are those of the notebook's cell; the line of the magic is its first.
 
     Parameters
     ----------
     shell
-        Its input and syntax-tree transformations apply.
+        The code passes its transformations of input and of the syntax tree.
     setup, body
         Code, as typed.
     is_cell
@@ -83,7 +83,7 @@ def parse_cell(shell: Shell, setup: str, body: str, *, is_cell: bool, line: str)
     text = "\n" * (1 + _count_blank_lines(body) if is_cell else line_number - 1) + text
     shown = f"%%cudatime {line}{text}" if is_cell else text
     filename = shell.compile.cache(shown, number=number)
-    # Parsed one by one, so that a setup like "if x:" cannot swallow the body.
+    # Parsed separately. Otherwise an incomplete setup like "if x:" would make the body its block.
     trees = [_parse(shell, source, filename) for source in (setup, text)]
     before, timed = map(_drop_annotations, trees)
     return TimedCode(before, timed, text, filename)
@@ -106,10 +106,10 @@ def build_work(
     Returns
     -------
     callable
-        Called once, it runs the setup; what it returns runs the body.
+        Call it once: it runs the setup and returns the function that runs the body.
     """
-    # Arguments become closure variables: the user's globals stay as they are, and a reading
-    # costs the timed code no more than a local name.
+    # Local variables are passed as arguments and become closure variables. So the user's globals
+    # do not change, and the timed code reads them as fast as its own local names.
     local = {name: local_scope[name] for name in code.names() if name in local_scope}
     shared = _shared_names(shell, code, local)
     scope: list[ast.stmt] = [ast.Nonlocal(names=shared)] if shared else []
@@ -124,7 +124,7 @@ def build_work(
 
 
 def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> object:
-    """Execute the cell as an ordinary one: names are kept, the last expression returned.
+    """Execute the cell as an ordinary one: store its names, and return its last expression.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ def run_once(shell: Shell, code: TimedCode, local_scope: dict[str, object]) -> o
 
 def _find_cell(shell: Shell) -> tuple[int, int]:
     """Return the number of the cell that called the magic, and the line in it."""
-    # The execution count will not do: some versions of IPython raise it before the cell runs.
+    # shell.execution_count is no substitute: some versions of IPython increase it before the cell
+    # runs.
     frame = sys._getframe().f_back  # noqa: SLF001  # Python has no public name for it
     while frame is not None:
         label = shell.compile.format_code_name(frame.f_code.co_filename)
@@ -174,7 +175,8 @@ def _count_blank_lines(code: str) -> int:
 def _parse(shell: Shell, source: str, filename: str) -> ast.Module:
     tree: ast.Module = shell.compile.ast_parse(source, filename)
     _refuse_untimeable(tree, filename, source)
-    # A stray break, or nonlocal, is shown at the user's line before any GPU is touched.
+    # Compiling finds errors that parsing does not, such as a stray break or nonlocal. The user
+    # sees them at his own line, before the GPU is used.
     shell.compile(tree, filename, "exec")
     transformed: ast.Module = shell.transform_ast(tree)
     return transformed
@@ -191,8 +193,8 @@ def _refuse_untimeable(tree: ast.Module, filename: str, source: str) -> None:
 
 
 def _walk_top_level(node: ast.AST) -> Iterator[ast.AST]:
-    """Walk the nodes that belong to no function of the user's own."""
-    pending = [node]  # a long chain of operators is too deep for recursion
+    """Yield the nodes outside functions that the user defines."""
+    pending = [node]  # not recursive: a long chain of operators would be too deep
     while pending:
         for child in ast.iter_child_nodes(pending.pop()):
             if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -201,16 +203,17 @@ def _walk_top_level(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _drop_annotations(tree: ast.Module) -> list[ast.stmt]:
-    """Make ``x = 1`` of ``x: int = 1``: a function does not evaluate it, and forbids sharing x.
+    """Turn ``x: int = 1`` into ``x = 1``, except in classes and functions that the user defines.
 
-    Those in classes and functions of the user's own are theirs.
+    A function, as which the cell is compiled, does not evaluate the annotation, and it may not
+    declare a variable with an annotation as nonlocal.
     """
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, [])
-            if isinstance(block, list):  # that of a conditional expression is none
+            if isinstance(block, list):  # the body of a conditional expression is not a list
                 block[:] = map(_without_annotation, block)
         pending += [
             child
@@ -238,14 +241,14 @@ def _shared_names(shell: Shell, code: TimedCode, local: Iterable[str]) -> list[s
     timed = _function(_TIMED, [*code.body] or [ast.Pass()])
     compiled = shell.compile(_module([timed]), code.filename, "exec")
     function = next(item for item in compiled.co_consts if isinstance(item, CodeType))
-    # It has the variables of its comprehensions, too, which are found in no setup.
+    # These include variables of comprehensions, which are dropped below: no setup binds them.
     names = {*function.co_varnames, *function.co_cellvars}
     given = frozenset(local)
     return sorted(name for name in names if name in given or _is_bound(shell, code, name))
 
 
 def _is_bound(shell: Shell, code: TimedCode, name: str) -> bool:
-    """Ask the compiler whether the setup binds a name."""
+    """Return whether the setup binds a name, by asking the compiler."""
     inner = _function(_TIMED, [ast.Nonlocal(names=[name])])
     tree = _module([_function(_PREPARE, [*code.setup, inner])])
     try:
@@ -266,9 +269,9 @@ def _function(
 
 
 def _module(body: list[ast.stmt]) -> ast.Module:
-    """Return a module of functions made here, with the positions that the compiler asks for."""
+    """Return a module of generated functions, with the line numbers that the compiler needs."""
     tree = ast.Module(body=body, type_ignores=[])
-    # Not ast.fix_missing_locations: it calls itself for each operator of a chain.
+    # Not ast.fix_missing_locations: it is recursive, and a long chain of operators is too deep.
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr | ast.arg) and not hasattr(node, "lineno"):
             node.lineno, node.col_offset = 1, 0

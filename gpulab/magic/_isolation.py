@@ -1,4 +1,4 @@
-"""A timed cell leaves the shell and torch as it found them, and fails in its user's words."""
+"""Restore the shell and PyTorch after a timed cell, and make its errors easy to read."""
 
 import gc
 from collections.abc import Iterator
@@ -11,11 +11,10 @@ from gpulab.magic._cell import Shell
 
 @contextmanager
 def settings_kept(shell: Shell) -> Iterator[None]:
-    """Undo what the block changes beyond names, whatever way it ends.
+    """Restore settings that the timed cell or its setup may change, however the block ends.
 
-    That is: what every measurement puts back, the collector, the default type and device, the
-    precision of matrix products, and the shell's syntax-tree transformers. The setup may change
-    them, too.
+    These are the settings that every measurement restores, Python's garbage collector, the
+    default type and device, the precision of matmuls, and the shell's syntax-tree transformers.
     """
     import torch
 
@@ -32,8 +31,8 @@ def settings_kept(shell: Shell) -> Iterator[None]:
         undo.callback(torch.set_default_device, None if chosen is None else chosen.device)
         for matmul in (cuda.matmul, mkldnn.matmul):  # type: ignore[attr-defined]  # torch's gap
             undo.callback(setattr, matmul, "fp32_precision", matmul.fp32_precision)
-        # The old setting writes both of the new ones, so it is put back before them. It cannot
-        # be read where the user has set a new one.
+        # The old setting writes both of the new ones, so it must be restored before them:
+        # callbacks run in reverse order. Reading it raises if the user has set a new one.
         with suppress(RuntimeError):
             precision = torch.get_float32_matmul_precision()
             undo.callback(torch.set_float32_matmul_precision, precision)
@@ -44,7 +43,7 @@ def settings_kept(shell: Shell) -> Iterator[None]:
 
 
 def wait_for_earlier_work() -> None:
-    """Let an earlier failure on the GPU come up now, so that the timed code is not blamed."""
+    """Raise an earlier failure on the GPU now, so that the timed code does not get the blame."""
     import torch
 
     try:
@@ -58,14 +57,14 @@ def wait_for_earlier_work() -> None:
 
 
 def explain(error: BaseException, filename: str) -> None:
-    """Let the traceback begin at the user's own line, and say what names do there.
+    """Make the traceback start at the user's own line, and add a hint to errors about names.
 
     Parameters
     ----------
     error
         Raised while the timed code was prepared or ran.
     filename
-        The name under which that code was compiled.
+        The file name under which that code was compiled.
     """
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != filename:
@@ -74,6 +73,6 @@ def explain(error: BaseException, filename: str) -> None:
         error.__traceback__ = frame
     if isinstance(error, UnboundLocalError) and frame is not None and frame.tb_next is None:
         error.add_note(
-            "gpulab: a name that a timed cell binds is its own, not the notebook's; bind it on "
-            "the magic's line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
+            "gpulab: a name that a timed cell assigns is local to it; assign it on the magic's "
+            "line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
         )

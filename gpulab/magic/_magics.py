@@ -1,4 +1,4 @@
-"""The magic is a thin shell: parse, compile once, call ``measure``, print one line."""
+"""The magic itself: it parses the line, compiles the cell once, calls ``measure`` and prints."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _NAME = "cudatime"
 
 @magics_class
 class CudaTimeMagics(Magics):
-    """Holds ``%cudatime`` and ``%%cudatime`` for one shell."""
+    """The magics ``%cudatime`` and ``%%cudatime`` of one shell."""
 
     def __init__(self, shell: Shell) -> None:
         super().__init__(shell)
@@ -48,13 +48,13 @@ class CudaTimeMagics(Magics):
     def cudatime(
         self, line: str, cell: str | None = None, local_ns: dict[str, object] | None = None
     ) -> object:
-        """Time GPU work until the answer is precise enough, and print it with its interval.
+        """Time GPU work until the median is precise enough, and print it with its interval.
 
         One line::
 
             %cudatime [options] statement
 
-        A cell; what stands on the magic's line is setup, run once and not timed::
+        A cell; code on the magic's line is setup, which runs once and is not timed::
 
             %%cudatime [options] [setup]
             statements
@@ -66,7 +66,7 @@ class CudaTimeMagics(Magics):
             In [3]: %%cudatime a = torch.randn(2048, 2048, device="cuda")
                ...: a @ a
 
-        Options with the meaning that they have in ``%timeit``:
+        These options mean the same as in ``%timeit``:
 
         -n N    calls in each sample (default 1)
         -r R    samples (default: as many as the precision needs)
@@ -75,36 +75,36 @@ class CudaTimeMagics(Magics):
         -o      return the Measurement
         -v NAME store the Measurement in a variable
 
-        and more:
+        More options:
 
         --method NAME     naive, synchronized, events, saturated, calibrated (default),
                           graph, profiler or profiler-span
-        --hot             the cache holds what the call before left
-        --cold            the cache is flushed before each call (calibrated: the default)
-        --flush NAME      how a cold cache is made: read (default) or write
-        --floor NAME      what calibrated takes off: work (default), by the driver's records
-                          of this work, or device, without any profiler
-        --ladder          time by every method, beside the driver's own records
+        --hot             the cache contains what the previous call left
+        --cold            the cache is flushed before each call (default of calibrated)
+        --flush NAME      how to make the cache cold: read (default) or write
+        --floor NAME      which floor calibrated subtracts: work (default), found from the
+                          driver's records of this work, or device, without a profiler
+        --ladder          time by every method, next to the driver's own records
         --timeline        show what host and GPU did, call by call
-        --vs NAME         compare with the Measurement in this variable, or in turns with
-                          the function in it
+        --vs NAME         compare with the Measurement in this variable, or, in turns,
+                          with the function in it
         --warmup N        calls before the first sample (default: until steady)
-        --precision X     stop when the 95 % interval of the median lies within this
+        --precision X     stop when the 95 % interval of the median is within this
                           share of it (default 0.01)
-        --max-time S      stop sampling after so many seconds (default 1)
+        --max-time S      stop sampling after this many seconds (default 1)
         --seed N          torch.manual_seed(N) before the setup
         --stream NAME     run on the stream in this variable
         --save NAME       the same as -v
         --run             execute the cell once more, as an ordinary one: its names are
-                          kept and its last expression is shown; a virtual GPU then
-                          stays in use for the cells that follow
+                          stored and its last expression is shown; a virtual GPU then
+                          stays in use in the next cells
         --backend NAME    auto (default), cuda (a real GPU or an error) or virtual
-        --                the end of the options: what follows is code
+        --                the end of the options: code follows
 
-        Names that the cell binds are its own and do not leak, as in ``%timeit``. The
-        number is what the method reads, which is not always the time on the GPU; the
-        notes below the line say what to doubt. Without a CUDA GPU the virtual one is
-        timed, and the line says so. The same numbers as :func:`gpulab.measure` gives.
+        Names that the cell assigns are local to it, as in ``%timeit``. Methods time
+        different things, and not every method times the GPU alone; the notes below the
+        line say what to doubt. Without a CUDA GPU, a virtual GPU is timed, and the line
+        says so. The numbers are those of :func:`gpulab.measure`.
         """
         options, code = parse_options(line, is_cell=cell is not None)
         if not code and cell is None:
@@ -113,7 +113,7 @@ class CudaTimeMagics(Magics):
         try:
             timed = parse_cell(self._shell, setup, body, is_cell=cell is not None, line=line)
         except SyntaxError as error:
-            error.__traceback__ = None  # where the magic was is of no use to its user
+            error.__traceback__ = None  # it would show lines of gpulab, not the user's
             raise
         scope = self._shell.user_ns if local_ns is None else local_ns
         try:
@@ -139,7 +139,7 @@ class CudaTimeMagics(Magics):
         return result if options.returns_result else None
 
     def _introduce(self, gpu: "Device") -> None:
-        """Say once, and again after a change, why the GPU is not a real one."""
+        """Print why the GPU is not a real one, once and after each change."""
         text = f"no CUDA GPU in use: {gpu}"
         if gpu.virtual is not None and text != self._introduced:
             _print(text)
@@ -147,12 +147,12 @@ class CudaTimeMagics(Magics):
 
 
 def load_ipython_extension(shell: Shell) -> None:
-    """Register the magics; ``%load_ext gpulab`` calls this.
+    """Register the magics in a shell; ``%load_ext gpulab`` calls this.
 
     Raises
     ------
     UsageError
-        If another package owns the name.
+        If another package has already registered the name.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def load_ipython_extension(shell: Shell) -> None:
         %load_ext gpulab
         %cudatime a @ b
     """
-    # One table for lines, one for cells; another package may own either.
+    # There is one table for line magics and one for cell magics; the name may be taken in either.
     for table in shell.magics_manager.magics.values():
         owner = table.get(_NAME)
         if owner is not None and not _is_ours(owner):
@@ -173,7 +173,16 @@ def load_ipython_extension(shell: Shell) -> None:
 
 
 def unload_ipython_extension(shell: Shell) -> None:
-    """Take the magics back, and nobody else's; ``%unload_ext gpulab`` calls this."""
+    """Remove gpulab's magics from a shell; ``%unload_ext gpulab`` calls this.
+
+    A magic of the same name from another package stays.
+
+    Examples
+    --------
+    In a cell of a notebook::
+
+        %unload_ext gpulab
+    """
     for table in shell.magics_manager.magics.values():
         if _is_ours(table.get(_NAME)):
             del table[_NAME]
@@ -192,7 +201,7 @@ def _describe_owner(magic: Callable[..., object]) -> str:
 
 @contextmanager
 def _gpu(options: CellOptions) -> Iterator["Device"]:
-    """Put the GPU that was asked for behind ``torch.cuda``, and take it away again."""
+    """Use the GPU of the option ``--backend`` inside the block, and leave it at the end."""
     from gpulab import device
 
     with ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""Options are read off the front of the line; the code behind them is kept byte for byte.
+"""Read the options at the start of a magic's line; the code after them stays byte for byte.
 
-What ``measure`` has, too, is read into its own record, which knows the defaults and the checks.
+Options that ``measure`` has too go into its own record, which has their defaults and checks.
 """
 
 import ast
@@ -19,17 +19,17 @@ from gpulab.errors import InvalidOptionError, UnknownNameError
 if TYPE_CHECKING:
     from gpulab.timing import MeasurementOptions
 
-_MINUS_HINT = "code that begins with a minus goes after --"
+_MINUS_HINT = "write -- before code that begins with a minus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellOptions:
-    """What the user asked of one timed cell, already checked.
+    """The options of one timed cell, already checked.
 
     Attributes
     ----------
     measurement
-        The options that :func:`gpulab.measure` has, too.
+        The options that :func:`gpulab.measure` has too.
     n_digits
         Significant digits of the printed times.
     quiet, returns_result, save_as
@@ -39,7 +39,7 @@ class CellOptions:
     versus
         Name of the measurement, or of the function, to compare with.
     backend
-        On which kind of GPU.
+        The kind of GPU: ``"auto"``, ``"cuda"`` or ``"virtual"``.
     seed, stream
         Seed of PyTorch's random numbers; name of the user's stream.
     runs_after
@@ -62,16 +62,16 @@ class CellOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """How the text of a value is read, and how to say what was wanted.
+    """An option with a value: how to read its text, and what the value must be.
 
     Attributes
     ----------
     field
-        The field of the options that is set.
+        The field of the options to set.
     read
-        Makes the value of the text; a ValueError says that it cannot.
+        Turns the text into the value; raises ValueError if it cannot.
     accepts
-        Whether the value can be used.
+        Returns whether the value can be used.
     wanted
         Completes the sentence "it must be ...".
     """
@@ -84,7 +84,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _SharedValue:
-    """The text of a value that :class:`~gpulab.timing.MeasurementOptions` checks."""
+    """An option with a value that :class:`~gpulab.timing.MeasurementOptions` checks."""
 
     field: str
     read: Callable[[str], Any]
@@ -97,7 +97,7 @@ class _SharedValue:
         return MeasurementOptions.wanted(self.field)
 
     def accepts(self, value: Any) -> bool:  # noqa: ANN401  # as the fields of the record
-        """Tell whether the record takes this value.
+        """Return whether the record accepts this value.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class _SharedValue:
 
 @dataclass(frozen=True, slots=True)
 class _Flag:
-    """An option that stands alone, and sets its field to one value."""
+    """An option without a value; it sets its field to a fixed one."""
 
     field: str
     value: object = True
@@ -137,7 +137,7 @@ _Option = _Value | _SharedValue | _Flag
 _BACKENDS = ("auto", "cuda", "virtual")
 _NAME = "the name of a variable"
 
-# Each spelling, and what it sets.
+# Each spelling of an option, and the field that it sets.
 _OPTIONS: dict[str, _Option] = {
     "-n": _SharedValue("inner_loops", int),
     "-r": _SharedValue("n_samples", int),
@@ -171,10 +171,10 @@ _EXCLUSIVE = (
 
 
 def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
-    """Split a magic's line into its options and the code behind them.
+    """Split a magic's line into its options and the code after them.
 
-    What begins with one minus and cannot be read as options, but is Python, is code:
-    ``-a + 2`` needs no ``--`` in front.
+    Text that begins with one minus is code if it is not a valid option but valid Python:
+    ``-a + 2`` needs no ``--`` before it.
 
     Parameters
     ----------
@@ -191,42 +191,42 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
     Raises
     ------
     UsageError
-        If an option is unknown, or its value missing or unusable.
+        If an option is unknown, or its value is missing or cannot be used.
     """
-    given: dict[str, Any] = {}  # value by spelling, in the order of the line
+    given: dict[str, Any] = {}  # the value of each spelling, in the order of the line
     rest = line.strip()
     while rest.startswith("-"):
         word, after = _split_word(rest)
         if word == "--":
             rest = after
             break
-        # What fails as an option may still be code, such as -norm(a).
+        # Text that is not a valid option may still be code, such as -norm(a).
         try:
             found, remaining = _read_word(word, after)
         except UsageError:
             if is_cell or not _is_code(rest):
                 raise
             break
-        # What was given before moves to the end, so that the last spelling of a field wins.
+        # A repeated option moves to the end, so that the last spelling of a field wins.
         given = {name: value for name, value in given.items() if name not in found} | found
         rest = remaining
     return _options(given), rest
 
 
 def _options(given: dict[str, Any]) -> CellOptions:
-    """Return the options for the value that each spelling was given."""
+    """Return the options, given the value of each spelling."""
     from gpulab.timing import MeasurementOptions
 
     if {"-o", "--run"} <= given.keys():
-        raise UsageError("-o and --run both want to be the cell's result; use -v NAME with --run")
+        raise UsageError("-o and --run both set the cell's result; use -v NAME with --run")
     for first, second in _EXCLUSIVE:
         if {first, second} <= given.keys():
-            raise UsageError(f"{first} and {second} exclude each other; use one of them")
+            raise UsageError(f"{first} and {second} cannot be used together; use one of them")
     values = {_OPTIONS[name].field: value for name, value in given.items()}
     shared = {name: values.pop(name) for name in MeasurementOptions.names() & values.keys()}
     try:
         return CellOptions(measurement=MeasurementOptions(**shared), **values)
-    except InvalidOptionError as error:  # two options that do not go together
+    except InvalidOptionError as error:  # two options of measure that contradict each other
         raise UsageError(str(error)) from None
 
 
@@ -247,7 +247,7 @@ def _read_long(word: str, after: str) -> tuple[dict[str, object], str]:
     option = _OPTIONS[name]
     if isinstance(option, _Flag):
         if equals:
-            raise UsageError(f"{word}; {name} stands alone, without a value")
+            raise UsageError(f"{word}; {name} takes no value; write {name} alone")
         return {name: option.value}, after
     if not equals:
         attached, after = _split_word(after)
@@ -256,7 +256,7 @@ def _read_long(word: str, after: str) -> tuple[dict[str, object], str]:
 
 def _read_cluster(word: str, after: str) -> tuple[dict[str, object], str]:
     found: dict[str, object] = {}
-    # As in getopt: flags may stand together, and a value may follow its letter directly.
+    # As in getopt: several flags may share one minus, and a value may follow its letter directly.
     for position, letter in enumerate(word[1:], start=2):
         name = f"-{letter}"
         if name not in _OPTIONS:
@@ -295,7 +295,7 @@ def _unknown(word: str) -> UsageError:
 
 
 def _is_code(text: str) -> bool:
-    """Tell code that begins with a minus from a mistaken option."""
+    """Return whether text that begins with a minus is code rather than a mistaken option."""
     if text.startswith("--") or text in _OPTIONS:
         return False
     try:

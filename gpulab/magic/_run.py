@@ -1,4 +1,4 @@
-"""Do with a timed cell what its options ask for, and write the result as text."""
+"""Time a cell in the way that its options say, and write the result as text."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from IPython.core.error import UsageError
 from gpulab.magic._cell import Shell, TimedCode, build_work
 from gpulab.magic._isolation import settings_kept, wait_for_earlier_work
 from gpulab.magic._options import CellOptions
+from gpulab.units import counted
 from gpulab.work import Work
 
 if TYPE_CHECKING:
@@ -19,32 +20,33 @@ if TYPE_CHECKING:
 def timed_result(
     shell: Shell, timed: TimedCode, options: CellOptions, scope: dict[str, object]
 ) -> tuple[object, str]:
-    """Time the cell as its options ask for, and return the record and its text.
+    """Time the cell in the way that its options say, and return the record and its text.
 
     Parameters
     ----------
     shell
-        Whose namespace the code runs in.
+        The code runs in its namespace.
     timed
         The code.
     options
-        What was asked for.
+        The options of the magic's line.
     scope
         Variables of the caller.
 
     Returns
     -------
     tuple of object and str
-        A Measurement, Comparison, Ladder or Timeline; and what is printed.
+        A Measurement, Comparison, Ladder or Timeline, and the text to print.
     """
     import torch
 
-    # In a cell, and in a line outside of functions, the local scope is the namespace itself.
+    # In a cell, and in a line outside functions, the local scope is the namespace itself.
     local_scope = {} if scope is shell.user_ns else scope
     variables = shell.user_ns | dict(local_scope)
     other = _find_other(options.versus, variables)
     with settings_kept(shell):
-        wait_for_earlier_work()  # a stream of the user's may then read inputs of another one
+        # After this wait, the user's stream may read inputs that another stream has written.
+        wait_for_earlier_work()
         stream = _find_stream(options.stream, variables)
         seed(options.seed)
         with torch.cuda.stream(stream):
@@ -52,7 +54,7 @@ def timed_result(
 
 
 def figures(result: object) -> Iterator[object]:
-    """Return what is shown below the text: the ladder's figure, the timeline."""
+    """Yield what to show below the text: the figure of a ladder, or a timeline."""
     from gpulab.plots import draw_ladder
     from gpulab.timing import Ladder
     from gpulab.tracing import Timeline
@@ -64,7 +66,7 @@ def figures(result: object) -> Iterator[object]:
 
 
 def seed(seed: int | None) -> None:
-    """Seed PyTorch's random numbers, if asked to."""
+    """Seed PyTorch's random numbers; None changes nothing."""
     import torch
 
     if seed is not None:
@@ -111,7 +113,7 @@ def _trace(work: Work) -> tuple[object, str]:
 
 
 def _find_stream(name: str | None, variables: Mapping[str, object]) -> "torch.cuda.Stream | None":
-    """Return the user's stream; None, when none was named, means the current one."""
+    """Return the stream in a variable of the user; None, without a name, is the current one."""
     import torch
 
     if name is None:
@@ -126,7 +128,7 @@ def _find_stream(name: str | None, variables: Mapping[str, object]) -> "torch.cu
 
 
 def _find_other(name: str | None, variables: Mapping[str, object]) -> "Measurement | Work | None":
-    """Return what is to be compared with; None if nothing is."""
+    """Return the measurement or the function to compare with; None without a name."""
     from gpulab.measurement import Measurement
 
     if name is None:
@@ -141,9 +143,10 @@ def _find_other(name: str | None, variables: Mapping[str, object]) -> "Measureme
 
 
 def _describe(measurement: "Measurement", n_digits: int) -> str:
-    """Write the line and its notes, with as many digits as were asked for."""
+    """Return the line of a measurement with ``n_digits`` digits, and its notes below it."""
     line = measurement.line(n_digits)
     notes = list(map(str, measurement.findings))
     if measurement.stopped_by == "interrupt":
-        notes.insert(0, f"interrupted; these are the {measurement.n_samples} samples until then")
+        n_taken = counted(measurement.n_samples, "sample")
+        notes.insert(0, f"interrupted after {n_taken}; the result is from these")
     return "\n".join([line, *(f"  note: {note}" for note in notes)])

@@ -1,4 +1,4 @@
-"""What a timing run leaves behind: samples, conditions and findings in one record."""
+"""The result of a timing run: samples, conditions and findings in one record."""
 
 from gpulab.measurement._conditions import Conditions, Finding
 from gpulab.measurement._measurement import Measurement

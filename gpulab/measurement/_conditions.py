@@ -1,4 +1,4 @@
-"""Where and when samples were taken, and what is doubtful about them."""
+"""Two parts of a measurement: where and when it was taken, and findings about it."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -8,12 +8,12 @@ from gpulab.requirements import check_fields, check_not_negative
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A doubt about a measurement, kept with it.
+    """A reason to doubt a measurement, with what to do about it.
 
     Attributes
     ----------
     code
-        Stable name of the situation, e.g. ``"too-few-samples"``.
+        Name of the situation, the same in all versions, e.g. ``"too-few-samples"``.
     message
         What was seen, with its values.
     advice
@@ -42,34 +42,33 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Where and when samples were taken.
+    """Where and when samples were taken, as far as it could be read.
 
-    They are what could be read, not all that matters: other programs on the machine, heat
-    and power are not among them.
+    Other things matter too and are not recorded, such as other programs on the machine.
 
     Attributes
     ----------
     device_name
         As the driver reports it, e.g. ``"NVIDIA H200"``.
     torch_version, python_version, gpulab_version
-        Versions that ran.
+        The versions in use.
     cuda_version, driver_version
-        Of the toolkit and the driver; None where there is none.
+        Versions of the CUDA toolkit and of the driver; None without one.
     cache
         State of the device's cache before each sample: ``"hot"`` or ``"cold"``.
     taken_at
-        Time at the end, ISO 8601, UTC.
+        Time at the end of the run, ISO 8601, UTC.
     clock_before_mhz, clock_after_mhz
-        Clock of the multiprocessors; None where it could not be read.
+        Clock of the multiprocessors; None if it could not be read.
     power_before_w, power_after_w
-        As the driver averages it; None where it could not be read.
+        Power as the driver averages it; None if it could not be read.
     temperature_before_c, temperature_after_c
-        Of the chip; None where it could not be read.
+        Temperature of the chip; None if it could not be read.
     regime
-        ``"burst"``, ``"settled"``, ``"throttled"``, ``"idle"`` or ``"unknown"``: in which state
-        the clock was while the samples were taken; see :mod:`gpulab.clocks`.
+        The state of the clock while the samples were taken: ``"burst"``, ``"settled"``,
+        ``"throttled"``, ``"idle"`` or ``"unknown"``; see :mod:`gpulab.clocks`.
     throttle_reasons
-        What held the clock down meanwhile, in the driver's terms.
+        Why the driver lowered the clock during the run, in the driver's terms.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Samples as an inline SVG histogram with median and interval, legible on light and dark pages.
+"""A measurement as HTML: its line, its findings, a histogram of its samples, and a table of facts.
 
-A measurement as HTML: its line, its doubts, its samples drawn, and its facts in a table.
+The histogram is an inline SVG that can be read on light and on dark pages.
 """
 
 import math
@@ -9,22 +9,26 @@ from dataclasses import dataclass
 
 from gpulab.markup import clean, table
 from gpulab.stats import robust_spread
-from gpulab.units import format_interval, format_time, time_unit
+from gpulab.units import counted, format_interval, format_time, time_unit
 
 _WIDTH, _HEIGHT = 480, 136
 _LEFT, _RIGHT, _TOP, _BASE = 44.0, 464.0, 14.0, 84.0
 _MAX_BINS = 40
 _MAX_MARKS = 200  # up to this many samples are marked singly, below the bars
-_AXIS_SPREADS = 10  # samples further from the median are counted, not drawn
-_MIN_AXIS = 0.02  # of the median; a narrower axis would magnify differences without meaning
+# Samples further from the median than this many spreads are counted at the edge, not drawn:
+# a single outlier would squeeze all other samples into one bar.
+_AXIS_SPREADS = 10
+# Least width of the axis, as a share of the median. A narrower axis would magnify differences
+# that mean nothing.
+_MIN_AXIS = 0.02
 _N_STEPS = 6
-# The theme of the page sets the colour; the value behind the comma serves other viewers.
+# JupyterLab's theme sets the colour; the value after the comma is for other viewers.
 _ACCENT = "var(--jp-brand-color1, #0072b2)"
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What is to be drawn.
+    """The samples to draw, with their median and its interval.
 
     Attributes
     ----------
@@ -33,7 +37,7 @@ class Distribution:
     median_s, interval_s
         The estimate, in seconds.
     interval_name
-        What the interval is, e.g. ``"95 % interval"``.
+        The kind of interval, e.g. ``"95 % interval"``.
     place
         Device and source, e.g. ``"virtual NVIDIA H200"``.
     """
@@ -45,10 +49,10 @@ class Distribution:
     place: str
 
     def describe(self) -> str:
-        """Return the content of the drawing in words, for those who do not see it."""
+        """Return the content of the drawing in words, for readers who cannot see it."""
         low_s, high_s = min(self.samples_s), max(self.samples_s)
         return (
-            f"Distribution of {len(self.samples_s)} samples ({self.place}): "
+            f"Distribution of {counted(len(self.samples_s), 'sample')} ({self.place}): "
             f"from {format_time(low_s)} to {format_time(high_s)}, "
             f"median {format_time(self.median_s)}, "
             f"{self.interval_name} {format_interval(*self.interval_s)}"
@@ -73,7 +77,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The durations that are drawn, and where."""
+    """The range of durations on the horizontal axis."""
 
     low_s: float
     high_s: float
@@ -84,7 +88,8 @@ class _Axis:
 
 
 def _axis(shown: Distribution) -> _Axis:
-    # Without a spread every other sample is infinitely far away; then all of them are drawn.
+    # If most samples are equal, the spread is 0 and every other sample would be left out.
+    # Then all samples are drawn.
     reach_s = _AXIS_SPREADS * robust_spread(shown.samples_s) or math.inf
     near_s = [time_s for time_s in shown.samples_s if abs(time_s - shown.median_s) <= reach_s]
     low_s, high_s = min(*near_s, *shown.interval_s), max(*near_s, *shown.interval_s)
@@ -94,7 +99,7 @@ def _axis(shown: Distribution) -> _Axis:
 
 def _bars(samples_s: Sequence[float], axis: _Axis) -> list[str]:
     inside_s = [time_s for time_s in samples_s if axis.low_s <= time_s <= axis.high_s]
-    # An odd number, so that equal samples stand in the middle of a bar.
+    # An odd number of bins has a bar in the centre of the axis, where equal samples are.
     n_bins = min(_MAX_BINS, max(10, math.ceil(2 * math.sqrt(len(inside_s))))) | 1
     width = (_RIGHT - _LEFT) / n_bins
     counts = [0] * n_bins
@@ -187,16 +192,16 @@ Pairs = Iterable[tuple[str, str]]
 def to_html(
     estimate: str, remark: str, shown: Distribution, *, facts: Pairs, findings: Pairs
 ) -> str:
-    """Return one element of well-formed XML that needs no script and no style sheet.
+    """Return a measurement as one HTML element, well-formed XML without scripts or style sheets.
 
     Parameters
     ----------
     estimate, remark
-        The two parts of the one-line form: in bold, and in brackets behind it.
+        The two parts of the one-line form: in bold, and in brackets after it.
     shown
         The samples and their estimate.
     facts
-        Name and text of each row of the table.
+        Name and text for each row of the table.
     findings
         Code and text of each finding.
     """

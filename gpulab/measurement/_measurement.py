@@ -1,4 +1,4 @@
-"""What a timing run leaves behind: frozen records with their samples, conditions and doubts."""
+"""The record of a timing run: its samples, how they were taken, and its findings."""
 
 import math
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ __all__ = ["Measurement"]
 
 _CONFIDENCE = 0.95
 _SAMPLES = instance_of(tuple, "a tuple of samples, each a finite number of seconds")
-# From what the floor is known.
+# How the floor was found, by the name of its method; the text follows "known within 0.1 µs".
 _FLOORS = {
     "work": " from the driver's records of this work",
     "timer": " from a kernel that reads the device's clock",
@@ -41,12 +41,14 @@ _FLOORS = {
     "assumed": " from a small kernel and what it takes on an H200",
     "records": " from the model",
 }
-_MIN_FOR_INTERVAL = 6  # below it no two samples enclose the median with 95 % confidence
+# With fewer samples, even the range of all of them contains the median with less than 95 %
+# confidence: 1 - 2 * 0.5**5 is 93.75 %.
+_MIN_FOR_INTERVAL = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement(Saved):
-    """Samples of one piece of work, how they were taken, and what is doubtful about them.
+    """The samples of one piece of work, how they were taken, and reasons to doubt them.
 
     Attributes
     ----------
@@ -56,12 +58,12 @@ class Measurement(Saved):
     method
         Name of the timing method, e.g. ``"events"``.
     source
-        ``"measured"`` on a device here, ``"recorded"`` on one elsewhere, or ``"virtual"``:
-        computed by a model and measured nowhere.
+        ``"measured"`` on a device here, ``"recorded"`` on a device elsewhere, or ``"virtual"``:
+        computed by a model and not measured.
     conditions
-        Where and when.
+        Where and when the samples were taken.
     findings
-        Doubts; empty means that none of the known ones was seen, not that there are none.
+        Reasons to doubt the result. If empty, none of the checks found one; others may exist.
     inner_loops
         Calls in each timed interval.
     n_warmup
@@ -71,24 +73,25 @@ class Measurement(Saved):
     stopped_by
         Why sampling ended, e.g. ``"n_samples"``, ``"precision"``, ``"interrupt"``.
     floor_s, floor_error_s
-        What was subtracted from each timed interval because events read it of no work at all,
-        and how far that may be off; both 0 where nothing was subtracted.
+        What was subtracted from each timed interval because events read it even without work,
+        and how far that may be off; both are 0 if nothing was subtracted.
     floor_method
-        How that was found: ``"work"``, from the driver's records of this work; ``"timer"``,
-        ``"profiler"`` or ``"assumed"``, from another kernel; ``"records"``, of a virtual GPU;
-        empty where nothing was subtracted.
+        How the floor was found: ``"work"``, from the driver's records of this work; ``"timer"``,
+        ``"profiler"`` or ``"assumed"``, from another kernel; ``"records"``, on a virtual GPU;
+        empty if nothing was subtracted.
     flagged
-        Indices of samples that were taken in another regime of clocks than most.
+        Indices of samples that were taken in another clock regime than most.
     launch_s
-        Seconds of Python per call where a loop of this work runs at the pace of the host, because
-        the GPU is done before the next launch; 0 where it does not.
+        Seconds that Python needs per call, if a loop of this work runs at the pace of the host
+        because the GPU is done before the next launch; otherwise 0.
 
     Raises
     ------
     EmptyMeasurementError
         If there are no samples.
     InvalidOptionError
-        If a time is negative or not finite, a count too small, or an index of no sample.
+        If a time is negative or not finite, a count is too small, or ``flagged`` has an index
+        without a sample.
     UnknownNameError
         If the source is not one of the three.
 
@@ -129,7 +132,7 @@ class Measurement(Saved):
             raise EmptyMeasurementError(
                 "samples_s is empty; a Measurement needs at least one sample"
             )
-        # One nan would silently turn the median, and every comparison with it, into nonsense.
+        # A single nan would make the median, and each comparison with it, silently wrong.
         items_of("samples_s", self.samples_s, NOT_NEGATIVE)
         check_fields(self)
         COUNT.check(inner_loops=self.inner_loops)
@@ -140,8 +143,8 @@ class Measurement(Saved):
         for index in self.flagged:
             if index >= len(self.samples_s):
                 raise InvalidOptionError(
-                    f"flagged has {index}; it must be the index of one of the "
-                    f"{len(self.samples_s)} samples, from 0"
+                    f"flagged has {index}; it must be the index of a sample, from 0 to "
+                    f"{len(self.samples_s) - 1}"
                 )
 
     @property
@@ -151,16 +154,16 @@ class Measurement(Saved):
 
     @property
     def median_s(self) -> float:
-        """Median sample, in seconds per call; half of the samples took longer."""
+        """Median of the samples, in seconds per call; half of the samples took longer."""
         return median(self.samples_s)
 
     @property
     def interval_s(self) -> tuple[float, float]:
         """95 % interval of the median, in seconds; see :func:`gpulab.stats.median_interval`.
 
-        The uncertainty of the floor that was subtracted is in it, as an independent error. With
-        fewer than 6 samples it is (smallest, largest) and reaches less than 95 %. It is not the
-        range of the samples, and other conditions may give a median outside it.
+        It includes the uncertainty of the floor, as an independent error. With fewer than 6
+        samples it is (smallest, largest), and its confidence is below 95 %. Single samples may lie
+        outside it, and so may the median under other conditions.
         """
         low_s, high_s = median_interval(self.samples_s, _CONFIDENCE)
         if not self.floor_error_s:
@@ -173,11 +176,11 @@ class Measurement(Saved):
 
     @property
     def spread_s(self) -> float:
-        """Robust spread of single samples, in seconds; not the error of the median."""
+        """Robust spread of the single samples, in seconds; it is not the error of the median."""
         return robust_spread(self.samples_s)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a sample.
+        """Return a table with one row per sample.
 
         Columns are ``sample`` (its index), ``duration_s``, ``method``, ``source``,
         ``device_name`` and ``label``.
@@ -193,7 +196,7 @@ class Measurement(Saved):
         )
 
     def line(self, digits: int = 3) -> str:
-        """Return the line that this prints as, with so many significant digits."""
+        """Return the line that ``print`` shows, with ``digits`` significant digits."""
         DIGITS.check(digits=digits)
         return visible(f"{self._estimate(digits)} ({self._remark(digits)})")
 
@@ -211,7 +214,7 @@ class Measurement(Saved):
             self._interval_name(),
             device_label(self.conditions.device_name, self.source),
         )
-        # The parts are handed over as plain values, so that the page knows nothing of records.
+        # Plain values, so that the module that writes HTML needs no record.
         findings = [(finding.code, str(finding)) for finding in self.findings]
         return to_html(
             self._estimate(), self._remark(), shown, facts=self._facts(), findings=findings
@@ -225,7 +228,8 @@ class Measurement(Saved):
         return "; ".join([self._statistic(digits), ", ".join(self._how()), *self._pace()])
 
     def _statistic(self, digits: int) -> str:
-        """Say what the numbers are; an interval that does not show is in the last digit."""
+        """Return what the printed numbers are, e.g. ``"median, 95 % interval of 40"``."""
+        # If both ends round to the median, format_estimate prints no interval.
         if format_estimate(self.median_s, *self.interval_s, digits).endswith("]"):
             return f"median, {self._interval_name()} of {self.n_samples}"
         return f"median of {self.n_samples}, {self._interval_name()} within the last digit"

@@ -1,4 +1,4 @@
-"""The plots of measurements and of readings in a frame."""
+"""Plots of measurements, and of times in a frame."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -132,7 +132,7 @@ def _spread(item: Measurement) -> str:
 def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
     """Draw every sample in the order taken, with the median and its 95 % interval.
 
-    The band is about the median; single samples may well lie outside it.
+    The band is the interval of the median; many single samples lie outside it.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def samples(record: Measurement | Sequence[Measurement], ax: "Axes") -> "Axes":
 def distribution(
     record: Measurement | Sequence[Measurement], ax: "Axes", *, n_bins: int = 30
 ) -> "Axes":
-    """Count the samples by their length, with the median as a line.
+    """Draw a histogram of the samples, with the median as a line.
 
     Two humps mean two regimes; then the median describes neither.
 
@@ -198,9 +198,9 @@ def distribution(
 
 @one_call(_methods_words)
 def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
-    """Draw one row a method: the median of each with its 95 % interval, on a log axis.
+    """Draw one row per method: its median with the 95 % interval, on a logarithmic axis.
 
-    A narrow interval says that a method repeats itself, not that it is right.
+    A narrow interval means that a method repeats well, not that it is right.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
 
 @one_call(_scaling_words)
 def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> "Axes":
-    """Draw readings against size, one line a series, both axes logarithmic.
+    """Draw times over size, one line per series, both axes logarithmic.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
     ax
         Axes to draw on.
     size_label
-        What the size is, e.g. ``"n (matrices are n by n)"``.
+        Label of the x axis, e.g. ``"n (matrices are n by n)"``.
 
     Examples
     --------
@@ -277,16 +277,22 @@ def scaling(record: "pd.DataFrame", ax: "Axes", *, size_label: str = "size") -> 
 
 @one_call(_calls_words)
 def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -> "Axes":
-    """Draw how long the host needed for each of n successive launches.
+    """Draw how long the host took for each of many successive launches.
 
     Parameters
     ----------
     record
-        Seconds of each call in order; a ``Measurement`` or a frame with ``duration_s`` also do.
+        Seconds of each call in order, a ``Measurement``, or a frame with ``duration_s``.
     ax
         Axes to draw on.
     blocked_from
-        Number of the first call that had to wait, counted from 1; marked when given.
+        Number of the first call that had to wait, counted from 1, to be marked; None: no mark.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> plots.call_times([5e-6, 5e-6, 900e-6], source="virtual").caption
+    '3 calls, median 5.00 µs. The longest is call 3: 900 µs.'
     """
     frame = frame_of(record)
     need(frame, ("duration_s",))
@@ -325,14 +331,22 @@ def call_times(record: object, ax: "Axes", *, blocked_from: int | None = None) -
 
 @one_call(_guesses_words)
 def predicted_against_measured(record: "pd.DataFrame", ax: "Axes") -> "Axes":
-    """Draw what was predicted against what came out; on the diagonal both agree.
+    """Draw predicted against measured times; on the diagonal both agree.
 
     Parameters
     ----------
     record
-        Columns ``predicted_s`` and ``measured_s``; ``label`` names the points when present.
+        Columns ``predicted_s`` and ``measured_s``; names of the points if there is a ``label``.
     ax
-        Axes to draw on. The band holds what is right within a factor of 2.
+        Axes to draw on. The band contains predictions within a factor of 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gpulab import plots
+    >>> frame = pd.DataFrame({"predicted_s": [1e-6, 9e-6], "measured_s": [1e-6, 3e-6]})
+    >>> plots.predicted_against_measured(frame, source="virtual").caption
+    '1 of 2 readings lie within a factor of 2. The farthest is 0.333 times its prediction.'
     """
     need(record, ("predicted_s", "measured_s"))
     check_axes(ax)

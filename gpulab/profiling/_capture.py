@@ -1,7 +1,7 @@
 """Record what the device did for a piece of work: its kernels, copies and the host's calls.
 
-A real GPU's records are CUPTI's, read through the profiler that PyTorch brings along; a virtual
-GPU keeps its own. Both come as the same types, with the host's calls on the same axis of time.
+On a CUDA GPU the records come from CUPTI, through the profiler that is part of PyTorch; a virtual
+GPU writes its own. Both have the same types, with the host's calls on the same axis of time.
 """
 
 from bisect import bisect_right
@@ -22,12 +22,13 @@ from gpulab.work import Work
 __all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
 
 
+# Parts of a C++ name that nearly every kernel of PyTorch has.
 _NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
 _NAME_LENGTH = 60
 
 
 class _RecordSource(Protocol):
-    """Where records come from: entered, worked in, left, read."""
+    """A session that records activity: enter it, run the work, leave it, then read."""
 
     source: str
 
@@ -48,13 +49,14 @@ def capture(work: Work) -> Records:
     Parameters
     ----------
     work
-        Enqueues the work, on any streams of the current device.
+        A function that enqueues work on any streams of the current device.
 
     Returns
     -------
     Records
-        Everything launched from the start of ``work`` on, with the wait at the end among the
-        calls. The profiler makes each launch slower, by half or more beside an H200.
+        Everything launched since ``work`` was called. The calls include the wait for the device
+        at the end. The profiler makes each launch at least 1.5 times as slow on the host of an
+        H200.
 
     Raises
     ------
@@ -82,10 +84,19 @@ def capture(work: Work) -> Records:
 
 
 def why_unusable() -> str | None:
-    """Return why the GPU in use gives no records, or None where it does.
+    """Return why there are no activity records of the GPU in use, or None if there are.
 
-    It tries to get some, because nothing else tells.
+    It records one session to find out. Each call therefore takes as long as a session.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     print(why_unusable())
+    None
     """
+    # PyTorch and the driver have no call that says so beforehand: a container without the right
+    # to read CUPTI's records starts a session without an error, and only the records are missing.
     try:
         capture(lambda: None)
     except (ProfilerBusyError, ProfilerUnavailableError) as error:
@@ -94,9 +105,16 @@ def why_unusable() -> str | None:
 
 
 def leaves_no_trace() -> bool:
-    """Tell whether a session here would leave launches as fast as they were, and others' whole.
+    """Return whether a session leaves launches as fast as before and disturbs no other session.
 
-    It need not give any records: :func:`why_unusable` tells that.
+    It says nothing about whether the session gives records; see :func:`why_unusable`.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     leaves_no_trace()
+    True
     """
     if device.current().virtual is not None:
         return True
@@ -104,12 +122,12 @@ def leaves_no_trace() -> bool:
 
 
 def short_name(name: str) -> str:
-    """Return a kernel's name without what C++ puts round it, at most 60 characters long.
+    """Return a kernel's name without namespaces and arguments, at most 60 characters long.
 
     Parameters
     ----------
     name
-        As a record has it, e.g. ``"void at::native::reduce_kernel<512, 1>(at::native::Op)"``.
+        The name in the record, e.g. ``"void at::native::reduce_kernel<512, 1>(at::native::Op)"``.
 
     Examples
     --------
@@ -123,14 +141,28 @@ def short_name(name: str) -> str:
     depth = 0
     for index, letter in enumerate(name):
         depth += {"<": 1, ">": -1}.get(letter, 0)
-        if letter == "(" and not depth and index:  # here the arguments begin
+        # A parenthesis inside <...> belongs to a template argument, not to the call.
+        if letter == "(" and not depth and index:
             name = name[:index]
             break
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
 def open_source(in_use: device.Device) -> _RecordSource:
-    """Return where records of this GPU come from, ready to be entered."""
+    """Return a new session that records this GPU; enter it with ``with``.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(8, device="cuda")
+    ...     with open_source(gpulab.device.current()) as session:
+    ...         y = x + x
+    ...         torch.cuda.synchronize()
+    ...     records, calls = session.read()
+    >>> [record.name for record in records]
+    ['add']
+    """
     if in_use.virtual is None:
         return KinetoSession()
     from gpulab.virtual import SimulatorSession
@@ -141,12 +173,44 @@ def open_source(in_use: device.Device) -> _RecordSource:
 def split_by_window(
     source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
 ) -> list[Records]:
-    """Give each window of the host's time its calls, and what those launched."""
+    """Return one :class:`Records` for each window of the host's time.
+
+    Parameters
+    ----------
+    source
+        A session that was left.
+    device_name
+        The GPU's name for the results.
+    windows
+        Start and end of each, in ns of ``source.now_ns()``, in ascending order.
+
+    Returns
+    -------
+    list of Records
+        The calls that began in each window, and what these launched, even if it ran later.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(8, device="cuda")
+    ...     with open_source(gpulab.device.current()) as session:
+    ...         times_ns = [session.now_ns()]
+    ...         for work in (x.exp, x.log):
+    ...             _ = work()
+    ...             times_ns.append(session.now_ns())
+    ...         torch.cuda.synchronize()
+    ...     windows = [(times_ns[0], times_ns[1]), (times_ns[1], times_ns[2])]
+    ...     found = split_by_window(session, "H200", windows)
+    >>> [[record.name for record in each.records] for each in found]
+    [['exp'], ['log']]
+    """
     records, calls = source.read()
     starts_ns = [start_ns for start_ns, _ in windows]
     by_window: dict[int | None, list[HostCall]] = defaultdict(list)
     window_of: dict[int, int | None] = {}
     for call in calls:
+        # None is the key of calls between windows; their records belong to no window either.
         window = bisect_right(starts_ns, call.start_ns) - 1
         is_inside = window >= 0 and call.start_ns < windows[window][1]
         window_of[call.correlation] = window if is_inside else None
@@ -164,16 +228,17 @@ def split_by_window(
 
 
 def _caller(record: ActivityRecord, numbers: list[int]) -> int:
-    """Return the number of the call that launched a record, or of the one seen before that.
+    """Return the correlation number of the call that launched a record.
 
-    Numbers grow from call to call, also of those calls that the profiler does not show.
+    If the profiler did not show that call, return the number of the last call shown before it:
+    numbers grow from call to call, whether a call is shown or not.
     """
     index = bisect_right(numbers, record.correlation or 0) - 1
     return numbers[max(0, index)]
 
 
 def _n_missing(groups: Iterable[tuple[list[HostCall], list[ActivityRecord]]]) -> list[int]:
-    """Return for each call of the work how many records it lacks, as far as can be known."""
+    """Return how many records are known to be missing for each call of the work."""
     n_unanswered, kinds, n_found = [], [], []
     for called, found in groups:
         launches = [call for call in called if call.kind == "launch"]
@@ -181,7 +246,8 @@ def _n_missing(groups: Iterable[tuple[list[HostCall], list[ActivityRecord]]]) ->
         n_unanswered.append(sum(call.correlation not in answered for call in launches))
         kinds.append(tuple(call.name for call in launches))
         n_found.append(len(found))
-    # One launch of a graph has many records: only a fuller call of the same work tells how many.
+    # One launch of a CUDA graph has many records. How many is known only from another call of the
+    # same work, the one with the most records.
     most = {
         kind: max(n for k, n in zip(kinds, n_found, strict=True) if k == kind) for kind in kinds
     }

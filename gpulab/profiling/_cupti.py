@@ -1,10 +1,10 @@
-"""CUPTI in this process: collect its complaints, and detach it after a session of the profiler.
+"""CUPTI in this process: collect its error messages, and detach it after a profiler session.
 
-While it is attached every launch takes longer, and PyTorch leaves it attached. On an H200's host a
-launch took 9.9 µs before the first session, 14.5 after it, and 9.9 when CUPTI was detached, ten
-times of ten; graphs, captures and sessions of ``torch.profiler`` were as before, and launches of
-another thread went on meanwhile. Complaints have to be read from stderr: CUPTI's errors are
-reported there, and nowhere else.
+While it is attached every launch takes longer, and PyTorch leaves it attached. On an H200's host
+a launch took 9.9 µs before the first session, 14.5 after it, and 9.9 after CUPTI was detached, in
+ten of ten trials. CUDA graphs, captures and later sessions of ``torch.profiler`` worked as before,
+and another thread could launch meanwhile. PyTorch reports CUPTI's errors on stderr and nowhere
+else.
 """
 
 import ctypes
@@ -21,22 +21,24 @@ from gpulab.interrupts import contextmanager
 
 _STDERR = 2
 _MAPPED = Path("/proc/self/maps")
-# With "1" PyTorch detaches CUPTI itself, at some later call of the program's.
+# If this is "1", PyTorch detaches CUPTI itself, in some later call of the program.
 _TEARDOWN = "TEARDOWN_CUPTI"
-# The profiler's log, as "WARNING:2026-01-31 10:00:00 1:1 init.cpp:116] ...", and PyTorch's own.
+# Lines of the profiler's log, such as "WARNING:2026-01-31 10:00:00 1:1 init.cpp:116] ...", and the
+# profiler's lines in PyTorch's own log.
 _PROFILERS = re.compile(r"[A-Z]+:\d{4}-\d\d-\d\d |\[W\d+ .*profiler_kineto\.cpp")
 
 
 @contextmanager
 def collect_complaints(lines: list[str]) -> Iterator[None]:
-    """Add to ``lines`` what the profiler says of CUPTI inside the block; hide the rest of it.
+    """Append the profiler's lines about CUPTI to ``lines``, and hide its other lines on stderr.
 
-    Some versions write two lines a session there, which would fill a notebook. What others
-    write meanwhile is passed on.
+    Some versions of the profiler write two lines for each session, which would fill a notebook.
+    Lines that do not come from the profiler appear on stderr when the block ends.
     """
+    # The file descriptor is replaced, and not sys.stderr, because the lines come from C++.
     try:
         kept = os.dup(_STDERR)
-    except OSError:  # a program without a terminal may have none
+    except OSError:  # a program that runs as a service may have no stderr
         yield
         return
     if sys.stderr is not None:
@@ -57,13 +59,20 @@ def collect_complaints(lines: list[str]) -> Iterator[None]:
 
 
 def is_detachable() -> bool:
-    """Tell whether CUPTI can be detached here and is used by PyTorch alone."""
-    is_shared = "cupti" in sys.modules  # NVIDIA's own package for Python
+    """Return whether CUPTI can be detached in this process, because only PyTorch uses it.
+
+    Examples
+    --------
+    >>> is_detachable() in (True, False)  # False on a machine without CUDA
+    True
+    """
+    # NVIDIA's own Python package of CUPTI: detaching would end its sessions, too.
+    is_shared = "cupti" in sys.modules
     return not is_shared and os.environ.get(_TEARDOWN) != "1" and _library() is not None
 
 
 def detach() -> None:
-    """Detach CUPTI, if that is possible; the next session attaches it again."""
+    """Detach CUPTI if :func:`is_detachable`; the next session attaches it again."""
     library = _library()
     if library is not None and is_detachable():
         library.cuptiFinalize()
@@ -71,9 +80,9 @@ def detach() -> None:
 
 @contextmanager
 def leave_teardown_to_us() -> Iterator[None]:
-    """Keep PyTorch from detaching CUPTI itself inside the block, unless a user asked for it.
+    """Prevent PyTorch from detaching CUPTI inside the block, unless the user asked for it.
 
-    If both do it, the process hangs at its end.
+    If PyTorch and gpulab both detach it, the process hangs when it exits.
     """
     if _TEARDOWN in os.environ:
         yield
@@ -87,13 +96,15 @@ def leave_teardown_to_us() -> Iterator[None]:
 
 @cache
 def _library() -> ctypes.PyDLL | None:
-    """Return the CUPTI that PyTorch has loaded; None if there is none, or it cannot be found.
+    """Return the CUPTI library that PyTorch has loaded, or None if it is not found.
 
-    It cannot where a system lists no mapped files, or the file was replaced meanwhile.
+    It is found in the list of mapped files, which only Linux has. The file may also have been
+    replaced since it was loaded.
     """
     with suppress(OSError):
         lines = _MAPPED.read_text("utf-8", errors="surrogateescape").splitlines()
         paths = {line.split(maxsplit=5)[-1] for line in lines if "/libcupti.so" in line}
-        # With the interpreter's lock held, so that no other thread of Python launches meanwhile.
+        # PyDLL, unlike CDLL, holds the interpreter's lock during a call, so that no other Python
+        # thread launches while CUPTI is being detached.
         return ctypes.PyDLL(paths.pop()) if paths else None
     return None

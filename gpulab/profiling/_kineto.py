@@ -1,4 +1,4 @@
-"""Activity records of a real GPU: from CUPTI, through the profiler that is part of PyTorch."""
+"""Record the activity of a CUDA GPU: from CUPTI, through the profiler that is part of PyTorch."""
 
 import re
 import time
@@ -13,25 +13,33 @@ from gpulab.interrupts import hold, let_go, step
 from gpulab.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 from gpulab.torch_private import spin
 
-# Each session loses time, and in some versions of CUPTI records, over its first launches.
+# The first launches of a session take longer, and some versions of CUPTI lose their records, so
+# each session starts with launches whose records nobody uses.
 _N_THROWN_AWAY = 8
-# Windows of the host's clock are cut this far from any call, as that clock and CUPTI's are read
-# at different moments; on an H200's host they agreed within 2 µs.
+# The least distance between a call and the border of a window. The window comes from the host's
+# clock and the call's time from CUPTI's; on an H200's host the two agreed within 2 µs.
 _GUARD_NS = 5_000
+# cudaLaunchHostFunc runs a function on the host, so it leaves no record of the device.
 _LAUNCHES = re.compile(r"cu(?:da)?(?:Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
 _CALL = re.compile(r"cu(?:da)?[A-Z]")
 _INSTEAD = 'or measure without records: method="calibrated"'
 
 
 class KinetoSession:
-    """One session of the profiler, from entering to leaving; it records the device alone.
+    """One session of PyTorch's profiler as a context; it records kernels and calls of CUDA only.
 
     Raises
     ------
     ProfilerBusyError
         If another session of ``torch.profiler`` is open, or another tool holds CUPTI.
     ProfilerUnavailableError
-        If this build of PyTorch has no CUPTI, or the driver gives it nothing.
+        If this build of PyTorch has no CUPTI, or the driver gives it no records.
+
+    Examples
+    --------
+    >>> session = KinetoSession()  # it needs a CUDA GPU only when it is entered
+    >>> session.source
+    'measured'
     """
 
     source = "measured"
@@ -63,7 +71,7 @@ class KinetoSession:
         reason = obstacle()
         if reason is not None:
             raise ProfilerUnavailableError(f"{reason}; {_INSTEAD[3:]}")
-        # Not torch.profiler.profile, which imports the compiler: 4.7 s against 0.02 s.
+        # torch.profiler.profile would import torch's compiler: it takes 4.7 s, and this 0.02 s.
         self._profile = torch.autograd.profiler.profile(
             use_cpu=False, use_device="cuda", use_kineto=True
         )
@@ -72,8 +80,8 @@ class KinetoSession:
                 self._profile.__enter__()
             except RuntimeError as error:
                 raise ProfilerBusyError(
-                    f"torch.profiler begins no session ({str(error).partition(chr(10))[0]}); "
-                    "where a schedule has one in its warm-up, leave its `with` block, "
+                    f"torch.profiler cannot begin a session ({str(error).partition(chr(10))[0]}); "
+                    "if a profiler with a schedule is in its warm-up, leave its `with` block, "
                     f"{_INSTEAD}"
                 ) from error
         try:
@@ -85,15 +93,17 @@ class KinetoSession:
             raise
 
     def _end(self, error: BaseException | None) -> None:
-        # Its own wait for the device raises after a CUDA error, and would leave it running.
+        # With a device set, __exit__ synchronizes first. After a CUDA error that raises, and the
+        # session would stay open for the rest of the process.
         self._profile.use_device = None
         with collect_complaints(_complaints), leave_teardown_to_us():
             self._profile.__exit__(None, None, None)
-        if not isinstance(error, RuntimeError):  # nothing more is asked of a broken context
+        # After a CUDA error the context is broken, and cuptiFinalize must not touch it.
+        if not isinstance(error, RuntimeError):
             detach()
 
     def now_ns(self) -> int:
-        """Return a time of the host that is well apart from the calls before and after."""
+        """Return a time in ns that is at least 5 µs away from the calls before and after it."""
         start_ns = time.time_ns()
         while time.time_ns() < start_ns + 2 * _GUARD_NS:
             pass
@@ -105,12 +115,12 @@ class KinetoSession:
         Raises
         ------
         ProfilerBusyError, ProfilerUnavailableError
-            If there is no record at all, not even of the launches that are thrown away.
+            If there is no record at all, not even of the launches at the start of the session.
         """
-        # The profiler's own parsed events take a hundred times longer to make.
+        # profile.events() would parse them into trees, which takes a hundred times as long.
         on_device, on_host = [], []
         for event in self._profile.kineto_results.events():
-            kind = event.device_type()  # comparing its name takes ten times as long
+            kind = event.device_type()  # comparing enum values: their names take ten times as long
             if kind == DeviceType.CUDA:
                 on_device.append(event)
             elif kind == DeviceType.CPU and _CALL.match(event.name()):
@@ -124,30 +134,45 @@ class KinetoSession:
 
 
 def is_prepared() -> bool:
-    """Tell whether a program's own session may be in the warm-up of its schedule.
+    """Return whether the program may have a profiler that is in the warm-up of its schedule.
 
-    A second one would spoil it, and nothing tells but that its steps are counted: from when it is
-    made until its ``with`` block is left.
+    Another session would end that one. The result is True from the moment when a
+    ``torch.profiler.profile`` is made until its ``with`` block is left.
+
+    Examples
+    --------
+    >>> is_prepared()  # no profiler of this program is open
+    False
     """
+    # torch 2.13 shows a warm-up nowhere else: during it, _is_profiler_enabled is still False.
     autograd: Any = torch.autograd  # the table of counts is private
     return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict  # noqa: SLF001  # PyTorch has no public name for it
 
 
 def obstacle() -> str | None:
-    """Return why there can be no records here, before anything is tried, or None."""
+    """Return why this build of PyTorch cannot record a GPU, or None if it can.
+
+    Examples
+    --------
+    >>> reason = obstacle()
+    >>> reason is None or "was built without CUPTI" in reason
+    True
+    """
     profiler: Any = torch.profiler
     if profiler.ProfilerActivity.CUDA in profiler.supported_activities():
         return None
-    return f"torch {torch.__version__} was built without CUPTI, which keeps the records"
+    return f"torch {torch.__version__} was built without CUPTI, which collects the records"
 
 
-# What the profiler's C++ layer said on stderr, where it says why CUPTI failed, and only once.
+# Lines that the profiler's C++ layer wrote to stderr in any session of this process: it says why
+# CUPTI failed only once, so a later session finds the reason here.
 _complaints: list[str] = []
 
 
 def _require_idle() -> None:
-    # A second session would end the first one without a word, and its end may crash.
-    autograd: Any = torch.autograd  # what tells of a session is private
+    # PyTorch does not refuse a second session: it silently ends the first one, which may then
+    # crash when it is left.
+    autograd: Any = torch.autograd  # both names below are private
     if autograd.profiler._is_profiler_enabled or autograd._profiler_enabled():  # noqa: SLF001  # PyTorch has no public name for it
         raise ProfilerBusyError(
             "a session of torch.profiler is open, and there can be only one; "
@@ -160,14 +185,14 @@ def _no_records() -> ProfilerBusyError | ProfilerUnavailableError:
     (code,) = re.findall(r"CUPTI_ERROR_\w+", said)[:1] or [""]
     if "MULTIPLE_SUBSCRIBERS" in code:
         return ProfilerBusyError(
-            f"another tool holds CUPTI, which serves one at a time ({code}); restart Python "
-            "without Nsight Systems, Nsight Compute or what else profiles this process, "
+            f"another tool uses CUPTI, which serves one at a time ({code}); restart Python "
+            "without Nsight Systems, Nsight Compute or any other profiler of this process, "
             f"{_INSTEAD}"
         )
     if "PRIVILEGES" in code:
         return ProfilerUnavailableError(
-            f"the driver gives records to administrators only ({code}); have it loaded with "
-            "NVreg_RestrictProfilingToAdminUsers=0, start a container with "
+            f"the driver gives records to administrators only ({code}); load it with "
+            "NVreg_RestrictProfilingToAdminUsers=0, start the container with "
             f"--cap-add=SYS_ADMIN, {_INSTEAD}"
         )
     return ProfilerUnavailableError(
@@ -177,7 +202,8 @@ def _no_records() -> ProfilerBusyError | ProfilerUnavailableError:
 
 
 def _is_annotation(event: Any) -> bool:  # noqa: ANN401 # the profiler's class is private
-    """Optimizers name their step, and the profiler then shows that name on the device too."""
+    """Return whether an event is the copy of a ``record_function`` range on the device's row."""
+    # Optimizers and schedules mark their steps with such ranges, which are not kernels.
     names = ("Optimizer.", "ProfilerStep")
     return bool(event.is_user_annotation() or event.name().startswith(names))
 
@@ -185,13 +211,13 @@ def _is_annotation(event: Any) -> bool:  # noqa: ANN401 # the profiler's class i
 def _call(event: Any) -> HostCall:  # noqa: ANN401 # the profiler's class is private
     name, start_ns = event.name(), event.start_ns()
     end_ns = start_ns + event.duration_ns()
-    # Of a call, what is the stream of a kernel is the thread.
+    # The field that contains the stream of a kernel contains the thread of a call.
     thread, number = event.device_resource_id(), event.correlation_id()
     return HostCall(kind_of_call(name), name, start_ns, end_ns, thread, number)
 
 
 def kind_of_call(name: str) -> str:
-    """Return which kind of :class:`gpulab.activity.HostCall` a function of CUDA is.
+    """Return the ``kind`` of a :class:`gpulab.activity.HostCall`, from the name of its function.
 
     Examples
     --------

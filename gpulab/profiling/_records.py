@@ -1,4 +1,4 @@
-"""All that one call of some work made the device do, and how long it was busy with it."""
+"""The activity records of one call of some work, and how long the device was busy with it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,16 +15,27 @@ class Records:
     Attributes
     ----------
     records
-        By their start.
+        Kernels, copies and fills, sorted by start.
     calls
-        What the host called meanwhile, by start.
+        CUDA functions that the host called meanwhile, sorted by start.
     source
         ``"measured"`` or ``"virtual"``.
     device_name
-        As the driver reports it.
+        Name of the GPU as the driver reports it.
     n_missing
-        Records known to be missing: launches without one, or fewer records than other calls of
-        the same work had. It cannot be more than a lower bound.
+        Number of records known to be missing: launches without a record, or fewer records than
+        another call of the same work had. It is a lower bound: more may be missing.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     found = gpulab.profiling.capture(lambda: (a @ a).relu())
+    >>> found.n_kernels, [call.kind for call in found.calls]
+    (2, ['launch', 'launch', 'wait'])
+    >>> found.busy_s < found.span_s
+    True
     """
 
     records: tuple[ActivityRecord, ...]
@@ -40,15 +51,15 @@ class Records:
 
     @property
     def busy_s(self) -> float:
-        """Seconds in which the device did anything, on any stream; pauses do not count."""
+        """Seconds in which at least one record was running, on any stream; pauses do not count."""
         return sum(end_ns - start_ns for start_ns, end_ns in _union(self.records)) * _NS
 
     @property
     def span_s(self) -> float:
         """Seconds from the first start to the last end.
 
-        Of several short kernels a real GPU's span is too long, because the profiler itself
-        stretches the pauses: on an H200 by up to 0.25 µs each.
+        For several short kernels on a CUDA GPU this is too long, because the profiler itself
+        makes the pauses between them longer: on an H200 by up to 0.25 µs each.
         """
         if not self.records:
             return 0.0
@@ -67,7 +78,7 @@ class Records:
 
 
 def _union(records: Iterable[ActivityRecord]) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of time in which at least one record runs."""
+    """Yield start and end of each period in which at least one record runs."""
     start_ns = end_ns = 0
     for record in sorted(records, key=lambda record: record.start_ns):
         if record.start_ns > end_ns:

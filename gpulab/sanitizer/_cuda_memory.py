@@ -1,4 +1,4 @@
-"""Which memory of a CUDA GPU the program's tensors hold, and when it goes back."""
+"""Follow the memory of a CUDA GPU from Python: which tensors use it, and when it is freed."""
 
 import weakref
 from collections.abc import Hashable
@@ -13,13 +13,15 @@ MemoryKey = Hashable
 
 @dataclass(slots=True)
 class _Held:
+    """A storage that exists, its block, and the streams of its ``record_stream`` calls."""
+
     storage: weakref.ref[torch.UntypedStorage]
     block: Allocation
-    told: set[StreamKey] = field(default_factory=set)
+    recorded_on: set[StreamKey] = field(default_factory=set)
 
 
 class Memories:
-    """Follows storages from the first tensor seen to the end of the last one."""
+    """Follows each storage from the first time a tensor of it is seen until it is freed."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
@@ -28,14 +30,24 @@ class Memories:
 
     @property
     def has_pinned(self) -> bool:
-        """Whether pinned memory was copied from or to at all."""
+        """Whether any copy has used pinned memory."""
         return bool(self._pinned)
 
     def see(self, tensor: torch.Tensor, stream: StreamKey) -> MemoryKey:
-        """Return what names the memory of a device tensor, allocated for ``stream`` if new."""
+        """Return the key of a device tensor's memory.
+
+        Parameters
+        ----------
+        tensor
+            A tensor on a GPU.
+        stream
+            The stream that the memory was allocated for, if it has not been seen before.
+        """
         storage = tensor.untyped_storage()
         key = ("device", storage.data_ptr())
         if key not in self._held:
+            # PyTorch returns the same Python object for a storage as long as it exists, so this
+            # callback comes when the memory goes back to the allocator.
             gone = weakref.ref(storage, lambda _storage: self._free(key))
             block = Allocation(stream, storage.data_ptr(), storage.nbytes())
             self._held[key] = _Held(gone, block)
@@ -43,26 +55,26 @@ class Memories:
         return key
 
     def pin(self, key: MemoryKey, tensor: torch.Tensor) -> None:
-        """Follow pinned host memory, so that nothing is remembered of it when it is gone."""
+        """Follow pinned host memory, to drop its records when it is gone."""
         if key not in self._pinned:
             storage = tensor.untyped_storage()
             self._pinned[key] = weakref.ref(storage, lambda _storage: self._unpin(key))
 
-    def tell(self, key: MemoryKey, stream: StreamKey) -> None:
-        """Take note that the allocator waits for ``stream`` before it reuses the memory."""
+    def record_stream(self, key: MemoryKey, stream: StreamKey) -> None:
+        """Note that the allocator waits for ``stream`` before it reuses the memory."""
         held = self._held[key]
-        if stream != held.block.stream:  # its own stream the allocator knows of
-            held.told.add(stream)
+        if stream != held.block.stream:  # the allocator ignores the memory's own stream
+            held.recorded_on.add(stream)
 
     def close(self) -> None:
-        """Follow nothing any longer."""
+        """Stop following all memory."""
         self._held.clear()
         self._pinned.clear()
 
     def _free(self, key: MemoryKey) -> None:
         held = self._held.pop(key, None)
         if held is not None:
-            self._checker.free(key, held.block, held.told)
+            self._checker.free(key, held.block, held.recorded_on)
 
     def _unpin(self, key: MemoryKey) -> None:
         if self._pinned.pop(key, None) is not None:

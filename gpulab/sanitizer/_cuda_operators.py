@@ -1,4 +1,4 @@
-"""What a call of one of PyTorch's operators reads, writes, makes and waits for."""
+"""Find out which tensors a call of a PyTorch operator reads, writes and makes, and if it waits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import torch
 
 from gpulab.torch_private import schema_of
 
-# They hand out memory or change what a tensor means, and launch nothing.
+# These allocate memory or change a tensor's sizes and storage. They launch no kernel.
 _WITHOUT_KERNEL = {
     *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty"),
     *("new_empty_strided", "resize_", "resize_as_", "set_"),
 }
 _COPIES = {"copy_", "_to_copy"}
-# Of their first argument they take shape and type, and read no element.
+# These take shape and type from their first argument, and read none of its elements.
 _SHAPED_LIKE = {
     *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
     *("new_ones", "new_zeros", "new_full"),
@@ -37,7 +37,7 @@ class _Schema(Protocol):
 
 
 class TorchOperator(Protocol):
-    """What is used of PyTorch's operators, which have no public type."""
+    """The part of PyTorch's operators that is used here; they have no public type."""
 
     tags: Sequence[torch.Tag]
 
@@ -53,13 +53,13 @@ class ObservedCall:
     Attributes
     ----------
     name
-        Of the operator, without namespace and overload.
+        Name of the operator, without namespace and overload.
     read, written, made
-        Tensors that it reads, changes, and returns in memory of their own.
+        The tensors that it reads, those that it changes, and results in new memory.
     is_copy, non_blocking
-        Whether it copies, and whether the host was to go on meanwhile.
+        Whether it copies, and whether ``non_blocking=True`` was given.
     waits
-        Whether the host waits because the result, or its shape, depends on values.
+        Whether the host waits, because the result or its shape depends on values.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ObservedCall:
 
     @property
     def has_kernel(self) -> bool:
-        """Whether something is launched: views and empty tensors need no kernel."""
+        """Whether the call launches a kernel: views and empty tensors need none."""
         launches = self.written or self.made or self.waits
         return bool(launches) and self.name not in _WITHOUT_KERNEL
 
@@ -80,13 +80,14 @@ class ObservedCall:
 def read_call(
     func: TorchOperator, args: Sequence[object], kwargs: Mapping[str, object], out: object
 ) -> ObservedCall:
-    """Tell what a call did, from its schema, its arguments and what it returned."""
+    """Return what a call did, from its schema, its arguments and its result."""
     form = _form_of(func)
     given = {**dict(zip(form.arguments, args, strict=False)), **kwargs}
     written = [t for name in form.writes for t in tensors_in(given.get(name))]
     shape_only = form.arguments[:1] if form.name in _SHAPED_LIKE else ()
     others = [value for name, value in given.items() if name not in {*form.writes, *shape_only}]
     read = list(tensors_in(others))
+    # A result in memory of an argument is a view of it, or the argument itself.
     old = {_memory(tensor) for tensor in (*read, *written)}
     return ObservedCall(
         name=form.name,
@@ -95,13 +96,13 @@ def read_call(
         made=tuple(tensor for tensor in tensors_in(out) if _memory(tensor) not in old),
         is_copy=form.name in _COPIES,
         non_blocking=bool(given.get("non_blocking", False)),
-        # Indexing waits only where a mask says how much there will be.
+        # The shape of ``x[index]`` depends on values only if an index is a mask.
         waits=form.waits and (form.name != "index" or _has_mask(given.get("indices"))),
     )
 
 
 def tensors_in(value: object) -> Iterator[torch.Tensor]:
-    """Yield the tensors with strides in an argument or a result, those in lists included."""
+    """Yield the strided tensors of an argument or a result, those in lists included."""
     if isinstance(value, torch.Tensor):
         if value.layout is torch.strided and not value.is_meta:
             yield value
@@ -112,6 +113,8 @@ def tensors_in(value: object) -> Iterator[torch.Tensor]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
+    """The parts of an operator's schema that all of its calls share."""
+
     name: str
     arguments: tuple[str, ...]
     writes: tuple[str, ...]

@@ -26,18 +26,18 @@ from gpulab.tensor_accesses import check_host_operation, host_access
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What PyTorch is asked about the GPU; tests without one answer instead.
+    """The questions to PyTorch about the GPU; tests without a GPU give other answers.
 
     Attributes
     ----------
     cuda
         The module ``torch.cuda``.
     holds
-        Whether a tensor lies on a GPU.
+        Returns whether a tensor is on a GPU.
     index_of
-        Index of the GPU that a tensor lies on.
+        Returns the index of a tensor's GPU.
     is_pinned
-        Whether a host tensor lies in pinned memory.
+        Returns whether a host tensor is in pinned memory.
     """
 
     cuda: ModuleType = torch.cuda
@@ -48,7 +48,10 @@ class Hardware:
 
 @contextmanager
 def watched(checker: Checker, hardware: Hardware | None = None) -> Iterator[None]:
-    """Tell ``checker`` what the block launches, waits for and frees; leave all as found."""
+    """Report to ``checker`` what the block launches, waits for and frees.
+
+    At the end of the block all functions of PyTorch are as they were.
+    """
     watch = ProgramWatch(checker, hardware or Hardware())
     with waits_reported_to(watch, watch.hardware.cuda), watch:
         try:
@@ -59,7 +62,7 @@ def watched(checker: Checker, hardware: Hardware | None = None) -> Iterator[None
 
 @dataclass(slots=True)
 class _Backward:
-    """A pass of autograd: the line that called it, and the streams that it came over."""
+    """A pass of autograd: the line that called it, and the streams that it has used."""
 
     site: Site
     last: StreamKey
@@ -67,7 +70,7 @@ class _Backward:
 
 
 class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Sees every operator of the thread, and is told of every wait."""
+    """Reports the thread's operators and waits to a checker."""
 
     def __init__(self, checker: Checker, hardware: Hardware) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # torch's is untyped
@@ -91,60 +94,66 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         kwargs: dict[str, object] | None = None,
     ) -> object:
         out = func(*args, **(kwargs or {}))
+        # Captured work does not run now, and its replay passes no dispatcher.
         if not self.hardware.cuda.is_current_stream_capturing():
             with self._lock:
                 self._note(func, args, kwargs or {}, out)
         return out
 
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
-        """Take note that ``event`` stands behind the work of ``stream``."""
+        """Note that ``event`` was recorded on ``stream``."""
         with self._lock:
-            # On the event itself: weak references to events ended the process (torch 2.11).
+            # The mark is an attribute of the event, because weak references to events ended the
+            # process (torch 2.11).
             event.seen_by_gpulab = self, self._checker.record(self._key(stream))  # type: ignore[attr-defined] # our mark
 
     def _seen(self, event: torch.cuda.Event) -> Snapshot | None:
-        """Return what an event stands for, if it was recorded in this block."""
+        """Return the work before ``event``, or None if it was not recorded in this block."""
         watch, snapshot = getattr(event, "seen_by_gpulab", (None, None))
         return snapshot if watch is self else None
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """Take note that later work of ``stream`` waits for ``event``."""
+        """Note that later work of ``stream`` waits for ``event``."""
         with self._lock:
             self._checker.stream_wait(self._key(stream), self._seen(event))
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
-        """Take note that the host has seen ``event`` done."""
+        """Note that the host has seen ``event`` done."""
         with self._lock:
             self._checker.host_wait(self._seen(event))
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
-        """Take note that the host has seen ``stream`` idle."""
+        """Note that the host has seen ``stream`` idle."""
         with self._lock:
             self._checker.host_wait_stream(self._key(stream))
 
     def device_is_done(self, device: DeviceArgument) -> None:
-        """Take note that the host has waited for a device, or for the current one."""
+        """Note that the host has waited for a device; None is the current one."""
         index = device if isinstance(device, int) else _index_of(device)
         with self._lock:
             current: int = self.hardware.cuda.current_device()
             self._checker.host_wait_device(current if index is None else index)
 
     def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        """Take note that the memory of ``tensor`` is kept for ``stream``, once it is dropped."""
+        """Note a call of ``tensor.record_stream(stream)``."""
         if self.hardware.holds(tensor):
             with self._lock:
                 key = self.memories.see(tensor, (self.hardware.index_of(tensor), 0))
-                self.memories.tell(key, self._key(stream))
+                self.memories.record_stream(key, self._key(stream))
 
     def host_reads(self, tensor: torch.Tensor, name: str) -> None:
-        """Take note that the host reads the memory of ``tensor`` without an operator."""
+        """Note that the host reads the memory of ``tensor`` without an operator."""
         if not self.hardware.holds(tensor) and self.memories.has_pinned:
             with self._lock:
                 self._checker.host_access(host_access(tensor, is_write=False), name, user_site())
 
     @contextmanager
     def backward(self) -> Iterator[None]:
-        """Take what autograd launches meanwhile as ordered, and its caller's stream behind it."""
+        """Treat all work of a backward pass as ordered, and before later work of its caller.
+
+        Autograd itself makes the streams of a pass wait for one another, in C++ code that
+        calls none of the functions that are watched here.
+        """
         outer, caller = self._backward, self._current(None)
         self._backward = _Backward(user_site(), caller)
         try:
@@ -165,6 +174,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
                 check_host_operation(self._checker, func, args, kwargs)
             return
         stream = self._current(self.hardware.index_of(on_device[0]))
+        # Even without a kernel: a tensor from torch.empty is allocated for the current stream.
         for tensor in call.made:
             if self.hardware.holds(tensor):
                 self.memories.see(tensor, stream)
@@ -173,7 +183,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
 
     def _launched(self, call: ObservedCall, stream: StreamKey) -> None:
         origin = self._origin(call, stream)
-        if origin != stream:  # PyTorch lets the two current streams wait for each other
+        if origin != stream:  # PyTorch makes the two current streams wait for each other
             self._checker.stream_wait(origin, self._checker.record(stream))
         self._follow_backward(origin)
         accesses = list(self._accesses(call, origin))
@@ -198,14 +208,15 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
     def _device_access(
         self, tensor: torch.Tensor, stream: StreamKey, *, is_write: bool
     ) -> MemoryAccess:
-        # What was made before the block is taken as allocated for the default stream.
+        # PyTorch does not say for which stream a tensor was allocated. One from before the block
+        # counts as allocated for the default stream.
         memory = self.memories.see(tensor, (stream[0], 0))
-        if self._backward is not None:  # autograd tells the allocator by itself
-            self.memories.tell(memory, stream)
+        if self._backward is not None:  # autograd calls record_stream itself, in C++
+            self.memories.record_stream(memory, stream)
         return host_access(tensor, is_write=is_write)._replace(memory=memory)
 
     def _origin(self, call: ObservedCall, stream: StreamKey) -> StreamKey:
-        """Return the stream that carries a call: a copy between GPUs runs where it reads."""
+        """Return the stream that a call runs on: a copy between GPUs runs on its source."""
         sources = [tensor for tensor in call.read if self.hardware.holds(tensor)]
         if not (call.is_copy and sources):
             return stream
@@ -213,12 +224,13 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         return stream if index == stream[0] else self._current(index)
 
     def _copy_waits(self, call: ObservedCall) -> bool:
-        """Tell whether the host waits for a copy to or from its own memory."""
+        """Return whether the host waits for a copy to or from its own memory."""
         targets = [t for t in (*call.made, *call.written) if not self.hardware.holds(t)]
         sources = [t for t in call.read if not self.hardware.holds(t)]
         if not call.is_copy or not (targets or sources):
             return False
-        # From pageable memory the copy goes on alone, but into it PyTorch waits in any case.
+        # With ``non_blocking`` the host does not wait for a copy from pageable memory, but PyTorch
+        # always waits for a copy into it.
         return not (call.non_blocking and all(map(self.hardware.is_pinned, targets)))
 
     def _follow_backward(self, stream: StreamKey) -> None:
@@ -232,7 +244,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
 
     def _site(self) -> Site:
         site = user_site()
-        # On autograd's own thread no line of the user's runs.
+        # Autograd's own thread runs no line of the user's; its work gets the line of backward().
         return self._backward.site if site == NOWHERE and self._backward is not None else site
 
     def _current(self, index: int | None) -> StreamKey:
@@ -242,6 +254,8 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
         device, identity = stream.device_index, stream.stream_id
         if identity == 0:
             return device, 0
+        # PyTorch's stream ids are large numbers. The report counts streams in the order of their
+        # first use instead.
         taken = sum(known == device for known, _ in self._numbers)
         return device, self._numbers.setdefault((device, identity), taken + 1)
 

@@ -1,4 +1,4 @@
-"""Report each wait of a program to a listener, at the functions of PyTorch that wait."""
+"""Report a program's waits to a listener, by wrapping the functions of PyTorch that wait."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -16,36 +16,54 @@ DeviceArgument = torch.device | str | int | None
 
 
 class Listener(Protocol):
-    """Who is told of waits, after they were made."""
+    """The methods that are called after each wait, and around each backward pass."""
 
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
-        """Take note that ``event`` stands behind the work of ``stream``."""
+        """Note that ``event`` was recorded on ``stream``."""
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """Take note that later work of ``stream`` waits for ``event``."""
+        """Note that later work of ``stream`` waits for ``event``."""
 
     def event_is_done(self, event: torch.cuda.Event) -> None:
-        """Take note that the host has seen ``event`` done."""
+        """Note that the host has seen ``event`` done."""
 
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
-        """Take note that the host has seen ``stream`` idle."""
+        """Note that the host has seen ``stream`` idle."""
 
     def device_is_done(self, device: DeviceArgument) -> None:
-        """Take note that the host has waited for a device, or for the current one."""
+        """Note that the host has waited for a device; None is the current one."""
 
     def host_reads(self, tensor: torch.Tensor, name: str) -> None:
-        """Take note that the host reads the memory of ``tensor`` without an operator."""
+        """Note that the host reads the memory of ``tensor`` without an operator."""
 
     def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        """Take note that the memory of ``tensor`` is kept for ``stream``, once it is dropped."""
+        """Note a call of ``tensor.record_stream(stream)``."""
 
     def backward(self) -> AbstractContextManager[None]:
-        """Return the block in which autograd launches and waits by itself."""
+        """Return a context manager that is entered around a backward pass."""
 
 
 @contextmanager
 def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
-    """Tell ``listener`` of every wait of the block; ``cuda`` is ``torch.cuda``."""
+    """Call the methods of ``listener`` at every wait of the block.
+
+    Parameters
+    ----------
+    listener
+        An object with the methods of ``Listener``.
+    cuda
+        The module ``torch.cuda``; tests give another one.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from unittest.mock import Mock
+    >>> listener = Mock()
+    >>> with gpulab.virtual_gpu("H200"), waits_reported_to(listener, torch.cuda):
+    ...     torch.cuda.synchronize()
+    >>> listener.device_is_done.call_count
+    1
+    """
     undo = Undo()
     try:
         for replacement in _replacements(listener, cuda):
@@ -72,6 +90,8 @@ def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, st
         if is_done:
             listener.stream_is_done(stream)
 
+    # ``Stream.wait_event``, ``wait_stream`` and ``record_event`` need no entry: in PyTorch they
+    # call the methods of ``Event``.
     followers: list[tuple[object, str, Function]] = [
         (cuda.Event, "record", record),
         (cuda.Event, "wait", wait),
@@ -92,7 +112,8 @@ def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, st
 
     def record_stream(tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
         listener.is_kept(tensor, stream)
-        # A dispatch mode that was given a stream ended the process on a GPU (torch 2.11).
+        # Without dispatch modes: one that got a stream as an argument ended the process on a GPU
+        # (torch 2.11).
         unseen = disable_dispatch()
         keep(tensor, stream)
         del unseen

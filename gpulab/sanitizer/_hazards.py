@@ -1,4 +1,4 @@
-"""Check that a program orders its work: find the waits that it lacks, on any GPU."""
+"""``hazards()``: find the waits that a program lacks, on a CUDA GPU or on the virtual one."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,10 +18,10 @@ __all__ = ["Hazards", "hazards"]
 
 
 class Hazards:
-    """What was found so far; it goes on as long as the block that it belongs to.
+    """The hazards of a block so far; it grows until the block ends.
 
-    That nothing was found does not make the program right: only what ran was checked, and only
-    what the checker can see.
+    No hazard does not mean that the program is correct: only what ran was checked, and only what
+    the checker can see.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Hazards:
 
     @property
     def n_streams(self) -> int:
-        """Number of streams that they were launched on."""
+        """Number of streams with checked operations."""
         return self._checker.n_streams
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Hazards:
         return iter(self.found)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a hazard.
+        """Return a table with one row for each hazard.
 
         Columns are ``kind``, ``tensor``, ``cure``, ``count``, and for the ``first`` and the
         ``second`` operation ``first_name``, ``first_stream``, ``first_does``, ``first_place``.
@@ -93,27 +93,27 @@ class Hazards:
 
 @contextmanager
 def hazards() -> Iterator[Hazards]:
-    """Find work of the block whose order nothing fixes.
+    """Find pairs of operations in the block that lack a wait between them.
 
-    Two operations are a hazard if both touch the same bytes, one of them writes, and the program
-    makes neither wait for the other: then their order may be another one in the next run, or on
-    another GPU, whatever it was in this one. Streams, events and the host's own accesses to
-    pinned memory are followed; so is memory that the allocator hands out again while another
-    stream uses it, which ``record_stream`` prevents.
+    Two operations are a hazard if both touch the same bytes, at least one writes, and the program
+    makes neither wait for the other. Then the next run, or another GPU, may run them in another
+    order. The checker follows streams, events and the host's own accesses to pinned memory. It
+    also finds memory that the allocator hands out again while another stream still uses it, which
+    ``record_stream`` prevents.
 
-    On a virtual GPU all of its work is seen. On a CUDA GPU it is what passes through PyTorch's
-    dispatcher on this thread and in its backward passes, and the waits of ``torch.cuda``. Not
-    seen there are kernels that others launch (Triton, CuPy, extensions), the replay of a CUDA
-    graph and what is launched while one is captured, waits through ``torch.Event``,
-    ``torch.Stream`` or other libraries, and reads of a NumPy array that shares pinned memory
-    after the moment when it was made. A backward pass is taken as ordered in itself, and with
-    the stream that calls it, as autograd sees to that. Each launch takes longer, so do not time
-    anything inside. What was launched before the block began counts as done.
+    On a virtual GPU it sees all work. On a CUDA GPU it sees what passes through PyTorch's
+    dispatcher on this thread and in its backward passes, and the waits of ``torch.cuda``. There
+    it does not see kernels of other libraries (Triton, CuPy, extensions), the capture and the
+    replay of a CUDA graph, waits through ``torch.Event``, ``torch.Stream`` or other libraries,
+    and later reads of a NumPy array that shares pinned memory. A backward pass counts as ordered,
+    also with the stream that calls it, because autograd makes its streams wait. Work from before
+    the block counts as done. Each launch takes longer, so do not time anything inside the block.
 
     Yields
     ------
     Hazards
-        The report, also after the block. In a second block inside the first it is the first's.
+        The report; you can read it after the block, too. A block inside another one yields the
+        report of the outer one.
 
     Raises
     ------
@@ -160,7 +160,8 @@ def _attached(in_use: device.Device, checker: Checker) -> Iterator[None]:
         machine.hazards = None
 
 
-# At most one: a checker that misses the waits of an inner block would raise false alarms.
+# At most one. With two, waits inside the inner block would reach only the inner checker, and the
+# outer one would report hazards that are none.
 _running: list[Hazards] = []
 
 

@@ -1,4 +1,4 @@
-"""JSON as gpulab reads it: what has two meanings, or numbers that mean nothing, is refused."""
+"""Parse JSON strictly: refuse duplicate keys, numbers that are not finite, and deep nesting."""
 
 import json
 import math
@@ -7,9 +7,9 @@ from typing import Never
 from gpulab.errors import DamagedDataError
 from gpulab.serialization._text import as_text
 
-_MAX_DEPTH = 32  # no record of ours is a third as deep
-_MAX_WHOLE = 2**63  # tables have columns of 64 bits
-_MAX_DIGITS = 20
+_MAX_DEPTH = 32  # the records of gpulab need less than a third of this
+_MAX_WHOLE = 2**63  # a column of a table (pandas' Int64) has 64 bits
+_MAX_DIGITS = 20  # 2**63 has 19 digits, and there may be a sign
 
 
 def parse_json(text: str | bytes) -> object:
@@ -18,8 +18,9 @@ def parse_json(text: str | bytes) -> object:
     Raises
     ------
     DamagedDataError
-        If it is no JSON, is nested deeply, has a key twice, or has a number that is not finite
-        or beyond 64 bits. The message is a clause that says so, e.g. ``"it is not JSON (...)"``.
+        If the text is not JSON, is nested more than 32 levels deep, has a key twice, or has a
+        number that is not finite or does not fit into 64 bits. The message is a clause, e.g.
+        ``"it is not JSON (...)"``; the caller puts the name of the file before it.
 
     Examples
     --------
@@ -37,7 +38,8 @@ def parse_json(text: str | bytes) -> object:
 
 
 def _refuse_depth(found: object) -> None:
-    """Refuse what is nested so deeply that writing or showing it would exhaust the stack."""
+    """Refuse a value nested so deeply that writing or showing it would exhaust the stack."""
+    # Level by level instead of by recursion, which would itself exhaust the stack.
     level = [found]
     for _ in range(_MAX_DEPTH):
         level = [part for whole in level for part in _parts(whole)]
@@ -47,7 +49,7 @@ def _refuse_depth(found: object) -> None:
 
 
 def _parts(whole: object) -> list[object]:
-    """Return what is nested in a value; numbers and texts are not worth another look."""
+    """Return the lists and dicts directly inside a value."""
     if not isinstance(whole, dict | list):
         return []
     inside = whole.values() if isinstance(whole, dict) else whole
@@ -58,6 +60,7 @@ _TOO_DEEP = f"its values are nested more than {_MAX_DEPTH} deep"
 
 
 def _real(text: str) -> float:
+    # "1e400" is valid JSON, and Python reads it as infinity.
     number = float(text)
     if not math.isfinite(number):
         _refuse_number(text)
@@ -65,7 +68,7 @@ def _real(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    # The length comes first, because Python refuses to convert thousands of digits.
+    # The length is checked first, because int() raises ValueError above 4,300 digits.
     number = int(text) if len(text) <= _MAX_DIGITS else _MAX_WHOLE
     if not -_MAX_WHOLE <= number < _MAX_WHOLE:
         _refuse_number(text)
@@ -78,6 +81,7 @@ def _refuse_number(text: str) -> Never:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    # Python's own decoder would silently take the last of two equal keys.
     found = dict(pairs)
     if len(found) < len(pairs):
         raise DamagedDataError("it has the same key twice, and nobody can tell which one counts")

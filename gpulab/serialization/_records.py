@@ -1,4 +1,4 @@
-"""A frozen record as JSON under the name of its schema; every field is checked when reading."""
+"""Write a frozen record as JSON under the name of its schema, and check each field on reading."""
 
 import json
 import math
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-_MAX_SHOWN = 60  # characters of a name that is not known
+_MAX_SHOWN = 60  # characters of an unknown name that an error shows
 _MOST_SPACES = 100
 _INDENT = Requirement(
     f"a whole number from 0 to {_MOST_SPACES}, or None",
@@ -26,12 +26,27 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 class Saved:
-    """A frozen record that can be written as JSON and read back.
+    """Base class of frozen records that can be written as JSON and read back.
 
     Attributes
     ----------
     schema
-        Name and version of the form in which it is saved.
+        Name and version of the saved form, e.g. ``"gpulab.timeline/1"``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Reading(Saved):
+    ...     schema: ClassVar[str] = "example.reading/1"
+    ...     name: str
+    ...     time_s: float
+    >>> text = Reading("add", 2e-6).to_json()
+    >>> text
+    '{"schema": "example.reading/1", "name": "add", "time_s": 2e-06}'
+    >>> Reading.from_json(text)
+    Reading(name='add', time_s=2e-06)
     """
 
     __slots__ = ()
@@ -43,12 +58,12 @@ class Saved:
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Return the record that :meth:`to_dict` wrote.
+        """Return the record whose fields :meth:`to_dict` returned.
 
         Raises
         ------
         SchemaVersionError
-            If the schema is another one, or a field is missing, unknown or of another type.
+            If the data have another schema, or a field is missing, unknown or of another type.
         """
         found = data.get("schema") if isinstance(data, dict) else None
         if not isinstance(data, dict) or found != cls.schema:
@@ -61,7 +76,7 @@ class Saved:
         return _record(cls, content, cls.schema, "")  # type: ignore[type-var] # every Saved is a dataclass
 
     def to_json(self, indent: int | None = None) -> str:
-        """Return all fields as a JSON text, with the name of the schema; no digit is lost."""
+        """Return all fields as JSON, with the name of the schema; floats are written exactly."""
         _INDENT.check(indent=indent)
         return json.dumps(self.to_dict(), indent=indent)  # type: ignore[misc] # as above
 
@@ -72,10 +87,10 @@ class Saved:
         Raises
         ------
         InvalidOptionError
-            If it is no text.
+            If ``text`` is neither text nor bytes.
         SchemaVersionError
-            If the text is not JSON, has another schema, is not whole, or has numbers that no
-            record of ours has; see :func:`parse_json`.
+            If the text is not JSON, has another schema, lacks a field, or has a number that
+            :func:`parse_json` refuses.
         """
         _JSON_TEXT.check(text=text)
         try:
@@ -86,7 +101,7 @@ class Saved:
 
 
 def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R:
-    # A field that is not known is refused rather than dropped: dropping would lose it for good.
+    # An unknown field is refused, not dropped: whoever saves the record again would lose it.
     known = {field.name: field for field in fields(cls)}
     if unknown := sorted(map(str, data.keys() - known.keys())):
         name = unknown[0][:_MAX_SHOWN]
@@ -101,12 +116,12 @@ def _record(cls: type[R], data: dict[str, object], schema: str, where: str) -> R
 
 
 def _value(kind: object, value: object, schema: str, where: str) -> object:
-    """Return ``value`` as the field's annotation says, going down into records and tuples."""
+    """Return ``value`` converted to the type that the field declares, nested records included."""
     declared = kind
     if isinstance(kind, UnionType):
         if value is None:
             return None
-        # A field is a record, a number or a text, or nothing; no field could be two of them.
+        # Every union in our records is "T | None", so exactly one type is left here.
         (kind,) = (part for part in kind.__args__ if part is not NoneType)
     if isinstance(kind, GenericAlias) and isinstance(value, list | tuple):
         inner = kind.__args__[0]
@@ -116,11 +131,11 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
     # JSON writers of other languages write the float 2.0 as 2.
     if kind is float and type(value) is int:
         value = _as_float(value)
-    # To Python True is a 1, and nan a float; as a count or a time neither means anything.
+    # isinstance() accepts True as an int and nan as a float, but neither is a count or a time.
     is_other = isinstance(value, bool) and kind is not bool
     is_other |= isinstance(value, float) and not math.isfinite(value)
     if is_other or isinstance(kind, GenericAlias) or not isinstance(value, kind):  # type: ignore[arg-type] # an annotation
-        # from Python 3.14 on every union is named "Union", which says nothing
+        # From Python 3.14 on the __name__ of every union is "Union", so its text is shown.
         is_union = isinstance(declared, UnionType)
         name = declared if is_union else getattr(declared, "__name__", declared)
         shown = reprlib.repr(value)

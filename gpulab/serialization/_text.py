@@ -1,4 +1,4 @@
-"""The bytes and the text of a file that somebody gives us, however large or strange it is."""
+"""Read a file from an unknown source: limit its size, unpack it, and check that it is UTF-8."""
 
 import codecs
 import errno
@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 from gpulab.errors import DamagedDataError
 
 GZIP_MAGIC = b"\x1f\x8b"
-_MAX_BYTES = 64 << 20  # the text of 140,000 points
+_MAX_BYTES = 64 << 20  # enough for the text of 140,000 points of a sweep
 _CHUNK_BYTES = 1 << 20
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -23,40 +23,58 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     OSError
-        If the system cannot read it.
+        If the operating system cannot read it.
     DamagedDataError
         If it does not unpack, unpacks to more than 64 MiB, or is not UTF-8. The message is a
-        clause that says so, e.g. ``"it is not text"``.
+        clause, e.g. ``"it is not text"``; the caller puts the name of the file before it.
+
+    Examples
+    --------
+    >>> import gzip, tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp(), "notes.txt.gz")
+    >>> _ = path.write_bytes(gzip.compress(b"two launches"))
+    >>> read_text(path)
+    'two launches'
     """
     raw = read_bytes(path)
-    # By content, not by name: programs that download unpack some files on the way.
+    # By content and not by name, because some download programs unpack a file and keep its name.
     return as_text(_unpacked(raw) if raw.startswith(GZIP_MAGIC) else raw)
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file; a pipe or a device, which may never end, has at most 64 MiB.
+    """Return the bytes of a file, or up to 64 MiB from a pipe or a device, which may never end.
 
     Raises
     ------
     OSError
-        If the system cannot read it.
+        If the operating system cannot read it.
     DamagedDataError
-        If it is a pipe or a device that has more.
+        If a pipe or a device gives more than 64 MiB.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp(), "notes.txt")
+    >>> _ = path.write_bytes(b"two launches")
+    >>> read_bytes(path)
+    b'two launches'
     """
     try:
         with Path(path).open("rb") as stream:
-            # A file has a size, and of one that grows meanwhile the beginning is whole.
+            # A pipe has size 0. If a file grows while it is read, what it had at first is read.
             size = os.fstat(stream.fileno()).st_size
             raw = stream.read(size) if size else _beginning(stream)
-    except ValueError:  # no system can have a file of this name
+    except ValueError:  # open() raises it for a name that contains a null byte
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path)) from None
     if not size and len(raw) > _MAX_BYTES:
-        raise DamagedDataError(_too_large("it holds"))
+        raise DamagedDataError(_too_large("it contains"))
     return raw
 
 
 def _beginning(stream: BinaryIO) -> bytes:
-    """Return all that a stream gives, or a little more than the limit."""
+    """Return all bytes of a stream, but stop soon after the limit."""
     found = bytearray()
     while len(found) <= _MAX_BYTES and (part := stream.read(_CHUNK_BYTES)):
         found += part
@@ -64,13 +82,20 @@ def _beginning(stream: BinaryIO) -> bytes:
 
 
 def as_text(raw: bytes) -> str:
-    """Return the text that bytes are in UTF-8.
+    r"""Return bytes decoded as UTF-8.
 
     Raises
     ------
     DamagedDataError
-        If they are none, or begin with a mark of the byte order. The message is a clause.
+        If they are not UTF-8, or begin with a byte order mark. The message is a clause, e.g.
+        ``"it is not text"``.
+
+    Examples
+    --------
+    >>> as_text(b"2.5 \xc2\xb5s")
+    '2.5 µs'
     """
+    # Only for a better message: bytes in UTF-16 usually fail to decode, too.
     if raw.startswith(_UTF_16):
         raise DamagedDataError("it is UTF-16 text, and must be UTF-8")
     if raw.startswith(codecs.BOM_UTF8):
@@ -84,7 +109,7 @@ def as_text(raw: bytes) -> str:
 
 
 def _unpacked(raw: bytes) -> bytes:
-    # A few bytes can unpack to gigabytes, so that no more is unpacked than is allowed.
+    # A few kilobytes of gzip can unpack to gigabytes, so unpacking stops at the limit.
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
             found = _beginning(cast("BinaryIO", stream))

@@ -1,4 +1,4 @@
-"""Measure a whole machine, everything that gpulab can, into one file that resumes."""
+"""Measure everything that gpulab can measure on a machine, into one file that resumes."""
 
 from gpulab.survey._plan import SECTIONS, SurveyPlan, SurveySection, plan
 from gpulab.survey._record import record

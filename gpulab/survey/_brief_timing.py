@@ -1,4 +1,4 @@
-"""Time a piece of work briefly, with few samples, for a row of a survey's section."""
+"""Time a piece of work with few samples, for one row in a section of a survey."""
 
 from gpulab.measurement import Measurement
 from gpulab.recordings import Row
@@ -10,12 +10,12 @@ MAX_TIME_S = 0.1
 
 
 def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measurement:
-    """Return a measurement that is precise enough for a survey.
+    """Return a short measurement, with the precision that a survey needs.
 
     Raises
     ------
     KeyboardInterrupt
-        If the measurement was interrupted, because that ends the whole survey.
+        If the measurement was interrupted, because an interrupt ends the whole survey.
     """
     found = measure(
         work,
@@ -31,10 +31,10 @@ def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measure
 
 
 def waiting_times(work: Work) -> Row:
-    """Return the time of the work from idle to idle, and for how long its call blocks the host.
+    """Return how long the work takes from an idle GPU to an idle GPU, and how long its call takes.
 
-    The keys are ``total_s`` with its 95 % interval ``low_s`` and ``high_s``, ``n_samples`` and
-    ``returns_s``.
+    The keys are ``total_s`` with its 95 % interval ``low_s`` and ``high_s``, ``n_samples``, and
+    ``returns_s`` for the call alone.
     """
     total = brief_measurement(work, "synchronized")
     low_s, high_s = total.interval_s
@@ -43,6 +43,6 @@ def waiting_times(work: Work) -> Row:
         "low_s": low_s,
         "high_s": high_s,
         "n_samples": total.n_samples,
-        # Another measurement: the stopwatch of the first one is not read in between.
+        # A separate measurement, because "synchronized" reads the clock only after the wait.
         "returns_s": brief_measurement(work, "naive").median_s,
     }

@@ -1,4 +1,4 @@
-"""Measure clock, power and temperature over a few seconds of load, and after it."""
+"""Read clock, power and temperature during a few seconds of load, and after it."""
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -13,19 +13,21 @@ from gpulab.work import Work
 _PERIOD_S = 0.05
 _SIDE = 8192
 _COPY_ELEMENTS = 1 << 28
-_QUICK_SHARE = 10  # of the seconds
+_QUICK_SHARE = 10  # a quick survey divides the seconds by this
 _IDLE_S = 1.5
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield a row a reading, of three loads and of the time after each; ``time_s`` is the load's.
+    """Yield one row per reading, during three loads and after each of them.
 
-    The products of zeros are there because power depends on the numbers, not only on the work.
+    ``time_s`` counts from the start of the load. One load multiplies matrices of zeros, because
+    the power depends on the data too.
     """
     share = _QUICK_SHARE if quick else 1
     for name, (make, duration_s) in _LOADS.items():
         readings = [*clocks.watch(make(), duration_s=duration_s / share, period_s=_PERIOD_S)]
-        # The clock comes back at once, and the heat goes slowly: both belong to the story.
+        # After the load the clock recovers at once and the temperature falls slowly; both are
+        # recorded.
         readings += _cooling(_IDLE_S / share)
         for row in clocks.to_frame(readings).to_dict("records"):
             yield {"load": name, "load_s": duration_s / share, **_plain(row)}
@@ -38,7 +40,7 @@ def _cooling(duration_s: float) -> Iterator[clocks.Reading]:
 
 
 def _plain(row: Mapping[Hashable, object]) -> Row:
-    """Return a row of a table as JSON knows it: a part that was not read is None, not nan."""
+    """Return a row of a table as JSON can store it: a part that was not read is None, not nan."""
     return {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 # only nan differs from itself
 
 
@@ -48,7 +50,7 @@ def _product(make: Callable[..., torch.Tensor] = torch.randn) -> Work:
 
 
 def _copy() -> Work:
-    # Far larger than any cache, so that it is the memory that draws the power.
+    # Far larger than any cache, so that the copy uses the device memory.
     source = torch.randn(_COPY_ELEMENTS, device="cuda")
     return partial(torch.empty_like(source).copy_, source)
 

@@ -13,7 +13,8 @@ from gpulab.errors import DamagedDataError, RecordingError
 from gpulab.recordings import Row
 from gpulab.serialization import parse_json
 
-# Each sequence is a fresh process; what comes first in it pays what later ones share.
+# Each sequence runs in a fresh process. A first step pays for what later steps share, so the
+# same step is also measured first in another sequence.
 SEQUENCES = (
     ("context", "allocation", "kernel", "product", "half product"),
     ("context", "half product"),
@@ -25,7 +26,7 @@ _ALLOCATION_BYTES = 64 << 20
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield a row for each step of each process: its first time, and the same again."""
+    """Yield a row for each step of each process: the time of its first and of its second run."""
     in_use = device.current()
     gpu = _REAL if in_use.virtual is None else in_use.virtual.spec.name
     for process, steps in enumerate(SEQUENCES[:1] if quick else SEQUENCES):
@@ -49,7 +50,7 @@ def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["nothing"])[-1]
         raise RecordingError(f"a fresh process failed and said: {last}") from error
-    # Whatever a library prints comes before.
+    # Libraries may print to standard output too; the JSON is the last line.
     try:
         found = parse_json(done.stdout.rpartition("\n")[2])
     except DamagedDataError as error:
@@ -58,14 +59,14 @@ def _in_a_process(gpu: str, steps: tuple[str, ...]) -> list[Row]:
 
 
 def main(gpu: str, steps: list[str]) -> None:
-    """Take the steps in this process, and print what they took as JSON."""
+    """Run the steps in this process, and print their times as JSON."""
     takes = {step: _STEPS[step] for step in steps}
     with _gpu(gpu):
         sys.stdout.write(json.dumps([{"step": step, **take()} for step, take in takes.items()]))
 
 
 def _gpu(name: str) -> AbstractContextManager[object]:
-    # A real GPU is not even looked for, because that would make its context too early.
+    # Do not look for a real GPU: that would create its context before the first step is timed.
     if name == _REAL:
         return nullcontext()
     from gpulab.virtual import virtual_gpu
@@ -76,7 +77,7 @@ def _gpu(name: str) -> AbstractContextManager[object]:
 def _context() -> Row:
     import torch
 
-    # Waiting for the device, which comes behind it, makes the context.
+    # The first run creates the context: _twice waits for the device after it.
     return _twice(torch.cuda.init)
 
 
@@ -91,7 +92,8 @@ def _allocation() -> Row:
         return elapsed_s
 
     first_s = allocate()
-    torch.cuda.empty_cache()  # gives the memory back, so that the driver is asked again
+    # Without its cache, PyTorch must ask the driver again. The third time the cache serves.
+    torch.cuda.empty_cache()
     return {"first_s": first_s, "again_s": allocate(), "cached_s": allocate()}
 
 
@@ -105,7 +107,7 @@ def _kernel() -> Row:
 def _product(dtype: str = "float32") -> Row:
     import torch
 
-    # What is paid for the memory is another step's, so it is had beforehand.
+    # Allocated before the timing starts, because the cost of memory is another step.
     matrix = torch.empty(1024, 1024, dtype=getattr(torch, dtype), device="cuda")
     return _twice(lambda: matrix @ matrix)
 

@@ -1,4 +1,4 @@
-"""The file of a survey: each result is added as it comes, and a checksum closes the file."""
+"""The file of a survey: each result is added when it is measured; a checksum closes the file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +10,9 @@ from gpulab.disk import GrowingFile
 from gpulab.errors import NotSavedError, RecordingError
 from gpulab.recordings import Recording, Row
 from gpulab.sweeps import Journal, Point
+from gpulab.units import counted
 
-LEFT_OUT = "left_out"  # the section that says what a recording lacks, and why
+LEFT_OUT = "left_out"  # the section that says what was not measured, and why
 
 
 @dataclass(slots=True)
@@ -21,11 +22,11 @@ class OpenRecording:
     Attributes
     ----------
     points
-        By the key of their task; those of an earlier run are among them.
+        The points by the key of their task, including those of an earlier run.
     sections
-        By name, as the points.
+        The sections by name, including those of an earlier run.
     left_out
-        Why something is missing, by the key of its task or the name of its section.
+        The reason why something is missing, by the key of its task or the name of its section.
     """
 
     file: GrowingFile
@@ -48,31 +49,31 @@ class OpenRecording:
         self.file.append(recordings.as_line(recordings.section_line(name, rows)))
 
     def add_left_out(self) -> None:
-        """Write what is missing, of earlier runs too."""
+        """Write what is missing and why, also from earlier runs."""
         rows = [{"what": what, "reason": reason} for what, reason in self.left_out.items()]
         self.add_section(LEFT_OUT, rows)
 
     def in_memory(self) -> Recording:
-        """Return what was measured, whether or not the file has it."""
+        """Return everything that was measured, also what could not be written to the file."""
         return Recording(
             str(self.file.path), self.provenance, tuple(self.points.values()), self.sections
         )
 
 
 def read_earlier(path: Path) -> recordings.RecordingContents:
-    """Return what an earlier run has written; it is empty if there is no file.
+    """Return what an earlier run has written; nothing if there is no file.
 
     Raises
     ------
     RecordingError
-        If the file is something else, or was changed since it was sealed.
+        If the file is not a recording, or was changed after it was finished.
     """
     if path.suffix == ".gz":
         raise RecordingError(
-            f"{path} would be a compressed file, to which nothing can be added while recording; "
-            "record to a name that ends in .jsonl, and pack it: gpulab.recordings.save(...)"
+            f"{path} would be a compressed file, and results cannot be added to one; record to a "
+            "name that ends in .jsonl, and compress it afterwards: gpulab.recordings.save(...)"
         )
-    # An empty file is what a name from mktemp is: nothing is lost by writing to it.
+    # tempfile creates empty files, and writing to one loses nothing.
     if path.exists() and path.stat().st_size:
         return recordings.read(path, unfinished=True)
     return recordings.RecordingContents({})
@@ -80,7 +81,9 @@ def read_earlier(path: Path) -> recordings.RecordingContents:
 
 @contextmanager
 def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterator[OpenRecording]:
-    """Go on with the recording in a file, or begin one; it is sealed however the block ends.
+    """Continue the recording in a file, or begin one; close it with a checksum after the block.
+
+    The checksum is written however the block ends.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterato
         If the file was begun on another machine.
     """
     before = read_earlier(file.path)
-    # Lines behind a checksum would be refused; while lines are added there is none.
+    # Lines after the checksum would be refused, so it is removed while lines are added.
     _unseal(file)
     journal = Journal(file)
     about = before.provenance or provenance
@@ -106,20 +109,20 @@ def recording_in(file: GrowingFile, provenance: Mapping[str, object]) -> Iterato
 
 @contextmanager
 def _kept_in_memory(log: OpenRecording) -> Iterator[None]:
-    """Give the error of a disk that refuses a line the whole recording to keep."""
+    """Attach the whole recording to the error of a disk that refuses a line, as ``partial``."""
     try:
         yield
     except NotSavedError as error:
         raise NotSavedError(
-            f"{error}; what was measured ({len(log.points)} points) is in memory, as this error's "
-            ".partial: after a traceback sys.last_value.partial",
+            f"{error}; what was measured ({counted(len(log.points), 'point')}) is in memory, as "
+            ".partial of this error; after a traceback it is sys.last_value.partial",
             error,
             log.in_memory(),
         ) from error
 
 
 def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
-    # A run that was killed may have taken what the run before had left out.
+    # After "left out" was written, a later run may have measured the point and then been killed.
     there = before.points.keys() | before.sections.keys()
     rows = before.sections.get(LEFT_OUT, ())
     told = {str(row.get("what")): str(row.get("reason")) for row in rows}
@@ -127,7 +130,7 @@ def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
 
 
 def _unseal(file: GrowingFile) -> str:
-    """Take the checksum away, and a last line that is not whole; return the text that is left."""
+    """Remove the checksum and an incomplete last line, and return the text that is left."""
     body = recordings.unsealed(file.read().decode())
     file.cut(len(body.encode()))
     return body

@@ -1,6 +1,6 @@
 """Plan a survey: which points and sections it measures, in which order, and for how long.
 
-What is most useful comes first, because a survey may have to end early.
+The most useful ones come first, because a survey may have to end early.
 """
 
 import itertools
@@ -18,47 +18,49 @@ from gpulab.requirements import FLAG, PATH, POSITIVE, NameOf, items_of
 from gpulab.survey import _clocks, _first_use, _streams, _transfers
 from gpulab.survey._journal import LEFT_OUT, read_earlier
 from gpulab.sweeps import Effort, Point, Task
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 from gpulab.workloads import WORKLOADS, Workload
 
-# The eight of the crossover, for which one thread of the CPU is looked at as well.
+# The eight workloads of the crossover, which are also measured on one thread of the CPU.
 _ONE_THREAD = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
 _QUICK = ("matmul", "add", "softmax")
 _N_FEW, _N_MANY, _N_QUICK = 4, 7, 3
 _N_ALL = 99
 _SMALLER = (16, 4)
 _OTHER_TYPES = ("float16", "float64")
-LONGEST_GPU_S = 0.1  # a call that takes longer is left out
+LONGEST_GPU_S = 0.1  # a task whose call takes longer is left out
 LONGEST_CPU_S = 0.08
 _MOST_COPIED_BYTES = 1 << 30
-# What a point takes beside its calls, and how often its work is called, on an H200 and its host.
+# Seconds of a point in addition to its calls, and the number of calls, on an H200 and its host.
 _GPU_OVERHEAD_S, _CPU_OVERHEAD_S = 0.04, 0.02
 _N_CALLS = 25
-# Rates that work in the catalogue reaches, roughly: a share of the data sheet, and a usual CPU.
+# Rough rates for the estimates: work in the catalogue reaches about this share of a GPU's data
+# sheet; the others are for a GPU without a data sheet, the link to the host and a typical CPU.
 _SHARE = 0.4
 _UNKNOWN_FLOPS, _UNKNOWN_BYTES = 5e12, 3e11
 _LINK_BYTES = 2e10
 _CPU_FLOPS, _CPU_BYTES = 2e11, 1e10
-_DRAWN_BYTES = 1e9  # of inputs, in a second of the CPU; a GPU needs no time for them
+# Bytes of random inputs that a CPU makes in a second; a GPU needs almost no time for them.
+_DRAWN_BYTES = 1e9
 _MOST_BEYOND = 20
 TOO_LONG = "one call takes too long"
 EFFORT = Effort(precision=0.02, max_time_s=0.2)
 _PER_MINUTE_S = 60
-_QUICK_SHARE = 4  # of the seconds that a section takes
+_QUICK_SHARE = 4  # a quick survey divides the seconds of a section by this
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task of a survey.
+    """A task of a survey, with an estimate of its time.
 
     Attributes
     ----------
     task
-        What is measured.
+        What to measure.
     group
-        What it is for, in words.
+        The purpose of the task, in words.
     call_s, estimate_s
-        What one call and the whole point will take, roughly.
+        Rough seconds for one call, and for the whole point.
     """
 
     task: Task
@@ -70,27 +72,27 @@ class PlannedTask:
 def plan_tasks(
     gpu_name: str, sections: Iterable[str], *, max_time_s: float, quick: bool
 ) -> list[PlannedTask]:
-    """Return the tasks of some sections, those first that a survey would miss the most.
+    """Return the tasks of some sections, the most useful first.
 
     Parameters
     ----------
     gpu_name
-        As the driver reports it; of a GPU that is not in the table estimates are rough.
+        As the driver reports it; without a data sheet for it the estimates are rougher.
     sections
-        Of ``"catalogue"``, ``"crossover"`` and ``"cpu"``.
+        Some of ``"catalogue"``, ``"crossover"`` and ``"cpu"``.
     max_time_s
-        For which samples of one point are taken at most.
+        Longest time to take samples of one point.
     quick
-        Whether three workloads at three sizes in one type will do.
+        Whether to plan only three workloads at three sizes in one type.
     """
     wanted = set(sections)
-    # A guess of what a point takes is enough: it orders nothing, and only fits the time.
+    # Rough estimates are enough: they do not set the order, only what fits into the time.
     spec = gpus.by_driver_name(gpu_name)
     seen: set[str] = set()
     found = []
     for section, group, tasks in _groups(quick=quick):
         for task in tasks if section in wanted else ():
-            # A later group may ask for more sizes, of which an earlier one had some.
+            # Groups overlap: a later one repeats sizes of an earlier one and adds more.
             if task.key not in seen:
                 seen.add(task.key)
                 found.append(_planned(task, group, spec, max_time_s))
@@ -98,44 +100,44 @@ def plan_tasks(
 
 
 def reason_to_skip(planned: PlannedTask) -> str:
-    """Return why a task is left out of the plan; an empty text if it is not."""
+    """Return why a task is left out of the plan; empty if it is not."""
     if planned.task.on == "gpu" and planned.call_s > LONGEST_GPU_S:
         return TOO_LONG
     if planned.task.transfers != "none" and _bytes(planned.task) > _MOST_COPIED_BYTES:
-        return "its data are more than is copied in a survey"
+        return "its data are larger than a survey copies"
     return ""
 
 
 def count_groups(tasks: Sequence[PlannedTask]) -> str:
-    """Write how many of the tasks are for what."""
-    counted = Counter(task.group for task in tasks)
-    return ", ".join(f"{n:,} of {group}" for group, n in counted.items())
+    """Return how many tasks each group has, as text."""
+    sizes = Counter(task.group for task in tasks)
+    return ", ".join(f"{n:,} of {group}" for group, n in sizes.items())
 
 
 def scaled_s(task: Task, smaller: Point) -> float:
-    """Return what a call on the CPU will take at most, by what a smaller size took."""
+    """Return the longest time that a CPU call should take, scaled up from a smaller size."""
     flops = _flops(task) / max(1, _flops(smaller.task))
     growth = max(flops, _bytes(task) / _bytes(smaller.task))
-    # What is far beyond the arithmetic is a fixed cost, which does not grow.
+    # A time far above the estimate is mostly a fixed cost, which does not grow with the size.
     return growth * min(smaller.median_s, _MOST_BEYOND * _cpu_call_s(smaller.task))
 
 
 def _groups(*, quick: bool) -> Iterator[tuple[str, str, Iterator[Task]]]:
-    """Yield section, name and tasks of each group, the most valuable first."""
+    """Yield section, name and tasks of each group, the most useful first."""
     names = _QUICK if quick else tuple(WORKLOADS)
     few, many = (_N_QUICK, _N_QUICK) if quick else (_N_FEW, _N_MANY)
     single = ("float32",)
-    # What every lesson and the model of the GPU look at.
+    # The lessons and the model of the GPU need these.
     yield "catalogue", "float32 hot and cold", _calibrated(names, few, single)
-    # Both sides of the crossover; either alone would be of no use.
+    # The two sides of the crossover; one without the other is useless.
     yield "crossover", "launch and wait", _waited(names, many)
     yield "cpu", "the CPU", _on_cpu(names, many)
     if not quick:
-        # Peaks differ by type, so a roofline of one type tells little of another.
+        # Peaks differ by type, so the roofline of one type says little about another.
         yield "catalogue", "other types hot and cold", _calibrated(names, few, None)
     yield "crossover", "transfers both ways", _waited(names, many, ("both",))
     if not quick:
-        # From here on curves get finer, and nothing new is told.
+        # The rest only adds points to curves that the groups above have begun.
         yield "catalogue", "more sizes in float32", _calibrated(names, many, single)
         yield "crossover", "transfers one way", _waited(names, many, ("in", "out"))
         yield "cpu", "one thread of the CPU", _on_cpu(_ONE_THREAD, many, n_threads=1)
@@ -177,15 +179,15 @@ def _offering(names: Iterable[str], dtype: str) -> list[Workload]:
 
 
 def _spread(workload: Workload, n: int) -> tuple[int, ...]:
-    """Return so many of a workload's sizes at even steps, smallest and largest among them."""
+    """Return ``n`` of a workload's sizes at even steps, including the smallest and the largest."""
     sizes = workload.sizes
     n = min(n, len(sizes))
-    # Both ends stay: the smallest shows the fixed cost, and the largest the slope.
+    # The smallest size shows the fixed cost, and the largest shows the slope.
     return tuple(sizes[round(step * (len(sizes) - 1) / (n - 1))] for step in range(n))
 
 
 def _from_below(workload: Workload, n: int) -> tuple[int, ...]:
-    """Return :func:`_spread` with two smaller sizes, as many a GPU is ahead at all the others."""
+    """Return :func:`_spread` and two smaller sizes, because GPUs often win at all the others."""
     first = workload.sizes[0]
     smaller = (first // share for share in _SMALLER if first >= share)
     return (*smaller, *_spread(workload, n))
@@ -196,9 +198,9 @@ def _planned(task: Task, group: str, spec: gpus.GpuSpec | None, max_time_s: floa
     overhead_s = _GPU_OVERHEAD_S
     if task.on == "cpu":
         overhead_s = _CPU_OVERHEAD_S + _bytes(task) / _DRAWN_BYTES
-        if call_s > LONGEST_CPU_S:  # a smaller size will tell that it is too long
+        if call_s > LONGEST_CPU_S:  # left out later, by the time of a smaller size
             return PlannedTask(task, group, call_s, 0.0)
-    # Warm-up and samples end when their time is over, each of them behind the call that it is in.
+    # Warm-up and samples each end when their time is over, after the call that runs then.
     calls_s = min(_N_CALLS * call_s, 2 * max_time_s + 5 * call_s)
     return PlannedTask(task, group, call_s, overhead_s + calls_s)
 
@@ -209,12 +211,13 @@ def _gpu_call_s(task: Task, spec: gpus.GpuSpec | None) -> float:
         flops_per_s = _SHARE * spec.peak_flops_per_s[task.dtype]
         bytes_per_s = _SHARE * spec.bandwidth_bytes_per_s
     work_s = max(_flops(task) / flops_per_s, _bytes(task) / bytes_per_s)
-    # All of the data, in or out: one of the two alone takes less.
+    # Counts all data, inputs and results; copies one way take less.
     return work_s + (0.0 if task.transfers == "none" else _bytes(task) / _LINK_BYTES)
 
 
 def _cpu_call_s(task: Task) -> float:
-    # Work that is bound by memory gains less from threads, which makes this a cautious guess.
+    # Memory-bound work gains less from threads, so with one thread this estimate is too long
+    # rather than too short.
     share = 1.0 if task.n_threads is None else task.n_threads / torch.get_num_threads()
     return max(_flops(task) / _CPU_FLOPS, _bytes(task) / _CPU_BYTES) / min(1.0, share)
 
@@ -229,16 +232,25 @@ def _bytes(task: Task) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SurveySection:
-    """A section of a recording, with rows of its own kind in place of points.
+    """A section of a recording whose rows have columns of their own, unlike points.
 
     Attributes
     ----------
     name, summary
-        What it is called, and what it is.
+        Its name, and what it contains.
     rows
-        Measures it.
+        Function that measures it and returns its rows.
     estimate_s
         Seconds that it takes on an H200 and its host.
+
+    Examples
+    --------
+    >>> from gpulab.survey import plan
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     section = plan(sections=["streams"]).sections[0]
+    >>> section.name, section.summary
+    ('streams', 'what overlaps')
     """
 
     name: str
@@ -264,20 +276,28 @@ SECTIONS = (*(part.name for part in _ROW_SECTIONS), *_POINT_SECTIONS)
 
 @dataclass(frozen=True, slots=True)
 class SurveyPlan:
-    """What a survey is going to do, most valuable first.
+    """What a survey will measure, the most useful first, and how long it will take.
 
     Attributes
     ----------
     machine
         The GPU, and whether it is a virtual one.
     limit_s
-        When to stop.
+        When to stop, in seconds.
     sections, tasks
-        What is to be measured.
+        What to measure.
     left_out
-        Keys of the tasks that are not, and why.
+        Keys of the tasks that will not be measured, and why.
     n_done
-        Points and sections that the file has already.
+        Points and sections that the file already has.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     planned = gpulab.survey.plan(minutes=5, quick=True)
+    >>> planned.limit_s, planned.n_done
+    (300, 0)
     """
 
     machine: str
@@ -289,7 +309,7 @@ class SurveyPlan:
 
     @property
     def estimate_s(self) -> float:
-        """Seconds that all of it takes, as far as data sheets tell."""
+        """Seconds that everything takes, estimated from data sheets."""
         return sum(part.estimate_s for part in self.sections) + sum(
             planned.estimate_s for planned in self.tasks
         )
@@ -303,15 +323,17 @@ class SurveyPlan:
             f"and {format_time(self.limit_s, 2)} at most"
         )
         if self.n_done:
-            yield f"  {self.n_done:,} points and sections are in the file already"
+            yield f"  {counted(self.n_done, 'result')} already in the file"
         for part in self.sections:
             yield f"  {part.name}: {part.summary}, {format_time(part.estimate_s, 2)}"
         if self.tasks:
             points_s = sum(planned.estimate_s for planned in self.tasks)
             groups = count_groups(self.tasks)
-            yield f"  {len(self.tasks):,} points, {format_time(points_s, 2)}: {groups}"
+            n_points = counted(len(self.tasks), "point")
+            yield f"  {n_points}, {format_time(points_s, 2)}: {groups}"
         if self.left_out:
-            yield f"  left out, as they would take too long: {len(self.left_out):,} points"
+            n_points = counted(len(self.left_out), "point")
+            yield f"  left out, because of the time they would take: {n_points}"
         if late := self._late():
             yield f"  the time will probably end before these: {count_groups(late)}"
 
@@ -332,17 +354,26 @@ def plan(
     sections: Iterable[str] | None = None,
     quick: bool = False,
 ) -> SurveyPlan:
-    """Return what :func:`gpulab.survey.record` would do, and how long that would take.
+    """Return what :func:`gpulab.survey.record` would measure, and how long that would take.
 
     Parameters
     ----------
     out, minutes, sections, quick
-        As for :func:`gpulab.survey.record`; without a file nothing counts as done.
+        As for :func:`gpulab.survey.record`. Without a file, nothing has been measured yet.
 
     Raises
     ------
     InvalidOptionError, UnknownNameError, RecordingError
         As :func:`gpulab.survey.record` does.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     planned = gpulab.survey.plan(sections=["clocks"])
+    >>> print(planned)
+    Recording virtual NVIDIA H200: about 11 s, and 600 s at most
+      clocks: clock, power and heat over time, 11 s
     """
     POSITIVE.check(minutes=minutes)
     PATH.or_none.check(out=out)
@@ -375,6 +406,6 @@ def plan(
 
 
 def _done(before: RecordingContents) -> set[str]:
-    """Return keys and names of what need not be measured again; what failed is tried again."""
+    """Return keys and names of what need not be measured again; failed points are tried again."""
     points = {key for key, point in before.points.items() if point.ok}
     return points | {*before.sections} - {LEFT_OUT}

@@ -1,4 +1,4 @@
-"""Measure a whole machine, as far as the time allows, and write it to a recording."""
+"""Run a survey: measure a machine for as long as the time allows, and write a recording."""
 
 import time
 from collections import deque
@@ -39,44 +39,45 @@ def record(
     sections: Iterable[str] | None = None,
     quick: bool = False,
 ) -> Recording:
-    """Measure what a recording of this machine holds, and write it to a file as it comes.
+    """Measure this machine, write each result to a file at once, and return the recording.
 
-    The most valuable is measured first. What the time does not suffice for is left out, and the
-    section ``left_out`` says so. The same call goes on where the last one ended, and has the
-    whole time again. Ctrl-C ends it and keeps what there is. No setting of the GPU is changed.
+    The most useful results are measured first. If the time is too short for some, they are left
+    out, and the section ``left_out`` says so. The same call with the same file continues where
+    the last one ended, and has the whole time again. Ctrl-C ends the survey; results so far stay
+    in the file. No setting of the GPU is changed.
 
     Parameters
     ----------
     out
-        The file, JSON lines; best named ``.jsonl``.
+        The file, in JSON lines; a name that ends in ``.jsonl`` is best.
     minutes
-        How long at most; one point more may be in the making when they are over.
+        Longest time. A point that has begun is still completed.
     progress
-        Whether to print the plan, and to show a bar.
+        Whether to print the plan and to show a bar.
     sections
-        Names of :data:`SECTIONS`; None: all.
+        Names from :data:`SECTIONS`; None: all.
     quick
-        Whether a small recording will do, as for a try.
+        Whether to make a small recording, to try it out.
 
     Returns
     -------
     Recording
-        What the file holds now.
+        Everything that the file contains now.
 
     Raises
     ------
     InvalidOptionError
-        If the file was begun on another machine or its folder is missing, or ``minutes`` is
+        If the file was begun on another machine, if its folder is missing, or if ``minutes`` is
         not above 0.
     FileInUseError
-        If another process records to the file; the message names it.
+        If another process records to the file; the message names the process.
     NotSavedError
-        If the file cannot be written, for example on a full disk. What was measured is the
-        error's ``partial``, a :class:`gpulab.recordings.Recording`.
+        If the file cannot be written, for example on a full disk. The error's ``partial`` is a
+        :class:`gpulab.recordings.Recording` of what was measured.
     UnknownNameError
         If there is no such section.
     RecordingError
-        If the file is something else, or was changed since.
+        If the file is not a recording, or was changed after it was finished.
 
     Examples
     --------
@@ -90,7 +91,8 @@ def record(
         to_do = plan(path, minutes=minutes, sections=sections, quick=quick)
         if progress:
             Bar.write(str(to_do))
-        # Not the clock of the samples, because that one is the virtual GPU's where there is one.
+        # time.monotonic stays the real clock; time.perf_counter is the virtual clock on a virtual
+        # GPU.
         end_s = time.monotonic() + to_do.limit_s
         with device.active(), recording_in(file, provenance()) as log:
             log.left_out.update(to_do.left_out)
@@ -101,7 +103,7 @@ def record(
 
 @dataclass(frozen=True, slots=True)
 class _SurveyStep:
-    """Something to be measured; ``take`` returns why it was not, or nothing."""
+    """One step of a survey; ``take`` measures it and returns why it failed, or an empty text."""
 
     name: str
     estimate_s: float
@@ -109,11 +111,11 @@ class _SurveyStep:
 
 
 class _GpuFailedError(GpulabError):
-    """After an error of CUDA this process cannot use the GPU any more."""
+    """A CUDA error after which this process cannot use the GPU any more."""
 
 
 class _Survey:
-    """One run over a plan."""
+    """One run of a survey over its plan."""
 
     def __init__(self, log: OpenRecording, end_s: float, *, quick: bool) -> None:
         self.log = log
@@ -121,7 +123,7 @@ class _Survey:
         self.quick = quick
 
     def run(self, to_do: SurveyPlan, *, progress: bool) -> None:
-        """Take all steps for which there is time."""
+        """Measure all steps for which there is time."""
         pending = deque(
             [
                 *(
@@ -148,7 +150,7 @@ class _Survey:
         self.log.left_out.update({step.name: why for step in pending})
 
     def _step(self, step: _SurveyStep) -> str:
-        # A later step may be short enough for the time that is left, so none ends it.
+        # Skips this step only: a later one may be short enough for the time that is left.
         if time.monotonic() + step.estimate_s > self.end_s:
             return "the time was over"
         return step.take()
@@ -156,7 +158,7 @@ class _Survey:
     def _section(self, section: SurveySection) -> str:
         try:
             rows = list(section.rows(quick=self.quick))
-        # What one machine forbids, such as its clocks, must not cost the rest.
+        # A machine may forbid some section, such as the clocks; the others are still measured.
         except (GpulabError, RuntimeError, OSError) as error:
             _check_gpu()
             return _first_line(error)
@@ -166,7 +168,7 @@ class _Survey:
     def _task(self, planned: PlannedTask) -> str:
         if planned.task.on == "cpu" and self._expected_s(planned) > LONGEST_CPU_S:
             return TOO_LONG
-        # It does not raise: a size that does not fit must not cost the sizes that do.
+        # measure_point does not raise, so sizes that do not fit do not end the survey.
         point = measure_point(planned.task, EFFORT)
         if not point.ok:
             _check_gpu()
@@ -174,7 +176,7 @@ class _Survey:
         return ""
 
     def _expected_s(self, planned: PlannedTask) -> float:
-        """Return what a call will take by what a smaller size took, if one was measured."""
+        """Return the expected seconds of a call, scaled up from a smaller size if there is one."""
         smaller = [
             point
             for point in self.log.points.values()
@@ -189,7 +191,7 @@ class _Survey:
 
 
 def _check_gpu() -> None:
-    """Refuse to go on where every further point would only repeat the first one's error."""
+    """Raise if the GPU has failed, because all further points would only repeat that error."""
     try:
         torch.cuda.synchronize()
     except RuntimeError as error:

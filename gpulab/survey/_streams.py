@@ -1,4 +1,4 @@
-"""Time small programs on streams, to see what overlaps and how much time that saves."""
+"""Time small programs on streams, which show what overlaps and how much time that saves."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,16 +14,16 @@ _MIB = 1 << 20
 _COPY_BYTES = 64 * _MIB
 _BATCH_BYTES = 16 * _MIB
 _N_BATCHES = 8
-_N_PASSES = 12  # over a batch, so that its compute takes about as long as its copy
+_N_PASSES = 12  # passes over a batch, so that computing takes about as long as copying
 _SIDE = 3072
 _N_LAUNCHES = 16
-_QUICK_SHARE = 16  # of the sizes, for a try
+_QUICK_SHARE = 16  # a quick survey divides the sizes by this
 
 Program = Callable[[int], Iterator[tuple[str, Work]]]
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield a row for each variant of each program; times are from idle to idle."""
+    """Yield a row for each variant of each program, timed from an idle GPU to an idle GPU."""
     share = _QUICK_SHARE if quick else 1
     for name, program in PROGRAMS.items():
         for variant, work in program(share):
@@ -31,7 +31,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def launches(_share: int) -> Iterator[tuple[str, Work]]:
-    """Launch the smallest kernels: what one waits for at least, and what the host spends."""
+    """Yield launches of the smallest kernels: the least wait, and the host's time per launch."""
     one = torch.ones(1, device="cuda")
 
     def several() -> None:
@@ -43,30 +43,30 @@ def launches(_share: int) -> Iterator[tuple[str, Work]]:
 
 
 def copy_and_compute(share: int) -> Iterator[tuple[str, Work]]:
-    """Run a copy in and products of matrices: alone, in one stream and in two."""
+    """Yield a copy to the GPU and a matmul: each alone, both in one stream and in two."""
     copy = copying(_COPY_BYTES // share, "in", pinned=True)
     matrix = torch.randn(_SIDE // share, _SIDE // share, device="cuda")
-    result = torch.empty_like(matrix)  # given, so that no call waits for memory
+    result = torch.empty_like(matrix)  # allocated here, so that no call waits for memory
     compute = partial(torch.mm, matrix, matrix, out=result)
     yield "copy alone", copy
     yield "compute alone", compute
     yield "one stream", lambda: (copy(), compute())
     yield "two streams", side_by_side(copy, compute)
     pageable = copying(_COPY_BYTES // share, "in", pinned=False)
-    # The compute is asked for first: a pageable copy keeps the host until it is nearly done.
+    # The matmul is launched first: a pageable copy blocks the host until it is nearly done.
     yield "two streams, pageable", side_by_side(compute, pageable)
 
 
 def both_directions(share: int) -> Iterator[tuple[str, Work]]:
-    """Run a copy in and one out: in one stream and in two."""
+    """Yield a copy to the GPU and one from it: in one stream and in two."""
     into, out = (copying(_COPY_BYTES // share, way, pinned=True) for way in ("in", "out"))
     yield "one stream", lambda: (into(), out())
     yield "two streams", side_by_side(into, out)
 
 
 def two_small_kernels(_share: int) -> Iterator[tuple[str, Work]]:
-    """Run two kernels that leave most of the GPU empty: in one stream and in two."""
-    # Eight rows: a softmax takes a block of threads a row, and an H200 has room for hundreds.
+    """Yield two kernels that leave most of the GPU empty: in one stream and in two."""
+    # Eight rows: a softmax uses one block of threads per row, and an H200 can run hundreds.
     narrow = [torch.randn(8, 1 << 18, device="cuda") for _ in range(2)]
     first, second = (partial(torch.softmax, rows, -1) for rows in narrow)
     yield "one stream", lambda: (first(), second())
@@ -74,7 +74,7 @@ def two_small_kernels(_share: int) -> Iterator[tuple[str, Work]]:
 
 
 def asynchronous_copy(share: int) -> Iterator[tuple[str, Work]]:
-    """Ask for copies without waiting; ``returns_s`` tells who waits all the same."""
+    """Yield copies with ``non_blocking=True``; ``returns_s`` shows which of them block anyway."""
     for direction in ("in", "out"):
         for memory in ("pinned", "pageable"):
             work = copying(_COPY_BYTES // share, direction, pinned=memory == "pinned")
@@ -82,7 +82,7 @@ def asynchronous_copy(share: int) -> Iterator[tuple[str, Work]]:
 
 
 def batches(share: int) -> Iterator[tuple[str, Work]]:
-    """Copy batches in and compute on them: one after the other, and with two buffers."""
+    """Yield programs that copy batches and compute on them: with one buffer and with two."""
     n_elements = _BATCH_BYTES // share // 4
     for memory in ("pinned", "pageable"):
         host = [torch.ones(n_elements, pin_memory=memory == "pinned") for _ in range(_N_BATCHES)]
@@ -107,7 +107,10 @@ def _one_buffer(host: list[torch.Tensor]) -> Work:
 
 
 def _two_buffers(host: list[torch.Tensor]) -> Work:
-    """Copy the next batch while this one is computed, with both waits that it takes."""
+    """Return a program that copies the next batch during the computation on this one.
+
+    It needs two waits: for the copy of a batch, and for the last use of a buffer.
+    """
     buffers = [torch.empty_like(host[0], device="cuda") for _ in range(2)]
     copies = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
 
@@ -120,7 +123,7 @@ def _two_buffers(host: list[torch.Tensor]) -> Work:
             with torch.cuda.stream(copies):
                 copies.wait_event(done)  # the compute that read this buffer two batches ago
                 buffer.copy_(batch, non_blocking=True)
-            main.wait_stream(copies)  # this batch is there
+            main.wait_stream(copies)  # this batch has arrived
             _compute(buffer)
             done.record(main)
 

@@ -19,8 +19,8 @@ _DIRECTIONS = ("in", "out")
 def rows(*, quick: bool) -> Iterator[Row]:
     """Yield a row for each size, direction and kind of memory, and for both directions at once.
 
-    ``device_s`` is the copy's own time on the GPU. A pageable copy has none: the driver stages
-    it through memory of its own, while the host waits.
+    ``device_s`` is the time of the copy on the GPU. A pageable copy has none, because the driver
+    copies it in parts through its own memory while the host waits.
     """
     sizes = _SIZES[:: len(_SIZES) // _N_QUICK] if quick else _SIZES
     for size_bytes, memory in itertools.product(sizes, _MEMORIES):
@@ -40,8 +40,8 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def copying(size_bytes: int, direction: str, *, pinned: bool) -> Work:
-    """Return a copy ``"in"`` to the GPU or ``"out"`` of it, asked for without waiting."""
-    # Written, and not only reserved: a page that nobody has touched is not there to be copied.
+    """Return a copy ``"in"`` to the GPU or ``"out"`` of it, with ``non_blocking=True``."""
+    # torch.ones writes the memory. The system gives memory real pages only when it is written.
     host = torch.ones(size_bytes // _ITEM_BYTES, pin_memory=pinned)
     device = torch.ones_like(host, device="cuda")
     target, source = (device, host) if direction == "in" else (host, device)
@@ -49,18 +49,20 @@ def copying(size_bytes: int, direction: str, *, pinned: bool) -> Work:
 
 
 def copying_both_ways(size_bytes: int) -> Work:
-    """Return a copy in and one out, on two streams; ``size_bytes`` is moved each way."""
+    """Return a copy to the GPU and one from it, on two streams, of ``size_bytes`` each."""
     ways = [copying(size_bytes, direction, pinned=True) for direction in _DIRECTIONS]
     return side_by_side(*ways)
 
 
 def side_by_side(*works: Work) -> Work:
-    """Return the works on a stream each, begun and ended together on the current one."""
+    """Return a function that runs each work on its own stream, after the current stream's work.
+
+    The current stream then waits for all of them.
+    """
     streams = [torch.cuda.Stream() for _ in works]  # type: ignore[no-untyped-call]  # torch's gap
 
     def run() -> None:
-        # Each call begins when the one before has ended, and ends when both are done; else calls
-        # of one sample would overlap with those of the next.
+        # Without the waits, the works of one call would overlap with those of the next call.
         main = torch.cuda.current_stream()
         for stream, work in zip(streams, works, strict=True):
             stream.wait_stream(main)

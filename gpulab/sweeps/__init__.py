@@ -1,4 +1,4 @@
-"""Run many measurements, on any executor, and keep each result in a file that resumes."""
+"""Run many measurements, here or on an executor, and save each result in a file that resumes."""
 
 from gpulab.sweeps._host import provenance
 from gpulab.sweeps._journal import SCHEMA, Journal

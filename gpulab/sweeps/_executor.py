@@ -1,6 +1,6 @@
 """Run the tasks of a sweep in this process or on the workers of a ``concurrent.futures`` executor.
 
-Neither an interrupt nor a dying worker loses a point that was measured.
+Points that were measured are never lost, neither by an interrupt nor when a worker dies.
 """
 
 import os
@@ -35,14 +35,14 @@ class RunObserver(Protocol):
     """What a runner reports to while it runs."""
 
     def task_started(self, task: Task) -> None:
-        """Note that a task runs now."""
+        """Note that a task starts now."""
 
     def point_measured(self, point: Point) -> None:
-        """Keep a point for good."""
+        """Save a point."""
 
 
 class TaskRunner(Protocol):
-    """What measures the points of a sweep."""
+    """Measures the tasks of a sweep, in this process or on an executor."""
 
     def describe(self) -> Mapping[str, object]:
         """Return the provenance of the points."""
@@ -55,14 +55,14 @@ class TaskRunner(Protocol):
 
 INTERRUPTED = "an interrupt"
 
-_N_IN_FLIGHT = 16  # on an executor that does not say how many workers it has
-_GRACE_S = 30.0  # for what still runs at an interrupt; a task ends within seconds
+_N_IN_FLIGHT = 16  # tasks at a time, if the executor does not say how many workers it has
+_GRACE_S = 30.0  # how long to wait for running tasks after an interrupt; a task takes seconds
 
-# Tasks of one process share its GPU, its virtual GPU and its clock.
+# Threads of one process share its GPU, its virtual GPU and its clock, so they take turns.
 _process_lock = threading.Lock()
-# By their token: devices that a sweep of this process shares with its own threads.
+# Devices that a sweep of this process shares with its own threads, by their token.
 _shared_devices: dict[str, Device] = {}
-# By the name that was asked for: devices that this process found for itself as a worker.
+# Devices that this process has found as a worker, by the name that the sweep asked for.
 _worker_devices: dict[str, Device] = {}
 
 
@@ -73,11 +73,11 @@ class GpuAssignment:
     Attributes
     ----------
     gpu
-        ``"auto"``, ``"cuda"``, or the name of a virtual one.
+        ``"auto"``, ``"cuda"``, or the name of a virtual GPU.
     process, token
-        A worker that is a thread of this process uses the very device that is shared under the
-        token. The token is new for each sweep, so that no executor that caches results returns
-        a point of an earlier sweep.
+        The sweep's process, and a key for the device. A worker that is a thread of the same
+        process uses the same device, found by the token. Each sweep has a new token, so an
+        executor that caches results, such as Dask's, cannot return points of an earlier sweep.
     """
 
     gpu: str
@@ -86,12 +86,12 @@ class GpuAssignment:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Put the GPU behind ``torch.cuda`` in the worker.
+        """Use the GPU in the worker, inside the block.
 
         Raises
         ------
         NoGpuError
-            If a CUDA GPU is asked for and this worker has none.
+            If a CUDA GPU is needed and this worker has none.
         """
         with _process_lock, self._device().virtual or nullcontext():
             yield
@@ -116,7 +116,10 @@ def _find_in_worker(gpu: str) -> Device:
 
 @contextmanager
 def share_gpu(executor: Executor, tasks: Iterable[Task]) -> Iterator[GpuAssignment]:
-    """Share the GPU in use with the workers for the block, and leave it so that they can enter."""
+    """Share the GPU in use with the workers inside the block, and leave a virtual one meanwhile.
+
+    Only one thread at a time can enter a virtual GPU, so this thread must not be in it.
+    """
     gpu = device.current()
     assignment = GpuAssignment(_worker_gpu(gpu, executor, tasks), os.getpid(), uuid4().hex)
     _shared_devices[assignment.token] = gpu
@@ -132,15 +135,15 @@ def _worker_gpu(gpu: Device, executor: Executor, tasks: Iterable[Task]) -> str:
         return "auto"
     if gpu.virtual is None:
         return "cuda"
-    # The workers of another kind of executor may be on machines with GPUs of their own, for
-    # which a virtual GPU that was not asked for must not stand in.
+    # Workers of other executors may be on machines with GPUs of their own. They must use those,
+    # unless the user chose the virtual GPU by name.
     if not gpu.stands_in or isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
         return gpu.virtual.spec.name
     return "cuda"
 
 
 def provenance_in_worker(assignment: GpuAssignment) -> Mapping[str, object]:
-    """Return the provenance of what a worker measures; runs in the worker."""
+    """Return the provenance of the points that a worker measures; runs in the worker."""
     with assignment.entered():
         return provenance()
 
@@ -177,12 +180,12 @@ def _broken_executor(error: BrokenExecutor) -> str:
 
 
 def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
-    """Refuse processes that are copies of this one, in which neither CUDA nor threads work.
+    """Refuse an executor that forks this process: neither CUDA nor torch's threads work in a fork.
 
     Raises
     ------
     InvalidOptionError
-        If the executor forks, and the tasks are more than a virtual GPU can do.
+        If the executor forks, and the tasks need a CUDA GPU or the CPU.
     """
     if _start_method(executor) != "fork":
         return
@@ -194,18 +197,18 @@ def refuse_forks(executor: Executor, tasks: Iterable[Task]) -> None:
         )
 
 
-# The standard library gives no public answer to the two questions below, and trying it out is no
-# way: a task that runs in a fork of this process may hang there.
+# The next two functions read private attributes, because the standard library has no public ones.
+# Trying it out is not possible: a task that runs in a fork of this process may hang.
 
 
 def _start_method(executor: Executor) -> str | None:
-    """Return how the executor starts processes; None if it starts none, or does not say."""
+    """Return how the executor starts processes; None if it starts none or does not say."""
     context = getattr(executor, "_mp_context", None)
     return None if context is None else context.get_start_method()
 
 
 def _worker_count(executor: Executor) -> int:
-    """Return how many tasks the executor runs at a time, or a guess where it does not say."""
+    """Return how many tasks the executor runs at a time, or a guess if it does not say."""
     return int(getattr(executor, "_max_workers", _N_IN_FLIGHT))
 
 
@@ -221,7 +224,7 @@ class ExecutorRunner:
         self._n_workers = _worker_count(executor)
 
     def describe(self) -> Mapping[str, object]:
-        """Return the provenance of one of the workers; the others are compared with it."""
+        """Return the provenance of one worker; points from different machines are refused."""
         try:
             return self._executor.submit(provenance_in_worker, self._assignment).result()
         except BrokenExecutor as error:
@@ -245,10 +248,10 @@ class ExecutorRunner:
         return self._stopped_by
 
     def _has_room_for(self, task: Task) -> bool:
-        # A task of the CPU uses all its cores: whatever runs beside it would be timed with it.
+        # A task of the CPU uses all its cores, so another task at the same time would slow it.
         if task.on == "cpu" or any(other.on == "cpu" for other in self._in_flight.values()):
             return not self._in_flight
-        # No more tasks than workers: those that wait in a pool are lost when a worker dies.
+        # At most one task per worker: tasks that wait in a pool are lost when a worker dies.
         return len(self._in_flight) < self._n_workers
 
     def _submit(self, task: Task) -> None:
@@ -270,25 +273,25 @@ class ExecutorRunner:
         try:
             point = future.result()
         except (KeyboardInterrupt, CancelledError):
-            # A terminal sends Ctrl-C to the workers, too; a closed cluster cancels what it has.
+            # A terminal sends Ctrl-C to the workers too, and a cluster that closes cancels tasks.
             self._stopped_by = self._stopped_by or INTERRUPTED
             return
         except BrokenExecutor as error:
             self._stopped_by = _broken_executor(error)
-            point = Point(task, error="a worker died while this task or one beside it ran")
+            point = Point(task, error="a worker died while this task ran, or one at the same time")
         except GpulabError:
-            raise  # every other task would meet it as well
+            raise  # every other task would fail in the same way
         except Exception as error:  # noqa: BLE001  # an executor's own errors have no class in common
             reason = f"its worker failed: {type(error).__name__}: {first_line(error)}"
             point = Point(task, error=reason)
         observer.point_measured(point)
 
     def _finish(self, observer: RunObserver) -> None:
-        """Leave the executor idle: cancel tasks that wait, keep the points of those that run."""
+        """Leave the executor idle: cancel waiting tasks, and save the points of running ones."""
         for future in list(self._in_flight):
             if future.cancel():
                 del self._in_flight[future]
         end_s = time.monotonic() + _GRACE_S
-        with suppress(KeyboardInterrupt):  # the second one is for those who cannot wait
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C ends the wait at once
             while self._in_flight and time.monotonic() < end_s:
                 self._collect(observer, end_s - time.monotonic())

@@ -1,7 +1,7 @@
-"""The machine that a sweep runs on: its provenance, its CPU's name and its free memory.
+"""Facts about the machine of a sweep: its provenance, the name of its CPU and its free memory.
 
-psutil knows the free memory of every system, but neither the limit of a container nor the CPU's
-name. py-cpuinfo knows the name; it starts processes and takes more than a second to find it.
+psutil reports the free memory of every system, but neither the limit of a container nor the CPU's
+name. py-cpuinfo reports the name, but it starts processes and takes more than a second.
 """
 
 import platform
@@ -21,7 +21,17 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def provenance() -> dict[str, object]:
-    """Return the provenance of the points that this process measures: GPU, CPU and versions."""
+    """Return where points measured by this process come from: GPU, CPU, versions and clocks.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps import provenance
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     facts = provenance()
+    >>> facts["gpu"], facts["source"]
+    ('NVIDIA H200', 'virtual')
+    """
     with device.active() as gpu:
         at = device.conditions()
         reading = clocks.try_read()
@@ -52,28 +62,28 @@ def _clocks(reading: clocks.Reading) -> dict[str, object]:
 
 
 def utc_now() -> str:
-    """Return the time in UTC, in ISO 8601."""
+    """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def cpu_name() -> str:
     """Return the CPU's name as the system reports it, or its architecture."""
     lines = _CPU.read_text("utf-8").splitlines() if _CPU.exists() else []
-    for line in lines:  # of Linux; other systems do not have the file
+    for line in lines:  # only Linux has this file
         if line.startswith("model name"):
             return " ".join(line.partition(":")[2].split())
     return platform.processor() or platform.machine()
 
 
 def free_host_bytes() -> int:
-    """Return the memory that the host can still give; the limit of a container counts."""
+    """Return the free memory of the host, or what a container's limit leaves, if that is less."""
     available = int(psutil.virtual_memory().available)
     in_group = _group_bytes()
     return available if in_group is None else min(available, in_group)
 
 
 def _group_bytes() -> int | None:
-    """Return what the control group leaves of its limit; None without a limit."""
+    """Return the memory that the control group may still use; None without a limit."""
     try:
         limit, used = (int((_GROUP / f"memory.{kind}").read_text("ascii")) for kind in _LIMITS)
         rows = (line.split() for line in (_GROUP / "memory.stat").read_text("ascii").splitlines())
@@ -84,6 +94,7 @@ def _group_bytes() -> int | None:
 
 
 def free_gpu_bytes() -> int:
-    """Return the memory that the current GPU can still give to PyTorch."""
+    """Return the memory of the current GPU that PyTorch can still use."""
     free, _total = torch.cuda.mem_get_info()
+    # The driver counts blocks in PyTorch's cache as used, but PyTorch can use them again.
     return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()

@@ -1,4 +1,4 @@
-"""The file of a sweep, in JSON lines: a header, then a line for each point as it comes."""
+"""The file of a sweep, in JSON lines: a header, then one line per measured point."""
 
 import json
 import os
@@ -12,8 +12,9 @@ from gpulab.serialization import as_text, parse_json, read_bytes
 from gpulab.sweeps._tasks import Point
 
 SCHEMA = "gpulab.sweep/1"
-_MAX_SHOWN = 60  # characters of a schema that nobody knows
-# Numbers of one file must agree in these; what is not here may change from run to run.
+_MAX_SHOWN = 60  # characters of an unknown schema in a message
+# All points of a file must have these in common, or their times cannot be compared. Other facts,
+# such as the date and the clocks, may change from run to run.
 IDENTITY = ("gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads")
 
 
@@ -26,8 +27,8 @@ class JournalContents:
     provenance
         The machine that measured the points; empty if the file has no header yet.
     points
-        By the key of their task. If a task has several, the last is kept: a point that failed
-        may have been tried again.
+        The points by the key of their task. If a task has several points, the last one counts,
+        because a failed task may have been tried again.
     n_bytes
         Length of all complete lines.
     """
@@ -38,12 +39,13 @@ class JournalContents:
 
 
 def read(path: str | os.PathLike[str]) -> JournalContents:
-    """Return what a sweep has written, without a last line that a crash has cut off.
+    """Return the contents of a sweep's file, without a last line that a crash has cut off.
 
     Raises
     ------
     SchemaVersionError
-        If it is no such file, is of another version, or is damaged; the message names the line.
+        If it is not the file of a sweep, has another version, or is damaged; the message gives
+        the line.
     """
     content = _content(path)
     whole = content[: content.rfind(b"\n") + 1]
@@ -56,7 +58,7 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
         row = _parsed(line, path, number)
         if "checksum" in row:
             raise InvalidOptionError(
-                f"{path} is a finished recording, which a checksum closes; give another file"
+                f"{path} is a finished recording, closed by a checksum; give another file"
             )
         if "section" not in row:
             point = _point(row, path, number)
@@ -83,7 +85,7 @@ def _text(content: bytes, path: str | os.PathLike[str]) -> str:
 
 
 def _no_sweep(path: str | os.PathLike[str], reason: str = "") -> str:
-    return f"{path} is no file of a sweep{reason and f': {reason}'}; give another file"
+    return f"{path} is not the file of a sweep{reason and f': {reason}'}; give another file"
 
 
 def _provenance(
@@ -92,8 +94,8 @@ def _provenance(
     provenance = header.get("provenance")
     if header.get("schema") != SCHEMA or not isinstance(provenance, dict):
         raise SchemaVersionError(
-            f"{path} has the schema {str(header.get('schema'))[:_MAX_SHOWN]!r} and this version "
-            f"of gpulab goes on with {SCHEMA!r}; give another file"
+            f"{path} has the schema {str(header.get('schema'))[:_MAX_SHOWN]!r}, and this version "
+            f"of gpulab needs {SCHEMA!r}; give another file"
         )
     return provenance
 
@@ -106,13 +108,11 @@ def _point(row: Mapping[str, object], path: str | os.PathLike[str], number: int)
 
 
 def _damaged(path: str | os.PathLike[str], number: int, reason: object) -> str:
-    return (
-        f"line {number} of {path} is damaged: {reason}; take that line out, or give another file"
-    )
+    return f"line {number} of {path} is damaged: {reason}; remove that line, or give another file"
 
 
 def _begun(content: bytes, path: str | os.PathLike[str]) -> JournalContents:
-    # Not one whole line: a header that was cut off, or somebody's file of another kind.
+    # No complete line: either a header that was cut off, or a file of another kind.
     start = b'{"schema": "' + SCHEMA.encode()
     if content[: len(start)] != start[: len(content)]:
         raise SchemaVersionError(_no_sweep(path))
@@ -126,7 +126,7 @@ def _parsed(line: str, path: str | os.PathLike[str], number: int) -> dict[str, o
         raise SchemaVersionError(_damaged(path, number, error)) from error
     if not isinstance(row, dict):
         raise SchemaVersionError(
-            f"line {number} of {path} is not a record; give the file of a sweep"
+            f"line {number} of {path} is not a JSON object; give the file of a sweep"
         )
     return row
 
@@ -137,8 +137,8 @@ class Journal:
     Parameters
     ----------
     file
-        A new one, or that of an earlier run. A last line that was cut off is taken away, because
-        it would spoil the next one.
+        A new file, or that of an earlier run. A last line that was cut off is removed, because
+        the next point would be appended to it.
 
     Raises
     ------
@@ -146,6 +146,20 @@ class Journal:
         If it is a finished recording.
     SchemaVersionError
         As :func:`read`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gpulab.disk import growing
+    >>> from gpulab.sweeps import Journal, Point, Task
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with growing(Path(folder) / "add.jsonl") as file:
+    ...         journal = Journal(file)
+    ...         _ = journal.begin({"gpu": "NVIDIA H200"})
+    ...         journal.add(Point(Task("add", 64), error="out of memory"))
+    ...         len(file.path.read_text().splitlines())
+    2
     """
 
     def __init__(self, file: GrowingFile) -> None:
@@ -154,17 +168,17 @@ class Journal:
         file.cut(self.before.n_bytes)
 
     def add(self, point: Point) -> None:
-        """Write a point; it is safe from the end of this process when this returns."""
+        """Write a point; when this returns, a crash of this process cannot lose it."""
         instance_of(Point, "a Point").check(point=point)
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the provenance in the file's header; it is written if there is none.
+        """Return the provenance in the file's header; write the header if there is none.
 
         Raises
         ------
         InvalidOptionError
-            If the file's points were taken on another machine; the message says what differs.
+            If the file's points were measured on another machine; the message says what differs.
         """
         instance_of(Mapping, "a dict of facts about the machine").check(provenance=provenance)
         if not self.before.provenance:
@@ -174,9 +188,9 @@ class Journal:
             then, now = self.before.provenance.get(name), provenance.get(name)
             if then != now:
                 raise InvalidOptionError(
-                    f"{self._file.path} was taken with {name}={then!r}, and here it is {now!r}; "
-                    "their points may not be mixed: give another file, or go on where it was "
-                    "begun"
+                    f"{self._file.path} was measured with {name}={then!r}, and here it is "
+                    f"{now!r}; one file cannot have points of both: give another file, or "
+                    "continue on the first machine"
                 )
         return self.before.provenance
 

@@ -1,6 +1,6 @@
-"""Measure one point of a sweep: the time of a task, or in one line why there is none.
+"""Measure one point of a sweep: the time of a task, or one line that says why there is none.
 
-While a point is measured, a lock keeps other processes from the same GPU or CPU.
+While a point is measured, a lock makes other sweeps wait for the same GPU or CPU.
 """
 
 import contextlib
@@ -32,12 +32,26 @@ from gpulab.workloads import Whole, Workload, workload
 
 TASK = instance_of(Task, "a Task, such as tasks_of() makes")
 _INDEX_BYTES = 8
-_SEED = 0  # every point of a workload gets the same numbers
+_SEED = 0  # all points of a workload get the same random numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """When a measurement stops: at this precision of its median, or after this many seconds."""
+    """When a measurement stops: at this precision of its median, or after this many seconds.
+
+    Attributes
+    ----------
+    precision
+        Half the width of the median's interval, as a share of the median.
+    max_time_s
+        Seconds of sampling.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps import Effort
+    >>> Effort(precision=0.05)
+    Effort(precision=0.05, max_time_s=0.3)
+    """
 
     precision: float = 0.01
     max_time_s: float = 0.3
@@ -48,14 +62,14 @@ class Effort:
 
 
 def check(task: Task) -> None:
-    """Refuse what is no task, and one whose workload or method does not exist.
+    """Refuse an object that is not a task, and a task of an unknown workload or method.
 
     Raises
     ------
     InvalidOptionError
-        If it is no task.
+        If it is not a task.
     UnknownNameError
-        If the workload or the method does not exist; the message names the nearest.
+        If the workload or the method does not exist; the message suggests the nearest.
     """
     TASK.check(task=task)
     workload(task.workload)
@@ -64,7 +78,16 @@ def check(task: Task) -> None:
 
 
 def measure_point(task: Task, effort: Effort) -> Point:
-    """Return the point of a task, measured on the GPU in use or on the CPU."""
+    """Return the point of a task, measured now on the GPU in use or on the CPU.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps import Effort, Task, measure_point
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     measure_point(Task("add", 2**20, method="events", cache="hot"), Effort(0.05)).ok
+    True
+    """
     check(task)
     instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)
@@ -75,14 +98,15 @@ def measure_point(task: Task, effort: Effort) -> Point:
             return _on_cpu(task, work, effort) if task.on == "cpu" else _on_gpu(task, work, effort)
         except Exception as error:  # noqa: BLE001  # one point's failure must not end a sweep
             reason = _explain(error, task, work)
-        # Outside of the handler: the error's frames hold the tensors that filled the memory.
+        # Outside the handler, because the frames of the error still refer to the tensors that
+        # filled the memory.
         if task.on == "gpu":
             _clean_up()
         return failed(task, reason)
 
 
 def failed(task: Task, reason: str) -> Point:
-    """Return a point without a time."""
+    """Return a point with an error instead of a time."""
     source, device_name = _device_of(task)
     return Point(
         task,
@@ -108,7 +132,7 @@ def _on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
 
 @contextmanager
 def _without_values(gpu: device.Device) -> Iterator[None]:
-    """Let the virtual GPU compute times only: values take longer, and no time depends on them."""
+    """Let the virtual GPU compute times but no values, which is faster; times stay the same."""
     if gpu.virtual is None:
         yield
         return
@@ -136,7 +160,7 @@ def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
         size_bytes=work.bytes(task.size, task.dtype),
         progress=False,
     )
-    if found.stopped_by == "interrupt":  # not what was asked for, so it is to be taken again
+    if found.stopped_by == "interrupt":  # not precise, so a resumed sweep must measure it again
         raise KeyboardInterrupt
     return _point(task, found)
 
@@ -159,8 +183,8 @@ def _point(task: Task, found: Measurement) -> Point:
 
 
 def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
-    # A system that gives more memory than it has kills the process where a GPU raises an error,
-    # so the result is counted too.
+    # A GPU raises an error when memory runs out, but an operating system may kill the process.
+    # So on the host the memory of the result is counted too.
     needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
     _require(needed, _host.free_host_bytes(), "the host")
     with timing.cpu_threads(task.n_threads):
@@ -186,7 +210,7 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
 
 
 def least_bytes(work: Workload, task: Task) -> int:
-    """Return the bytes of the inputs alone; results and scratch memory come on top."""
+    """Return the bytes of the inputs, without results and scratch memory."""
     itemsize = getattr(torch, task.dtype).itemsize
     return sum(
         math.prod(given.shape) * (_INDEX_BYTES if isinstance(given, Whole) else itemsize)
@@ -203,7 +227,7 @@ def _require(needed: int, free: int, where: str) -> None:
 
 
 def _generator(kind: str) -> torch.Generator:
-    # One of its own, because the numbers that the caller draws next are not ours to change.
+    # Not PyTorch's default generator: its next numbers belong to the caller.
     return torch.Generator(kind).manual_seed(_SEED)
 
 
@@ -223,7 +247,7 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
     line = first_line(error)
     if isinstance(error, DoesNotFitError):
         return line
-    # PyTorch has no class of its own for two of these errors: only its text tells them apart.
+    # PyTorch raises a plain RuntimeError for two of these; only the text distinguishes them.
     if isinstance(error, torch.OutOfMemoryError | FlushMemoryError | MemoryError) or (
         "DefaultCPUAllocator" in line
     ):
@@ -233,12 +257,14 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
     return f"{type(error).__name__}: {line}"
 
 
-@contextlib.contextmanager  # no step: it may wait for another process, and Ctrl-C ends that
+# Not gpulab.interrupts.contextmanager, which delays Ctrl-C: this may wait for another process, and
+# Ctrl-C must end that wait.
+@contextlib.contextmanager
 def device_lock(task: Task) -> Iterator[None]:
-    """Lock the task's hardware for the block, once no other process of this user has it.
+    """Lock the task's hardware inside the block, after other sweeps of this user released it.
 
-    The lock ends with its process, however that dies. Programs other than sweeps do not see it.
-    A virtual GPU belongs to one process, so it is not locked.
+    The operating system releases the lock when the process ends, in any way. Programs other than
+    sweeps do not use it. A virtual GPU belongs to one process, so it is not locked.
     """
     name = _hardware_id(task)
     if name is None:
@@ -249,14 +275,14 @@ def device_lock(task: Task) -> Iterator[None]:
             stack.enter_context(FileLock(lock_file(name)))
         except (OSError, NotImplementedError) as error:  # a network file system without locks
             warnings.warn(
-                f"{name} cannot be locked ({error}): let no second sweep run on this machine",
+                f"{name} cannot be locked ({error}); run only one sweep at a time on this machine",
                 stacklevel=2,
             )
         yield
 
 
 def lock_file(name: str) -> Path:
-    """Return the file that is locked for some hardware of this machine."""
+    """Return the lock file for a GPU or the CPU of this machine."""
     return state_folder() / f"{socket.gethostname()}-{name}.lock"
 
 

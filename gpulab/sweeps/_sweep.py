@@ -1,7 +1,7 @@
 """Run a list of measurements, in this process or on the workers of an executor.
 
-A sweep with a file can be stopped at any moment, by Ctrl-C, by a crash or by a dying worker; the
-same call goes on with what is missing.
+A sweep with a file may stop at any moment: by Ctrl-C, by a crash or because a worker dies. The
+same call then continues with the missing tasks.
 """
 
 import os
@@ -30,6 +30,7 @@ from gpulab.sweeps._journal import Journal
 from gpulab.sweeps._measure_point import TASK, Effort, check, measure_point
 from gpulab.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
 from gpulab.timing import METHODS
+from gpulab.units import counted
 from gpulab.workloads import WORKLOADS, workload
 
 if TYPE_CHECKING:
@@ -40,19 +41,27 @@ __all__ = ["Sweep", "sweep", "take", "tasks_of"]
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The points of a sweep, and what is still missing.
+    """The points of a sweep, and the tasks that are still missing.
 
     Attributes
     ----------
     points
-        One for each task that was measured or failed, in the order in which the tasks were
-        given.
+        One for each task that was measured or failed, in the order of the tasks.
     provenance
-        Of the machine: GPU, driver, versions, CPU and its threads, clocks, date.
+        Facts about the machine: GPU, driver, versions, CPU and its threads, clocks, date.
     missing
         Tasks without a point, because the sweep was stopped.
     stopped_by
-        What stopped it; empty where nothing did.
+        What stopped the sweep; empty if it ended by itself.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.sweeps import Task
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = gpulab.sweep([Task("add", 2**20, method="events", cache="hot")])
+    >>> len(found.points), found.missing, found.failures()
+    (1, (), ())
     """
 
     points: tuple[Point, ...] = field(repr=False)  # often thousands
@@ -61,17 +70,18 @@ class Sweep:
     stopped_by: str = ""
 
     def failures(self) -> tuple[Point, ...]:
-        """Return the points that have an error in place of a time."""
+        """Return the points with an error instead of a time."""
         return tuple(point for point in self.points if point.error)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a point; see :func:`gpulab.sweeps.frame_of`."""
+        """Return a table with one row per point; see :func:`gpulab.sweeps.frame_of`."""
         return frame_of(self.points)
 
     def __str__(self) -> str:
         n_tasks = len(self.points) + len(self.missing)
         devices = [device_label(point.device_name, point.source) for point in self.points]
-        lines = ["; ".join([f"{len(self.points)} of {n_tasks} points", *dict.fromkeys(devices)])]
+        n_points = f"{len(self.points)} of {counted(n_tasks, 'point')}"
+        lines = ["; ".join([n_points, *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {one_line(point.error)}" for point in self.failures()]
         if self.stopped_by:
             lines.append(f"stopped by {one_line(self.stopped_by)}")
@@ -79,8 +89,8 @@ class Sweep:
             n_more = len(self.missing) - 1
             more = f" and {n_more} more" if n_more else ""
             lines.append(
-                f"missing: {self.missing[0]}{more}; the same call with the same file in out= "
-                "goes on with what is missing"
+                f"missing: {self.missing[0]}{more}; to measure what is missing, repeat the same "
+                "call with the same file in out="
             )
         return "\n".join(lines)
 
@@ -90,7 +100,7 @@ _WORKLOAD = NameOf("workload", WORKLOADS)
 
 
 class RunningSweep:
-    """A sweep that runs: its points so far, which are also in its file and on its bar."""
+    """The state of a sweep while it runs: its points so far, its file and its progress bar."""
 
     def __init__(
         self, tasks: Mapping[str, Task], provenance: Mapping[str, object], file: Journal | None
@@ -103,7 +113,7 @@ class RunningSweep:
         self._bar: Bar | None = None
 
     def pending_tasks(self) -> list[Task]:
-        """Return the tasks to measure: new ones first, because a failed one may fail again."""
+        """Return the tasks to measure: new ones first, because failed ones may fail again."""
         new = [task for key, task in self._tasks.items() if key not in self._points]
         again = [point.task for point in self._points.values() if point.error]
         return new + again
@@ -117,21 +127,21 @@ class RunningSweep:
             yield
 
     def task_started(self, task: Task) -> None:
-        """Show the title of a task that runs now."""
+        """Show the title of the task that starts now."""
         if self._bar is None or self._bar.disable:
             return
         self._bar.set_description_str(str(task), refresh=False)
-        # Redrawing minds no delay by itself, and a short sweep is to show nothing.
+        # tqdm's refresh() ignores the bar's delay, and a short sweep must show nothing.
         if self._bar.format_dict["elapsed"] >= self._bar.delay:
             self._bar.refresh()
 
     def point_measured(self, point: Point) -> None:
-        """Keep a point, on disk first.
+        """Save a point, first on disk and then in memory.
 
         Raises
         ------
         NotSavedError
-            If the disk refuses it; this and all later points are kept in memory only.
+            If the disk refuses it; this point and all later ones are in memory only.
         """
         point = self._checked(point)
         try:
@@ -146,14 +156,14 @@ class RunningSweep:
             self._bar.update()
 
     def _checked(self, point: Point) -> Point:
-        """Return the point, or an error in its place if it is not of this sweep's machine."""
+        """Return the point, or an error in its place if it comes from another kind of machine."""
         name = str(self._provenance["gpu" if point.task.on == "gpu" else "cpu"])
         if not point.device_name:  # its worker died, and this process made the point
             source = str(self._provenance["source"]) if point.task.on == "gpu" else "measured"
             return replace(point, device_name=name, source=source, taken_at=utc_now())
         if point.error or point.device_name == name:
             return point
-        reason = f"its worker has {point.device_name}, and the sweep is of {name}"
+        reason = f"its worker has {point.device_name}, but the sweep is for {name}"
         return Point(
             point.task,
             error=reason,
@@ -164,14 +174,15 @@ class RunningSweep:
 
     @contextmanager
     def kept_in_memory(self) -> Iterator[None]:
-        """Give the error of a disk that refuses a point all points to keep."""
+        """Attach all points to the error of a disk that refuses one, as its ``partial``."""
         try:
             yield
         except NotSavedError as error:
             partial = self.result("its file, which cannot be written")
+            measured = f"{len(partial.points)} of {counted(len(self._tasks), 'point')}"
             raise NotSavedError(
-                f"{error}; what was measured ({len(partial.points)} of {len(self._tasks)} points) "
-                "is in memory, as this error's .partial: after a traceback sys.last_value.partial",
+                f"{error}; what was measured ({measured}) is in memory, as .partial of this "
+                "error; after a traceback it is sys.last_value.partial",
                 error,
                 partial,
             ) from error
@@ -195,50 +206,50 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     precision: float = 0.01,
     max_time_s: float = 0.3,
 ) -> Sweep:
-    """Measure tasks one after another, or on the workers of an executor.
+    """Return the times of many tasks, measured one after another or on an executor's workers.
 
     Parameters
     ----------
     tasks
-        What to measure; see :func:`tasks_of`. One that is given twice is measured once.
+        What to measure; see :func:`tasks_of`. A task that appears twice is measured once.
     executor
-        Where to run them: any executor of ``concurrent.futures``, or Dask's
-        ``client.get_executor()``; see :mod:`gpulab.cluster` for one worker per GPU. None: here.
-        Workers that share a GPU take turns. Tasks of the CPU are given out alone, with nothing
-        beside them.
+        Where to run the tasks: any executor of ``concurrent.futures``, or Dask's
+        ``client.get_executor()``; see :mod:`gpulab.cluster` for one worker per GPU. None: in this
+        process. Workers that share a GPU take turns. While a task of the CPU runs, no other task
+        does.
     out
-        A file for the points, one line of JSON each, written as they come. If it exists, its
-        points are not measured again; those that failed are, after all others. One sweep at a
-        time may write to it, see :func:`gpulab.disk.growing`.
+        A file for the points, one line of JSON each, written when each point is measured. If the
+        file exists, its points are not measured again, except failed ones, which come last. Only
+        one sweep at a time may write to it; see :func:`gpulab.disk.growing`.
     progress
         Whether to show a bar (in text) after one second.
     precision
-        Half the width of the interval that is good enough, as a share of the median.
+        Stop when half the width of the interval is at most this share of the median.
     max_time_s
         When to stop sampling a task, in seconds; its warm-up may take as long again.
 
     Returns
     -------
     Sweep
-        The points of all tasks that were given. A task that could not be measured has a point
-        that says why; after Ctrl-C, or when the executor breaks, some are missing.
+        The points of all tasks. A task that could not be measured has a point that says why.
+        After Ctrl-C, or if the executor breaks, some points are missing.
 
     Raises
     ------
     UnknownNameError
         If a task names a workload or a method that does not exist.
     InvalidOptionError
-        If ``out`` is not the name of a file in a folder that exists, the file was begun on another
-        machine, or the executor cannot run the tasks.
+        If ``out`` is not the name of a file in a folder that exists, if the file was begun on
+        another machine, or if the executor cannot run the tasks.
     FileInUseError
         If another sweep writes to the file; the message names its process.
     NotSavedError
-        If the file cannot be written, for example on a full disk. What was measured is the error's
-        ``partial``, a :class:`Sweep`.
+        If the file cannot be written, for example on a full disk. The error's ``partial`` is a
+        :class:`Sweep` with what was measured.
     SchemaVersionError
-        If the file is not one of a sweep, or is damaged.
+        If the file is not the file of a sweep, or is damaged.
     NoGpuError
-        If a worker has no GPU, and none was asked for by name.
+        If a worker has no GPU, and you did not choose a virtual one by name.
 
     Examples
     --------
@@ -279,18 +290,17 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
 
 
 def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Point:
-    """Return the point of one task, measured now and in this process.
+    """Return the time of one task, measured now and in this process.
 
-    Where memory does not suffice, or there is no kernel for the type, the point's ``error`` says
-    so. Random numbers of the caller stay as they are, and so does torch's number of
-    threads.
+    If there is too little memory, or no kernel for the type, the point's ``error`` says so. The
+    state of PyTorch's random numbers and its number of threads do not change.
 
     Parameters
     ----------
     task
         What to measure. On the GPU it is timed by :func:`gpulab.measure`. With transfers, each
-        call copies the inputs from pinned host memory, the results into such memory, or both.
-        On the CPU it is timed by the real clock, also where a virtual GPU is entered.
+        call copies the inputs from pinned host memory, the results into pinned memory, or both.
+        On the CPU it is timed by the real clock, also while a virtual GPU is in use.
     precision, max_time_s
         As for :func:`sweep`.
 
@@ -321,19 +331,19 @@ def tasks_of(  # noqa: PLR0913  # one for each field of a task
     methods: Sequence[str] = ("calibrated",),
     transfers: Sequence[str] = ("none",),
 ) -> tuple[Task, ...]:
-    """Return a task for every combination of the arguments, each of them once.
+    """Return one task for every combination of the arguments.
 
-    A type is left out for a workload that does not offer it. On the CPU caches, methods and
-    transfers make no difference, so that each size is one task there.
+    Types that a workload does not offer are left out for it. On the CPU, caches, methods and
+    transfers make no difference, so there is one task per size.
 
     Parameters
     ----------
     workloads
-        Names of the catalogue, e.g. ``gpulab.workloads.names()``.
+        Names from the catalogue, e.g. ``gpulab.workloads.names()``.
     sizes
-        None: each workload's own.
+        Sizes of the problem; None: each workload's own list.
     dtypes, on, caches, methods, transfers
-        As the fields of :class:`gpulab.sweeps.Task`.
+        Values for the fields of :class:`gpulab.sweeps.Task`.
 
     Raises
     ------
@@ -349,7 +359,7 @@ def tasks_of(  # noqa: PLR0913  # one for each field of a task
     chosen = [workload(name) for name in items_of("workloads", workloads, _WORKLOAD)]
     if sizes is not None:
         sizes = items_of("sizes", sizes, COUNT)
-    # Unlike the types, which each workload checks, each of these has the same names for all.
+    # Types are checked only to be text here, because each workload offers different ones.
     dtypes = items_of("dtypes", dtypes, TEXT)
     on = items_of("on", on, NameOf("side for on", SIDES))
     caches = items_of("caches", caches, NameOf("cache state", CACHES))

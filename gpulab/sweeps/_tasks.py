@@ -1,4 +1,4 @@
-"""One measurement of a sweep: the task that asks for it, and the point with its time."""
+"""A task says what a sweep measures; a point is its result, a time or an error."""
 
 import math
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from gpulab.requirements import (
     items_of,
 )
 from gpulab.serialization import Saved
+from gpulab.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,41 +33,41 @@ _SIDE = NameOf("side for on", SIDES)
 _CACHE = NameOf("cache state", CACHES)
 _TRANSFERS = NameOf("kind of transfers", TRANSFERS)
 _N_THREADS = COUNT.or_none
-WALL = "wall"  # the one method of the CPU: its clock, read before and after
+WALL = "wall"  # the only method on the CPU: the host's clock, read before and after the work
 
 _TIME_COLUMNS = ("median_s", "low_s", "high_s", "n_samples", "source", "device_name", "clock_mhz")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One workload at one size, on one side, to be timed in one way.
+    """What to measure: one workload at one size, on GPU or CPU, by one method.
 
     Attributes
     ----------
     workload
-        A name of :data:`gpulab.workloads.WORKLOADS`.
+        A name from :data:`gpulab.workloads.WORKLOADS`.
     size
-        In what that workload counts; at least 1.
+        Size of the problem, in the unit of that workload; at least 1.
     dtype
-        Name of torch's type.
+        Name of a PyTorch type.
     on
         ``"gpu"`` or ``"cpu"``.
     cache
-        ``"cold"`` or ``"hot"``, of the GPU. On the CPU it is ``"hot"``, whatever was given.
+        State of the GPU's cache, ``"cold"`` or ``"hot"``. On the CPU it is always ``"hot"``.
     method
-        A method of :func:`gpulab.measure`. On the CPU it is ``"wall"``, whatever was given.
+        A method of :func:`gpulab.measure`. On the CPU it is always ``"wall"``.
     transfers
-        What of the copies between host and GPU is within the timed part: ``"none"``, inputs
-        going ``"in"``, results coming ``"out"``, or ``"both"``.
+        Which copies between host and GPU are timed with the work: ``"none"``, of the inputs
+        (``"in"``), of the results (``"out"``), or ``"both"``.
     n_threads
-        Of the CPU's work; None: as torch is set.
+        Number of CPU threads; None: PyTorch's setting.
 
     Raises
     ------
     UnknownNameError
-        If side, cache or transfers are none of the names above.
+        If ``on``, ``cache`` or ``transfers`` is none of the names above.
     InvalidOptionError
-        If the size or the number of threads is below 1, if threads are given for the GPU or
+        If the size or the number of threads is below 1, or if you pass threads for the GPU or
         transfers for the CPU.
 
     Examples
@@ -97,23 +98,24 @@ class Task:
             self._settle_on_cpu()
         elif self.n_threads is not None:
             raise InvalidOptionError(
-                f"n_threads={self.n_threads} of {self.workload} on the GPU; threads are the "
-                "CPU's: leave it out, or take on='cpu'"
+                f"n_threads={self.n_threads} for {self.workload} on the GPU; only the CPU uses "
+                "threads: leave n_threads out, or use on='cpu'"
             )
 
     def _settle_on_cpu(self) -> None:
         if self.transfers != "none":
             raise InvalidOptionError(
-                f"transfers={self.transfers!r} of {self.workload} on the CPU, whose data are "
-                "there already; leave it out, or take on='gpu'"
+                f"transfers={self.transfers!r} for {self.workload} on the CPU, where nothing is "
+                "copied; leave transfers out, or use on='gpu'"
             )
-        # One task has one key: the defaults, which are the GPU's, must not make a second one.
+        # The defaults of cache and method are for the GPU. Without this, the same task on the CPU
+        # would have several keys, and a resumed sweep would measure it again.
         object.__setattr__(self, "cache", "hot")
         object.__setattr__(self, "method", WALL)
 
     @property
     def key(self) -> str:
-        """Identity of the task, by which a sweep that is resumed knows it again."""
+        """Text that identifies the task, also in the file of a sweep that is resumed."""
         threads = () if self.n_threads is None else (self.n_threads,)
         parts = (self.workload, self.size, self.dtype, self.on, self.cache, self.method)
         return "/".join(map(str, (*parts, self.transfers, *threads)))
@@ -127,9 +129,7 @@ class Task:
 
 
 def _threads(n_threads: int | None) -> str:
-    if n_threads is None:
-        return "threads as torch is set"
-    return "1 thread" if n_threads == 1 else f"{n_threads} threads"
+    return "PyTorch's number of threads" if n_threads is None else counted(n_threads, "thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,34 +139,42 @@ class Point(Saved):
     Attributes
     ----------
     task
-        What was asked for.
+        What was measured.
     median_s, low_s, high_s
-        Median of the samples and its 95 % interval, in seconds per call; 0 where there is an
+        Median of the samples and its 95 % interval, in seconds per call; 0 if there is an
         error.
     n_samples
-        Number of samples; 0 where there is an error.
+        Number of samples; 0 if there is an error.
     source
         ``"measured"`` here, ``"recorded"`` elsewhere, or ``"virtual"``: computed by a model.
     device_name
-        The GPU's or the CPU's, as the system reports it.
+        Name of the GPU or the CPU, as the system reports it.
     floor_s
-        What was subtracted from each timed interval; 0 where nothing was.
+        What was subtracted from each timed interval; 0 for nothing.
     clock_mhz
-        Clock of the GPU's multiprocessors behind the samples; None where it could not be read.
+        Clock of the GPU's multiprocessors after the samples; None if it could not be read.
     findings
-        Codes of the doubts about it, see :mod:`gpulab.timing._findings`.
+        Codes of the findings about it; see :mod:`gpulab.timing._findings`.
     error
-        Why there is no time, in one line; empty where there is one.
+        Why there is no time, in one line; empty if there is one.
     taken_at
-        Time at the end, ISO 8601, UTC.
+        Time at the end of the measurement, ISO 8601, UTC.
 
     Raises
     ------
     InvalidOptionError
-        If a time is negative or not finite, if the interval is turned round, or if there are
+        If a time is negative or not finite, if ``low_s`` is above ``high_s``, or if there are
         neither samples nor an error.
     UnknownNameError
         If the source is not one of the three.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps import Point, Task
+    >>> Point(Task("add", 64), median_s=2e-6, low_s=2e-6, high_s=3e-6, n_samples=10).ok
+    True
+    >>> Point(Task("add", 2**50), error="out of memory").ok
+    False
     """
 
     schema: ClassVar[str] = "gpulab.point/1"
@@ -197,8 +205,8 @@ class Point(Saved):
             )
         if not self.error and self.n_samples < 1:
             raise InvalidOptionError(
-                f"n_samples={self.n_samples} of {self.task.key} without an error; a point has "
-                "samples, or says why it has none"
+                f"n_samples={self.n_samples} of {self.task.key} without an error; a point needs "
+                "samples, or an error that says why it has none"
             )
 
     @property
@@ -208,11 +216,18 @@ class Point(Saved):
 
 
 class HasPoints(Protocol):
-    """A sweep, or a recording."""
+    """The protocol of objects with points, such as a sweep or a recording.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps import Sweep, points_of
+    >>> points_of(Sweep((), {}))
+    ()
+    """
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Its points."""
+        """The points."""
         ...
 
 
@@ -220,23 +235,36 @@ _POINT = instance_of(Point, "a Point, such as sweep() measures")
 
 
 def points_of(points: Iterable[Point] | HasPoints) -> tuple[Point, ...]:
-    """Return the points of a sweep or a recording, or those that were given.
+    """Return the points of a sweep or a recording as a tuple; also accepts points themselves.
 
     Raises
     ------
     InvalidOptionError
-        If there are none to be had, or one is something else.
+        If the argument has no points, or an item is not a point.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps import Point, Task, points_of
+    >>> len(points_of([Point(Task("add", 64), error="out of memory")]))
+    1
     """
     given: Any = points
     return items_of("points", getattr(given, "points", given), _POINT)
 
 
 def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
-    """Return a table with one row a point, in their order.
+    """Return a table with one row per point, in the same order.
 
-    The task's fields are columns of their own. Times are in seconds, and missing where there is
-    an error, so that no plot or mean takes them for zero. ``findings`` are the codes, joined by
+    Each field of the task is a column. Times are in seconds. They are missing for a point with an
+    error, so that no plot or mean uses them as zeros. ``findings`` contains the codes, joined by
     commas.
+
+    Examples
+    --------
+    >>> from gpulab.sweeps import Point, Task, frame_of
+    >>> table = frame_of([Point(Task("add", 64), error="out of memory")])
+    >>> table[["workload", "size", "median_s"]].values.tolist()
+    [['add', 64, nan]]
     """
     import pandas as pd
 
@@ -244,7 +272,7 @@ def frame_of(points: Iterable[Point]) -> "pd.DataFrame":
     asked = [field.name for field in fields(Task)]
     rows = [_row(point) for point in points]
     table = pd.DataFrame(rows, columns=[*asked, *_TIME_COLUMNS, "findings", "error"])
-    # Whole numbers that may be missing would turn into floats.
+    # pandas turns a column of integers with missing values into floats, unless it is "Int64".
     return table.astype({"n_threads": "Int64", "clock_mhz": "Int64"})
 
 

@@ -1,7 +1,7 @@
-"""Add the copies between host and GPU to a piece of work, so that they are timed with it.
+"""Add copies between host and GPU to a piece of work, so that they are timed with it.
 
-The host's side is pinned memory that is allocated beforehand, and no copy waits for the one
-before: the fastest way that PyTorch offers. A program that copies from ordinary memory is slower.
+The host memory is pinned and allocated first, and no copy waits for the one before. This is the
+fastest way that PyTorch offers; a program that copies from pageable memory is slower.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from gpulab.work import Work
 
 
 def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfers: str) -> Work:
-    """Return the work with its copies before and after it.
+    """Return a function that copies the inputs, calls the work and copies the results.
 
     If results are copied, the work is called once here, to allocate memory for them.
 
@@ -43,7 +43,7 @@ def with_copies(work: Callable[[], Any], inputs: Sequence[torch.Tensor], transfe
 
 
 def host_bytes(inputs: Sequence[torch.Tensor], transfers: str) -> int:
-    """Return the bytes of pinned memory that the inputs take at least."""
+    """Return the bytes of pinned memory that the inputs need at least."""
     return sum(given.nbytes for given in inputs) if transfers in {"in", "both"} else 0
 
 
@@ -53,8 +53,8 @@ def _tensors(result: Any) -> list[torch.Tensor]:  # noqa: ANN401  # a tensor, or
 
 
 def _as_floats(tensor: torch.Tensor) -> torch.Tensor:
-    # The virtual GPU refuses to copy out an index that it did not compute; the same bytes as
-    # floats may be copied.
+    # The virtual GPU refuses to copy an index to the host if it did not compute its value. As
+    # floats, the same bytes may be copied.
     if tensor.dtype is torch.int64 and not _has_values(tensor):
         return tensor.view(torch.float64)
     return tensor
@@ -66,7 +66,7 @@ def _host_space(tensor: torch.Tensor) -> torch.Tensor:
 
 def _host_copy(tensor: torch.Tensor) -> torch.Tensor:
     space = _host_space(tensor)
-    # Values matter where they are indices, and a virtual tensor may have none.
+    # Indices need their values; a virtual tensor may have no values to copy.
     if _has_values(tensor):
         space.copy_(tensor)
     return space

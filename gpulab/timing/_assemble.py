@@ -1,4 +1,4 @@
-"""From what a run has seen to a measurement with its conditions and findings."""
+"""Turn the observations of a run into a measurement with conditions and findings."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def assemble(run: RunObservations, *, label: str) -> Measurement:
         floor_error_s=run.floor_error_s,
         floor_method="" if run.floor is None else run.floor.method,
         flagged=run.flagged,
-        # Where the reading itself may be the host's, a finding says so instead.
+        # With the method "events" the time itself may be the host's; a finding says so instead.
         launch_s=0.0 if run.method.name == "events" else host_pace_s(run),
     )
 
@@ -49,10 +49,11 @@ def _conditions(run: RunObservations) -> Conditions:
 
 
 def least_time(flops: float | None, size_bytes: float | None) -> tuple[float, str] | None:
-    """Return the least seconds that a GPU of this name can take, and for what.
+    """Return the least seconds that the GPU in use needs for one call, and the reason.
 
-    The type of the arithmetic is not known, so the peak of the fastest one is taken; and bytes
-    that fit into the L2 set no limit, as they may come from there.
+    The type of the arithmetic is not known, so the peak of the fastest type counts. Bytes that
+    fit into the L2 set no limit, because they may come from there. Returns None for a GPU without
+    a data sheet, or without a limit.
     """
     spec = gpus.by_driver_name(device.current().name)
     if spec is None:

@@ -1,4 +1,4 @@
-"""Empty the L2 cache ahead of a sample, and leave nothing in it that must be written back."""
+"""Empty the L2 cache before a sample, and leave nothing in it that must be written back."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -14,20 +14,21 @@ from gpulab.units import format_bytes
 __all__ = ["FLUSHES", "flusher", "forget_flushes"]
 
 
-# How much is read, in caches. On an H200, counters see the next kernel fully cold and clean from
-# 1.5 on; 1 leaves up to 5 MB of its own earlier results to be written back. The rest is for GPUs
-# that choose otherwise what leaves their cache (docs/cold-cache.md).
+# Size of the buffer, as a multiple of the L2. On an H200, from 1.5 on hardware counters show that
+# the cache is cold and clean for the next kernel; with 1, up to 5 MB of its own earlier results
+# must still be written back. 2 leaves room for GPUs that replace lines in another order
+# (docs/cold-cache.md).
 _N_CACHES = 2
-# Drivers that do not tell the size of the L2 are given one that no GPU of today exceeds.
+# Assumed if the driver does not report the size of the L2; no GPU of today has more.
 _UNKNOWN_L2_BYTES = 128 * 1024**2
-# A block of threads sums one row: long ones keep the sums small, which are all that the flush
-# writes (8 kB on an H200), and there are still several for each multiprocessor.
+# A block of threads sums one row. The sums are all that the flush writes, so rows are long (8 kB
+# of sums on an H200), but short enough that each multiprocessor gets several.
 _ROW_ELEMENTS = 16 * 1024
 _ELEMENT_BYTES = 4
 
 
 class _Buffer:
-    """Memory larger than the L2, and a place for the sums of its rows."""
+    """A buffer larger than the L2, and memory for the sums of its rows."""
 
     def __init__(self, device: int) -> None:
         l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size or _UNKNOWN_L2_BYTES
@@ -35,7 +36,7 @@ class _Buffer:
         n_rows = -(-_N_CACHES * l2_bytes // row_bytes)
         shape = (n_rows, _ROW_ELEMENTS)
         try:
-            # Made in inference mode, they could never be written outside of it.
+            # Tensors made in inference mode cannot be written outside of it later.
             with torch.inference_mode(mode=False):
                 self.rows = torch.zeros(shape, dtype=torch.float32, device=f"cuda:{device}")
                 self.sums = torch.zeros(n_rows, dtype=torch.float32, device=f"cuda:{device}")
@@ -44,22 +45,22 @@ class _Buffer:
                 f"no room on cuda:{device} for the {format_bytes(n_rows * row_bytes)} that empty "
                 "its cache; free tensors and call torch.cuda.empty_cache(), or measure hot"
             ) from error
-        # Another stream may be current when it is used, and must not meet the zeros halfway.
+        # The flush may later run on another stream, which must not start before the fill ends.
         torch.cuda.synchronize(device)
 
     def read(self) -> None:
-        """Read all of it."""
+        """Read the whole buffer."""
         torch.sum(self.rows, dim=1, out=self.sums)
 
     def write(self) -> None:
-        """Write zeros over all of it."""
+        """Write zeros over the whole buffer."""
         self.rows.zero_()
 
 
 FLUSHES: Mapping[str, str] = MappingProxyType(
     {
         "read": "reads a buffer larger than the L2, which leaves the cache cold and clean",
-        "write": "writes zeros over it, as other tools do: cold, but half of it is to be written",
+        "write": "fills it with zeros, as other tools do: cold, but half must be written back",
     }
 )
 
@@ -68,34 +69,43 @@ _FLUSH = NameOf("flush", FLUSHES)
 
 
 class _RealGpus:
-    """What owns the buffers of real GPUs, which live as long as the process."""
+    """The key for the buffers of real GPUs, which live as long as the process."""
 
 
 _real_gpus = _RealGpus()
+# The keys are weak, so the buffers of a virtual GPU are freed together with it.
 _buffers: WeakKeyDictionary[object, dict[int, _Buffer]] = WeakKeyDictionary()
 
 
 def flusher(kind: str = "read") -> Callable[[], None]:
-    """Return a function that enqueues, on the current stream, what empties the L2.
+    """Return a function that enqueues one kernel that empties the L2, on the current stream.
 
-    It is one kernel over a buffer twice as large as the L2 of the current device, which is made
-    here, once per process and device, so that a call allocates nothing. What the timed work left
-    in the cache, and its unwritten results, go to memory while the flush runs. It empties the L2
-    and no other memory: addresses and instructions may still be at hand elsewhere.
+    The kernel goes over a buffer twice as large as the L2 of the current device. The buffer is
+    allocated here, once per process and device, so calling the function allocates nothing. While
+    the flush runs, the results that the timed work left in the cache are written to memory. Only
+    the L2 is emptied: other caches may still contain addresses and instructions.
 
     Parameters
     ----------
     kind
-        A key of ``FLUSHES``. ``"read"`` leaves nothing to be written back; ``"write"`` leaves
-        about half of the cache so, and the kernel that follows waits for what it pushes out: on
-        an H200 up to a third longer.
+        A key of ``FLUSHES``. ``"read"`` leaves nothing that must be written back. ``"write"``
+        leaves about half of the cache in that state, and the next kernel has to wait while its
+        data replace it: up to a third longer on an H200.
 
     Raises
     ------
     UnknownNameError
-        If there is no such kind; the message names the nearest.
+        If there is no such kind; the message suggests the nearest.
     FlushMemoryError
         If the GPU has no room for the buffer.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import flusher
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     flush = flusher()
+    ...     flush()
     """
     _FLUSH.check(kind=kind)
     buffer = _buffer()
@@ -103,7 +113,15 @@ def flusher(kind: str = "read") -> Callable[[], None]:
 
 
 def forget_flushes() -> None:
-    """Free the buffers of every GPU; functions that :func:`flusher` returned keep theirs."""
+    """Free the flush buffers of all GPUs, except those of functions still in use.
+
+    A function that :func:`flusher` returned still works, with the buffer that it had.
+
+    Examples
+    --------
+    >>> from gpulab.timing import forget_flushes
+    >>> forget_flushes()
+    """
     _buffers.clear()
 
 

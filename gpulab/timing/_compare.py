@@ -1,4 +1,4 @@
-"""Two pieces of work, measured in turns, so that clocks that drift move both alike."""
+"""``compare``: time two pieces of work in turns, so that a drifting clock affects both equally."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
+from gpulab.units import counted
 from gpulab.work import Work
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 
-_N_TURN = 5  # samples of one before it is the other's turn
-_N_LEAST = 20  # pairs before any precision is claimed
+_N_TURN = 5  # samples of one piece of work in a row
+_N_LEAST = 20  # the precision is not checked before this many pairs
 _CONFIDENCE = 0.95
 _LABELS = Requirement(
     "two texts, such as ('first', 'second')",
@@ -46,7 +47,8 @@ class Comparison(Saved):
     Attributes
     ----------
     first, second
-        As many samples each; the ones with the same index were taken next to each other.
+        The two measurements, with equally many samples. Samples with the same index were taken
+        close together in time.
 
     Examples
     --------
@@ -68,33 +70,34 @@ class Comparison(Saved):
     def __post_init__(self) -> None:
         if self.first.n_samples != self.second.n_samples:
             raise InvalidOptionError(
-                f"first has {self.first.n_samples} samples and second {self.second.n_samples}; "
-                "they are compared in pairs and must have as many"
+                f"first has {counted(self.first.n_samples, 'sample')} and second has "
+                f"{counted(self.second.n_samples, 'sample')}; "
+                "they are compared in pairs, so both must have the same number"
             )
 
     @property
     def ratio(self) -> float:
-        """Median of second over first, pair by pair: 2 says that second takes twice as long.
+        """Median of second / first over all pairs; 2 means that second takes twice as long.
 
-        Pairs in which the first reads zero are left out; it is nan if there are no others.
+        Pairs in which the first time is zero are left out. If no pair remains, it is nan.
         """
         return median(self._ratios())
 
     @property
     def ratio_interval(self) -> tuple[float, float]:
-        """95 % interval of that median; it knows nothing of other inputs, clocks or machines."""
+        """95 % interval of the ratio, valid for these inputs, clocks and this machine only."""
         if math.isnan(self.ratio):
             return math.nan, math.nan
         return stats.median_interval(self._ratios(), _CONFIDENCE)
 
     @property
     def differs(self) -> bool:
-        """Whether the interval leaves out 1; if not, no difference was seen, which is not none."""
+        """Whether the interval excludes 1; False means that no difference was seen."""
         low, high = self.ratio_interval
-        return low > 1 or high < 1  # neither where there is no ratio
+        return low > 1 or high < 1  # both are False for nan, that is without a ratio
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a sample of either; columns as of a measurement."""
+        """Return a table with one row per sample of both; columns as in a measurement's table."""
         import pandas as pd
 
         return pd.concat([self.first.to_frame(), self.second.to_frame()], ignore_index=True)
@@ -107,7 +110,7 @@ class Comparison(Saved):
         return f"<p>{clean(self.verdict())}</p>{''.join(tables)}"
 
     def verdict(self) -> str:
-        """Say in one line which of the two takes longer, if that was seen."""
+        """Return one line: which of the two takes longer, or that no difference was seen."""
         low, high = self.ratio_interval
         second, first = (
             one_line(self.second.label) or "second",
@@ -141,25 +144,25 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     max_time_s: float = 2.0,
     **unknown: Never,
 ) -> Comparison:
-    """Measure two pieces of work in turns, and give the ratio of their times with an interval.
+    """Return the ratio of the times of two pieces of work, measured in turns, with an interval.
 
-    Clocks drift, and what is measured later is measured on a hotter GPU; in turns, five samples
-    each, both drift alike, and each sample is divided by its neighbour. The ratio is that of
-    these inputs on this machine now.
+    Clocks drift, and the work that is measured second meets a hotter GPU. Here the two take
+    turns, five samples each, so the drift affects both equally, and each sample is divided by
+    its neighbour. The ratio is valid for these inputs on this machine now.
 
     Parameters
     ----------
     first, second
-        Functions of no arguments that enqueue the work.
+        Functions without arguments that enqueue the work.
     labels
         Their names.
     method, cache, flush, floor, setup, n_warmup, inner_loops
         As in :func:`gpulab.measure`.
     n_samples
-        How many pairs. None: until the interval of the ratio lies within ``precision`` (at
-        least 20), or ``max_time_s`` has passed.
+        How many pairs. None: at least 20, and more until the interval of the ratio is within
+        ``precision``, or until ``max_time_s`` has passed.
     precision
-        Half the width of the ratio's interval that is good enough, as a share of the ratio.
+        Stop when half the width of the ratio's interval is at most this share of the ratio.
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is not given.
 
@@ -207,7 +210,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
 
 
 def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
-    """Take the samples of both runs in turns, and what is learnt after them."""
+    """Take the samples of both runs in turns, then update their floors."""
     n_taken, reason = take_in_turns(
         [partial(_take_turn, run) for run in runs],
         StoppingRule.of_options(options, n_least=_N_LEAST),
@@ -215,7 +218,8 @@ def _sample(runs: list[MeasurementRun], options: MeasurementOptions) -> None:
         n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken),
     )
     for run in runs:
-        run.samples.keep(n_taken)  # the other may have been interrupted in its turn
+        # An interrupt during the second run's turn leaves the first with samples without a pair.
+        run.samples.keep(n_taken)
         run.stopped_by = reason
         run.before, run.after = run.samples.readings[0], run.samples.readings[-1]
         run.update_floor()
@@ -231,15 +235,33 @@ def _take_turn(run: MeasurementRun, n_samples: int) -> None:
 
 
 def _ratios(first_s: Sequence[float], second_s: Sequence[float]) -> list[float]:
-    """Return second over first, pair by pair, without those in which the first is zero."""
+    """Return second / first for each pair in which the first is not zero."""
     return [b / a for a, b in zip(first_s, second_s, strict=True) if a]
 
 
 def versus(before: Measurement, now: Measurement, name: str) -> str:
-    """Say how a measurement stands to one that was taken at another time.
+    """Return one line that compares a measurement with one that was taken at another time.
 
-    The interval is the widest that the two allow, and clocks may have drifted in between; only
-    :func:`compare`, in turns, is fair to both.
+    The interval of the ratio divides the ends of the two intervals, so it is wide. The clock may
+    have drifted in between: only :func:`compare`, which takes turns, is fair to both.
+
+    Parameters
+    ----------
+    before, now
+        The earlier measurement and the new one.
+    name
+        What to call the earlier one.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import versus
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     old = gpulab.measure(lambda: a @ a, n_samples=9)
+    ...     new = gpulab.measure(lambda: a + a, n_samples=9)
+    >>> versus(old, new, "old").partition(":")[0]
+    'it differs'
     """
     (low_before_s, high_before_s), (low_s, high_s) = before.interval_s, now.interval_s
     if not (before.median_s and low_before_s):

@@ -1,4 +1,4 @@
-"""Time work of the CPU by its own clock: warm up, take samples, stop in time."""
+"""Time work on the CPU with the host's clock: warm up, take samples, stop in time."""
 
 import math
 import time
@@ -13,8 +13,10 @@ from gpulab.interrupts import contextmanager
 from gpulab.timing._stopping import StoppingRule
 from gpulab.work import Work, collector_paused
 
-_LEAST_S = 20e-6  # a timed interval; the clock itself takes a few hundredths of a microsecond
-_N_LEAST = 10  # samples, before any precision is claimed
+# Shortest timed interval. Reading the clock takes a few hundredths of a microsecond, which is
+# little beside it.
+_LEAST_S = 20e-6
+_N_LEAST = 10  # the precision is not checked before this many samples
 _N_WARMUP = 100
 _BATCH_S = 0.02
 
@@ -37,7 +39,16 @@ class CpuSamples:
 
 @contextmanager
 def cpu_threads(n_threads: int | None) -> Iterator[None]:
-    """Have torch use so many threads within the block; None: as it is set."""
+    """Let PyTorch use ``n_threads`` CPU threads inside the block; None changes nothing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.timing import cpu_threads
+    >>> with cpu_threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
     before = torch.get_num_threads()
     try:
         if n_threads is not None:
@@ -48,12 +59,22 @@ def cpu_threads(n_threads: int | None) -> Iterator[None]:
 
 
 def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuSamples:
-    """Return samples of work on the CPU, by its own clock.
+    """Return samples of work on the CPU, timed with the host's clock.
 
-    They end when their median is known within ``precision``, or time is up. The warm-up ends
-    when its calls are steady, after 100 of them, or after ``max_time_s``; the samples end after
-    as long again. Work whose first call takes longer than that is called no second time: that
-    call is its only sample, first use included. Must run where the clock is the real one.
+    The warm-up ends when its times are steady, after 100 calls, or after ``max_time_s``. The
+    samples end when their median is known within ``precision``, or after another
+    ``max_time_s``. Work whose first call takes longer than ``max_time_s`` is not called again:
+    that call, with the costs of first use, is its only sample. Call this outside a virtual GPU,
+    which replaces the host's clock.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.timing import take_cpu_samples
+    >>> a = torch.ones(8, 8)
+    >>> taken = take_cpu_samples(lambda: a + a, precision=0.5, max_time_s=0.01)
+    >>> len(taken.samples_s) >= 1
+    True
     """
     with collector_paused():
         first_s = _timed(work, 1)
@@ -66,7 +87,7 @@ def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuS
 
 
 def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:
-    """Return what a call takes when calls are steady."""
+    """Call the work until its times are steady, and return the seconds of a call then."""
     calls_s = [first_s]
     end_s = time.perf_counter() + max_time_s
     while stats.steady_from(calls_s) == len(calls_s):
@@ -85,7 +106,7 @@ def _samples(work: Work, inner_loops: int, call_s: float, rule: StoppingRule) ->
     start_s, elapsed_s = time.perf_counter(), 0.0
     n_batch = max(1, min(_N_LEAST, int(_BATCH_S / max(call_s * inner_loops, 1e-9))))
     while not rule.reason(len(samples_s), elapsed_s, judged):
-        # Batches grow with the samples, so that sorting them all again stays cheap beside them.
+        # Each check sorts all samples. Batches grow with the samples, so that it stays cheap.
         n_next = max(n_batch, len(samples_s) // 4 if call_s * len(samples_s) < _BATCH_S else 1)
         samples_s.extend(_timed(work, inner_loops) for _ in range(n_next))
         elapsed_s = time.perf_counter() - start_s
@@ -96,5 +117,5 @@ def _timed(work: Work, inner_loops: int) -> float:
     start_s = time.perf_counter()
     for _ in range(inner_loops):
         work()
-    # A clock that is set back in between gives no negative time.
+    # The clock may be set back in between; a time is never negative.
     return max(0.0, time.perf_counter() - start_s) / inner_loops

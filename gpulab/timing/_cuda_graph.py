@@ -1,4 +1,4 @@
-"""A CUDA graph as a timing method: the launches are captured once, events and flush with them."""
+"""Time inside a CUDA graph: launches, events and cache flush are captured once, then replayed."""
 
 from contextlib import suppress
 
@@ -14,19 +14,19 @@ from gpulab.work import Work, collector_paused
 __all__ = ["GraphSampler"]
 
 
-_N_SAMPLES = 10  # in a graph; the rest by replaying it
+_N_SAMPLES = 10  # captured in one graph; replays give more
 
 
 class GraphSampler(Sampler):
-    """Times inside a CUDA graph: what the work takes when no Python launches its kernels.
+    """Times inside a CUDA graph: how long the work takes if Python does not launch its kernels.
 
-    Ten samples are captured into one graph, each between two events that are part of the graph,
-    with ``before`` (a flush) in front of each and outside of its events; so a graph can be
-    timed cold as well as hot. The kernels of a graph follow one another more closely than
-    launched ones, so work of many kernels reads less than by ``"saturated"``; that is no error.
+    Ten samples are captured into one graph, each between two events that are part of the graph.
+    ``before`` (a flush) runs before each sample and outside its events, so a graph can be timed
+    cold as well as hot. The kernels of a graph follow each other more closely than launched
+    kernels do. So work of many kernels takes less time than by ``"saturated"``, which is correct.
 
     The work is called when the sampler is made, and not again: samples are replays. It must not
-    wait for the GPU, copy from pageable memory or depend on values, as none of that can be
+    wait for the GPU, copy from pageable memory or depend on values, because none of that can be
     captured.
 
     Attributes
@@ -37,7 +37,17 @@ class GraphSampler(Sampler):
     Raises
     ------
     NotCapturableError
-        If the work does something that no graph can hold; nothing is left of the attempt.
+        If the work does something that a graph cannot contain. PyTorch works as before then.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import GraphSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     samples_s = GraphSampler(lambda: a @ a)(20)
+    >>> len(samples_s)
+    20
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
@@ -70,7 +80,7 @@ class GraphSampler(Sampler):
 
 @step  # an interrupt would leave the stream capturing, and every later wait would fail
 def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
-    """Capture without the collection and the emptied cache of ``torch.cuda.graph``."""
+    """Return the captured graph; unlike ``torch.cuda.graph``, do not empty PyTorch's caches."""
     made, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap
     stream.wait_stream(torch.cuda.current_stream())
@@ -84,11 +94,12 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
             try:
                 made.capture_end()
             except Exception:  # noqa: BLE001 # it repeats what went wrong
-                # Only then: a pool that was given back twice ends the process with the graph.
+                # Only if the capture could not end: a pool that is released twice crashes the
+                # process when the graph is freed.
                 _mend(pool)
             if not isinstance(error, Exception):
                 raise
-            reason = str(error).partition("\n")[0]  # what follows is advice for another case
+            reason = str(error).partition("\n")[0]  # CUDA's later lines advise on other cases
             raise NotCapturableError(
                 f"the work cannot be captured into a CUDA graph: {reason}; use "
                 'method="calibrated", or take waits, copies from pageable memory and '
@@ -98,10 +109,11 @@ def _capture(enqueue: Work) -> torch.cuda.CUDAGraph:
 
 
 def _mend(pool: tuple[int, int]) -> None:
-    """Bring PyTorch back from a capture that failed.
+    """Make PyTorch usable again after a failed capture.
 
-    Its allocator goes on filling the graph's pool, and its random numbers are refused until
-    another capture succeeds (seen with torch 2.11). The names are private, so they may be gone.
+    Otherwise its allocator still takes memory from the graph's pool, and it refuses to make
+    random numbers until another capture succeeds (seen with torch 2.11). The names used here are
+    private, so a later version may lack them.
     """
     if device.current().virtual is not None:
         return

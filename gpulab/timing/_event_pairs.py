@@ -1,4 +1,4 @@
-"""Pairs of CUDA events round a piece of work: made beforehand, recorded, read after one wait."""
+"""Pairs of CUDA events around a piece of work: made first, then recorded, read after one wait."""
 
 import torch
 
@@ -9,18 +9,39 @@ Pair = tuple[torch.cuda.Event, torch.cuda.Event]
 
 
 def new_event(*, external: bool = False) -> torch.cuda.Event:
-    """Return an event that keeps the time at which the device reaches it.
+    """Return an event that stores the time at which the device reaches it.
 
-    An ``external`` one that is recorded while a graph is captured becomes a part of that graph,
-    and every replay of the graph records it anew.
+    If an ``external`` event is recorded while a graph is captured, it becomes part of the graph,
+    and every replay of the graph records it again.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import new_event
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     event = new_event()
+    ...     event.record()
+    ...     event.synchronize()
+    ...     event.query()
+    True
     """
     return torch.cuda.Event(enable_timing=True, external=external)  # type: ignore[no-untyped-call]  # torch's gap
 
 
 def new_pairs(n_pairs: int) -> list[Pair]:
-    """Return so many pairs of events that have each been recorded once."""
+    """Return ``n_pairs`` pairs of events, each event recorded once.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import elapsed_s, new_pairs
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     (pair,) = new_pairs(1)
+    ...     0 < elapsed_s(pair) < 1e-3
+    True
+    """
     pairs = [(new_event(), new_event()) for _ in range(n_pairs)]
-    # The driver makes an event at its first record: outside of the intervals, then.
+    # The driver creates an event at its first record, which must not fall into a timed interval.
     for start, end in pairs:
         start.record()
         end.record()
@@ -29,6 +50,21 @@ def new_pairs(n_pairs: int) -> list[Pair]:
 
 
 def elapsed_s(pair: Pair) -> float:
-    """Return the seconds from the first event to the second, both of them done."""
+    """Return the seconds from the first event of a pair to the second; both must be done.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import elapsed_s, new_pairs
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     start, end = new_pairs(1)[0]
+    ...     start.record()
+    ...     b = a @ a
+    ...     end.record()
+    ...     end.synchronize()
+    ...     0 < elapsed_s((start, end)) < 1
+    True
+    """
     start, end = pair
     return float(start.elapsed_time(end)) * 1e-3  # CUDA answers in milliseconds

@@ -1,9 +1,9 @@
-"""Finding checks: what there is to doubt about a run, each a pure function of what was seen.
+"""Checks of a finished run: each one returns a finding if there is a reason to doubt the run.
 
-A check of the samples takes them alone, and so serves whoever has samples; a check of the run
-takes :class:`~gpulab.timing._observations.RunObservations`. Both return a
-:class:`~gpulab.measurement.Finding` or None and touch no device and no clock, so a new finding is
-one function, one line in ``CHECKS`` and one test that provokes it.
+Some checks need only the samples; the others take
+:class:`~gpulab.timing._observations.RunObservations`. Each returns a
+:class:`~gpulab.measurement.Finding` or None, and uses neither a device nor a clock. To add a
+finding, write one function, one line in ``CHECKS`` and one test that provokes it.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from gpulab import stats
 from gpulab.measurement import Finding
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._observations import RunObservations
-from gpulab.units import format_time
+from gpulab.units import counted, format_time
 
 __all__ = ["CHECKS", "examine", "examine_samples"]
 
@@ -20,27 +20,28 @@ __all__ = ["CHECKS", "examine", "examine_samples"]
 RunCheck = Callable[[RunObservations], Finding | None]
 SampleCheck = Callable[[Sequence[float]], Finding | None]
 
-# Below this an order-statistic interval of the median cannot reach 95 %: 1 - 2 * 0.5**n.
+# The interval of the median lies between two samples. From n samples it reaches a confidence of
+# 1 - 2 * 0.5**n at most, and 6 is the smallest n for which that is at least 95 %.
 _N_FOR_INTERVAL = 6
-_N_FOR_DRIFT = 3 * _N_FOR_INTERVAL
+_N_FOR_DRIFT = 3 * _N_FOR_INTERVAL  # each third needs an interval of its own
 _DRIFT = 0.05
 
 
 def too_few_samples(samples_s: Sequence[float]) -> Finding | None:
-    """Say that the printed interval cannot hold the median with 95 % confidence."""
+    """Return a finding if there are too few samples for a 95 % interval of the median."""
     n_samples = len(samples_s)
     if n_samples >= _N_FOR_INTERVAL:
         return None
     return Finding(
         "too-few-samples",
-        f"{n_samples} sample{'s' if n_samples > 1 else ''} cannot give a 95 % interval of the "
-        "median; the range of the samples is shown",
+        f"{counted(n_samples, 'sample')} cannot give a 95 % interval of the median; the range of "
+        "the samples is shown",
         f"take at least {_N_FOR_INTERVAL}: raise n_samples or max_time_s",
     )
 
 
 def below_resolution(run: RunObservations) -> Finding | None:
-    """Say that the interval between the events is shorter than events resolve."""
+    """Return a finding if the events are closer together than their resolution."""
     interval_s = run.median_s * run.options.inner_loops
     if run.method.clock != "events" or interval_s >= EVENT_RESOLUTION_S:
         return None
@@ -53,17 +54,17 @@ def below_resolution(run: RunObservations) -> Finding | None:
         )
     return Finding(
         "below-resolution",
-        f"the events are {format_time(interval_s)} apart, and they resolve "
+        f"the events are {format_time(interval_s)} apart, and their resolution is "
         f"{format_time(EVENT_RESOLUTION_S)}",
         "raise inner_loops until the interval is many times longer",
     )
 
 
 def drifting(samples_s: Sequence[float]) -> Finding | None:
-    """Say that the last samples differ from the first by more than their scatter.
+    """Return a finding if the last samples differ from the first by more than their scatter.
 
-    Clocks that fall move a reading by 10 % and more; host times wander by 3 % or so, which
-    is not told.
+    Clocks that fall change the times by 10 % and more. Times of the host wander by about 3 %,
+    which is below the limit.
     """
     n_third = len(samples_s) // 3
     if len(samples_s) < _N_FOR_DRIFT:
@@ -83,28 +84,30 @@ def drifting(samples_s: Sequence[float]) -> Finding | None:
 
 
 def bimodal(samples_s: Sequence[float]) -> Finding | None:
-    """Say that the samples form clusters, which one median hides."""
+    """Return a finding if the samples form clusters, which a single median hides."""
     centres_s = stats.modes(samples_s)
-    # A level that moved once makes two clusters, and is told as what it is.
+    # A level that changed once also makes two clusters, but that is a drift.
     if len(centres_s) == 1 or drifting(samples_s) is not None:
         return None
     return Finding(
         "bimodal",
-        f"the samples lie in {len(centres_s)} clusters, round "
+        f"the samples lie in {len(centres_s)} clusters, around "
         f"{', '.join(map(format_time, centres_s))}: the work ran in more than one way",
-        "look at the samples (record.to_frame()); two clocks, two kernels or a cache that "
-        "sometimes hits do that",
+        "look at the samples (record.to_frame()); the cause may be two clocks, two kernels or a "
+        "cache that hits only sometimes",
     )
 
 
-_HOST_PACE = 1.2
+_HOST_PACE = 1.2  # a time of up to this many times the host's may be the host's
 _COLD_OVER_HOT = 1.05
 _CLOCK_CHANGE = 0.03
-_FASTER = 1.05  # than a data sheet's limit; sheets round, and clocks may boost a little higher
+# How much faster than the data sheet's limit a result may be without a finding: data sheets
+# round, and the clock may boost a little higher.
+_FASTER = 1.05
 
 
 def faster_than_possible(run: RunObservations) -> Finding | None:
-    """Say that the reading is below what the GPU's data sheet allows."""
+    """Return a finding if the work was faster than the GPU's data sheet allows."""
     if run.least_s is None or run.median_s * _FASTER >= run.least_s[0]:
         return None
     least_s, reason = run.least_s
@@ -118,47 +121,48 @@ def faster_than_possible(run: RunObservations) -> Finding | None:
 
 
 def side_stream(run: RunObservations) -> Finding | None:
-    """Say that the device worked on when the stream that was timed had finished."""
+    """Return a finding if the device was still busy when the timed stream was done."""
     side_s = run.warm_up.side_s
     if side_s is None:
         return None
     return Finding(
         "side-stream",
-        f"the device was busy for {format_time(side_s)} more when the current stream was "
-        "done: the work uses another stream, and the reading does not hold all of it",
+        f"the device was busy for another {format_time(side_s)} after the current stream was "
+        "done: the work uses another stream, and the reading does not include all of it",
         "join it: torch.cuda.current_stream().wait_stream(side) at the end of the work; or use "
         'method="profiler" or "synchronized"',
     )
 
 
 def synchronizes_inside(run: RunObservations) -> Finding | None:
-    """Say that the work waits for the GPU, so that no method can keep the queue full."""
+    """Return a finding if the work waits for the GPU, so that the host cannot run ahead."""
     if not run.warm_up.synchronizes:
         return None
-    asked = run.options.method
-    stood_in = "" if asked == run.method.name else f"; {run.method.name} stood in for {asked}"
+    asked, used = run.options.method, run.method.name
+    replaced = "" if asked == used else f"; the method {used} was used instead of {asked}"
     return Finding(
         "synchronizes-inside",
-        "the call returned only when all that was queued before it was done: the work waits for "
-        f"the GPU inside, or launches more than the queue holds{stood_in}",
+        "the call returned only after everything queued before it was done: the work waits for "
+        f"the GPU inside, or launches more than the queue can store{replaced}",
         "take .item(), .cpu(), print and synchronize out of it, unless you time that wait",
     )
 
 
 def starved(run: RunObservations) -> Finding | None:
-    """Say that the host could not be put ahead of the device."""
+    """Return a finding if the host could not get ahead of the GPU."""
     if not run.n_starved or run.warm_up.synchronizes:
         return None
     return Finding(
         "starved",
-        f"in {run.n_starved} of {len(run.samples_s)} samples the device was ahead of the "
-        "host, however long it slept: the work launches more than the queue holds, or waits",
+        f"in {run.n_starved} of {counted(len(run.samples_s), 'sample')} the GPU had to wait for "
+        "the host, however long it slept first: the work launches more than the queue can store, "
+        "or waits",
         'time a part of it, or capture it: method="graph"',
     )
 
 
 def naive_launch_only(run: RunObservations) -> Finding | None:
-    """Say that the naive method reads the launch."""
+    """Return a finding if the method was ``"naive"``, which times the launch alone."""
     if run.method.name != "naive" or run.warm_up.synchronizes:
         return None
     return Finding(
@@ -169,9 +173,10 @@ def naive_launch_only(run: RunObservations) -> Finding | None:
 
 
 def launch_bound(run: RunObservations) -> Finding | None:
-    """Say that an idle-queue reading is about as long as the host takes to launch the work.
+    """Return a finding if a time by events is about as long as the launch of the work.
 
-    It says *may*: a kernel that really lasts as long as its launch reads the same.
+    The message says *may*, because a kernel that really is as long as its launch gives the same
+    time.
     """
     if run.method.name != "events" or not (host_s := host_pace_s(run)):
         return None
@@ -184,10 +189,10 @@ def launch_bound(run: RunObservations) -> Finding | None:
 
 
 def host_pace_s(run: RunObservations) -> float:
-    """Return the host's seconds per call where the GPU is done before the next launch, else 0.
+    """Return the host's seconds per call if the GPU is done before the next launch, else 0.
 
-    A reading with the host ahead is the GPU's own time all the same; what runs at the host's
-    pace is a program that calls the work in a loop.
+    With the host ahead, the measured time is still the GPU's own. But a program that calls the
+    work in a loop runs at the pace of the host.
     """
     host_s = run.warm_up.host_s
     if run.method.clock != "events" or run.method.name == "graph" or run.warm_up.synchronizes:
@@ -196,7 +201,7 @@ def host_pace_s(run: RunObservations) -> float:
 
 
 def cache_hot(run: RunObservations) -> Finding | None:
-    """Say that a hot reading is shorter than a cold one, so that the cache served it."""
+    """Return a finding if calls were faster because the cache still contained their inputs."""
     if run.options.cache_state != "hot" or run.cold_s is None:
         return None
     if run.cold_s <= _COLD_OVER_HOT * run.median_s:
@@ -210,7 +215,7 @@ def cache_hot(run: RunObservations) -> Finding | None:
 
 
 def written_flush(run: RunObservations) -> Finding | None:
-    """Say that a flush by writing leaves lines that the timed work must write back."""
+    """Return a finding if the flush wrote, so that the timed work had to write lines back."""
     if run.options.cache_state != "cold" or run.options.flush != "write":
         return None
     return Finding(
@@ -223,7 +228,7 @@ def written_flush(run: RunObservations) -> Finding | None:
 
 
 def clock_changed(run: RunObservations) -> Finding | None:
-    """Say that the clock moved, or was held down, while samples were taken."""
+    """Return a finding if the clock changed or was throttled while samples were taken."""
     low_mhz, high_mhz = run.regime.lowest_mhz, run.regime.highest_mhz
     if low_mhz is None or high_mhz is None:
         return None
@@ -249,11 +254,12 @@ def clock_changed(run: RunObservations) -> Finding | None:
 def _flagged(run: RunObservations) -> str:
     if not len(run.flagged):
         return ""
-    return f"; {len(run.flagged)} of {len(run.samples_s)} samples lie in another regime than most"
+    share = f"{len(run.flagged)} of {counted(len(run.samples_s), 'sample')}"
+    return f"; in {share} the clock regime differs from that of most"
 
 
 def allocator_grew(run: RunObservations) -> Finding | None:
-    """Say that PyTorch had to ask the driver for memory, which waits for the device."""
+    """Return a finding if PyTorch had to ask the driver for memory, which waits for the GPU."""
     if not run.n_allocations:
         return None
     times = "once" if run.n_allocations == 1 else f"{run.n_allocations} times"
@@ -266,19 +272,19 @@ def allocator_grew(run: RunObservations) -> Finding | None:
 
 
 def records_dropped(run: RunObservations) -> Finding | None:
-    """Say that the driver's records are not whole."""
+    """Return a finding if some of the driver's records are missing."""
     if not run.n_dropped:
         return None
     return Finding(
         "profiler-dropped-records",
-        f"records are missing in {run.n_dropped} of {len(run.samples_s)} samples, which read "
-        "too short",
+        f"records are missing in {run.n_dropped} of {counted(len(run.samples_s), 'sample')}, "
+        "which makes those times too short",
         "measure again with fewer samples; profilers drop records when their buffers are full",
     )
 
 
 def zero_result(run: RunObservations) -> Finding | None:
-    """Say that the result is all zeros, as power and so clocks depend on the data."""
+    """Return a finding if the result is all zeros, because power and clocks depend on the data."""
     if not run.warm_up.is_zero:
         return None
     return Finding(
@@ -316,16 +322,22 @@ SAMPLE_CHECKS: tuple[SampleCheck, ...] = (too_few_samples, drifting, bimodal)
 
 
 def examine(run: RunObservations) -> tuple[Finding, ...]:
-    """Return what there is to doubt about a run, the gravest first; often nothing."""
+    """Return the findings about a run, the most serious first; often none."""
     return tuple(finding for check in CHECKS if (finding := check(run)) is not None)
 
 
 def examine_samples(samples_s: Sequence[float]) -> tuple[Finding, ...]:
-    """Return what there is to doubt about samples of which nothing else is known.
+    """Return the findings about samples alone, when nothing else is known about the run.
 
     Parameters
     ----------
     samples_s
         At least one duration, in the order taken, in seconds.
+
+    Examples
+    --------
+    >>> from gpulab.timing import examine_samples
+    >>> [finding.code for finding in examine_samples([1e-3, 1.1e-3])]
+    ['too-few-samples']
     """
     return tuple(finding for check in SAMPLE_CHECKS if (finding := check(samples_s)) is not None)

@@ -1,4 +1,4 @@
-"""Hand the process back as it was found, and say when the timed work failed."""
+"""Restore PyTorch's settings after a measurement, and say on an error when the work failed."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,21 @@ __all__ = ["calling_work", "left_as_found", "restore_settings_at_exit"]
 
 @contextmanager
 def left_as_found() -> Iterator[None]:
-    """Drain the device at the end, and put back what the work may have changed.
+    """At the end of the block, wait for the device and restore what the work may have changed.
 
-    That is the current stream and device, gradients, the choice of deterministic algorithms and
-    cuDNN's flags. The garbage collector is paused meanwhile. Everything is put back on any way
-    out of the block, an interrupt included.
+    It restores the current stream and device, whether gradients are computed, the choice of
+    deterministic algorithms, and cuDNN's flags. Python's garbage collector is paused inside the
+    block. Everything is restored however the block ends, also after an interrupt.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import left_as_found
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     with left_as_found():
+    ...         _ = torch.set_grad_enabled(False)
+    ...     torch.is_grad_enabled()
+    True
     """
     undo = Undo()
     try:
@@ -30,9 +40,23 @@ def left_as_found() -> Iterator[None]:
 
 
 def restore_settings_at_exit(undo: Undo) -> None:
-    """Have the settings of PyTorch that work may change put back when ``undo`` is closed."""
-    # They run in the reverse order, each of them even if another one fails.
-    undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # and its device
+    """Restore the settings of PyTorch that work may change, when ``undo`` is closed.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.interrupts import Undo
+    >>> from gpulab.timing import restore_settings_at_exit
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     undo = Undo()
+    ...     restore_settings_at_exit(undo)
+    ...     torch.backends.cudnn.benchmark = True
+    ...     undo.close()
+    ...     torch.backends.cudnn.benchmark
+    False
+    """
+    # The callbacks run in reverse order, each even if another one fails.
+    undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # also sets the device
     undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
     undo.callback(_put_determinism_back, *_determinism())
     for flag in ("enabled", "benchmark", "deterministic"):
@@ -46,18 +70,18 @@ def _determinism() -> tuple[bool, bool]:
 
 
 def _put_determinism_back(is_asked: bool, only_warns: bool) -> None:  # noqa: FBT001  # as torch has them
-    # Only where it was changed: the call imports PyTorch's compiler, which takes 5 s.
+    # Only if it was changed: the call imports PyTorch's compiler, which takes 5 s.
     if _determinism() != (is_asked, only_warns):
         torch.use_deterministic_algorithms(is_asked, warn_only=only_warns)
 
 
 def _drain() -> None:
-    # After a CUDA error every wait raises again what the user is being told already.
+    # After a CUDA error every wait raises it again, and the user already has that error.
     _is_context_lost()
 
 
 def _is_context_lost() -> bool:
-    """Tell whether the device fails at a wait after it has reported an error already."""
+    """Return whether a wait fails, after the device has already reported an error."""
     try:
         torch.cuda.synchronize()
     except RuntimeError:
@@ -67,19 +91,31 @@ def _is_context_lost() -> bool:
 
 @contextmanager
 def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None]:
-    """Note on an exception of the work when it came, and refuse a stream left open.
+    """Add a note to an exception of the work, and refuse work that changes stream or device.
 
     Parameters
     ----------
     when
-        Completes the sentence "raised ...".
+        When the work was called; it completes the sentence "raised ...".
     kept
-        What there is of the measurement, in a clause.
+        What is left of the measurement, in a clause.
 
     Raises
     ------
     StreamLeftOpenError
-        If the block ends with another current stream or device than it began with.
+        If the current stream or device is not the same at the end of the block.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import calling_work
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     try:
+    ...         with calling_work("in warm-up call 1"):
+    ...             1 / 0
+    ...     except ZeroDivisionError as error:
+    ...         error.__notes__
+    ['gpulab: raised in warm-up call 1; nothing was measured']
     """
     stream, index = torch.cuda.current_stream(), torch.cuda.current_device()
     try:
@@ -101,11 +137,11 @@ def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None
     if torch.cuda.current_device() != index:
         raise StreamLeftOpenError(
             f"the work returned with cuda:{torch.cuda.current_device()} as the current device, "
-            f"and was given cuda:{index}; write `with torch.cuda.device(...):` in it, which puts "
-            "the first one back"
+            f"and was given cuda:{index}; write `with torch.cuda.device(...):` in it, which "
+            "restores the first one"
         )
     if torch.cuda.current_stream() != stream:
         raise StreamLeftOpenError(
             "the work returned with another current stream than it was given; write "
-            "`with torch.cuda.stream(s):` in it, which puts the first one back"
+            "`with torch.cuda.stream(s):` in it, which restores the first one"
         )

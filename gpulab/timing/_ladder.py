@@ -1,4 +1,4 @@
-"""The ladder: one piece of work timed by every method, side by side with the driver's records."""
+"""``ladder``: time one piece of work by every method, each judged by the driver's records."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,13 +32,13 @@ __all__ = ["N_RUNGS", "Ladder", "Rung", "ladder", "run_ladder"]
 
 REFEREE = "profiler-span"
 _CACHES = ("hot", "cold")
-# What keeps one method from timing this work, while others can.
+# Errors that stop one method only: the ladder shows them on its rung and goes on.
 _OBSTACLES = (NotCapturableError, ProfilerBusyError, ProfilerUnavailableError)
 
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRung:
-    """How a rung is measured."""
+    """The method and the options that a rung is measured with."""
 
     name: str
     repairs: str
@@ -64,29 +64,39 @@ _STEPS = (
     _PlannedRung("driver's records, cold", "the referee for cold rungs", REFEREE, "cold"),
 )
 N_RUNGS = len(_STEPS)
-_MAX_TIME_S = 0.5  # of each rung
+_MAX_TIME_S = 0.5  # for each rung
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One method's answer.
+    """One rung of a ladder: the time by one method, and the driver's records to judge it by.
 
     Attributes
     ----------
     name, repairs
-        What it is called, and what it does that the rung below does not.
+        Its name, and which error of the rung before it avoids.
     record
         The measurement; None if the method cannot time this work.
     referee_s
-        What the driver's records say with the same state of the cache, the mean of before and
-        after; None if there are none.
+        Seconds per call by the driver's records with the same state of the cache, as the mean of
+        before and after the other rungs; None without records.
     obstacle
         Why there is no measurement; empty if there is one.
 
     Raises
     ------
     InvalidOptionError
-        If the records' time is negative or not finite.
+        If ``referee_s`` is negative or not finite.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import Rung
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     taken = gpulab.measure(lambda: a @ a, method="events", n_samples=5)
+    >>> Rung("events", "the GPU's own clock", taken, referee_s=taken.median_s / 2).error
+    1.0
     """
 
     name: str
@@ -103,7 +113,7 @@ class Rung:
 
     @property
     def error(self) -> float | None:
-        """Relative difference from the referee: 0.1 reads 10 % too much."""
+        """Relative difference from the records; 0.1 means 10 % too long. None without records."""
         if self.record is None or not self.referee_s:
             return None
         return self.record.median_s / self.referee_s - 1
@@ -116,9 +126,9 @@ class Ladder(Saved):
     Attributes
     ----------
     rungs
-        In the order in which each repairs something of the one before.
+        Each avoids an error that the rung before it makes.
     source, device_name
-        As of a measurement.
+        Where the times come from, as in a :class:`~gpulab.measurement.Measurement`.
     label
         Name of the work.
 
@@ -148,7 +158,7 @@ class Ladder(Saved):
         check_source(self.source)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a rung.
+        """Return a table with one row per rung.
 
         Columns are ``rung``, ``method``, ``cache``, ``median_s``, ``low_s``, ``high_s`` (95 %
         interval), ``referee_s``, ``error`` (relative), ``repairs`` and ``obstacle``.
@@ -191,20 +201,21 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     progress: bool = True,
     **unknown: Never,
 ) -> Ladder:
-    """Time one piece of work by every method, and judge each by the driver's records.
+    """Return the time of one piece of work by every method, each judged by the driver's records.
 
-    The records are read before and after the other rungs, as clocks drift. A method is not
-    wrong because it differs: the upper rungs read something else, such as what a program waits
-    for. Of several kernels the referee counts the pauses between them, as events do.
+    The records are read before and after the other rungs, because clocks drift. A method that
+    differs from them is not always wrong: the first rungs time something else, such as how long
+    a program waits. For work of several kernels the records include the pauses between the
+    kernels, as events do.
 
     Parameters
     ----------
     work
-        A function of no arguments that enqueues the work.
+        A function without arguments that enqueues the work.
     setup
-        Called ahead of each sample and not timed.
+        Called before each sample and not timed.
     precision, max_time_s
-        Of each rung, as in :func:`gpulab.measure`.
+        For each rung, as in :func:`gpulab.measure`.
     label
         A name for the work.
     progress
@@ -213,12 +224,12 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     Returns
     -------
     Ladder
-        One rung a method; one that cannot time this work says why.
+        One rung per method; the rung of a method that cannot time this work says why.
 
     Raises
     ------
     NotCallableError, InvalidOptionError
-        As :func:`gpulab.measure`. What the work raises is raised on.
+        As :func:`gpulab.measure`. An exception of the work itself reaches you unchanged.
 
     Examples
     --------
@@ -244,10 +255,22 @@ def run_ladder(
     max_time_s: float = _MAX_TIME_S,
     label: str = "",
 ) -> Iterator[Ladder]:
-    """Yield the ladder as it grows, by one rung a time; the last is what :func:`ladder` returns.
+    """Yield the ladder after each new rung; the last one is what :func:`ladder` returns.
 
-    Until then the rungs are judged by the records before them alone. Parameters and errors are
-    those of :func:`ladder`.
+    The earlier ones judge their rungs by the records before the first rung alone, as there are
+    no later ones yet. Parameters and errors are those of :func:`ladder`.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import run_ladder
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     for ladder in run_ladder(lambda: a @ a):
+    ...         if len(ladder.rungs) == 2:
+    ...             break
+    >>> [rung.name for rung in ladder.rungs]
+    ['naive', 'synchronized']
     """
     refuse_uncallable("work", work)
     TEXT.check(label=label)
@@ -268,7 +291,7 @@ def _records(cache: str) -> _PlannedRung:
 
 
 def _rung(work: Work, shared: MeasurementOptions, step: _PlannedRung) -> Rung:
-    """Time the work as one rung does, with the options that all rungs share."""
+    """Return one rung, measured with its method and with the options that all rungs share."""
     n_warmup = None if step.is_warm else 0
     options = replace(shared, method=step.method, cache=step.cache, n_warmup=n_warmup)
     try:

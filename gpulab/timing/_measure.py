@@ -1,7 +1,7 @@
-"""Warm up, take samples until the answer is precise enough, and say what to doubt.
+"""``measure``: warm up, take samples until the median is precise enough, and report doubts.
 
-:mod:`gpulab.timing._methods` has what takes the samples, and :mod:`gpulab.timing._run` the life
-of one run. This module drives one from its beginning to its end.
+The samplers are listed in :mod:`gpulab.timing._methods`; :mod:`gpulab.timing._run` holds the state
+of one run. This module drives a run from its start to its end.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ from gpulab.work import Work
 __all__ = ["measure"]
 
 
-_N_LEAST = 10  # no precision is claimed before so many samples
-_BATCH_S = 0.1  # what an interrupt may lose
-# Far below the floor's own error a narrower interval says nothing.
+_N_LEAST = 10  # the precision is not checked before this many samples
+_BATCH_S = 0.1  # longest batch; an interrupt loses the samples of the batch that it stops
+# The floor itself is uncertain by more than this, so a narrower interval would add nothing.
 _RESOLUTION_S = 0.1e-6
 _N_AFTER_RECORDS = 12  # samples taken once the driver has recorded calls of the work
 
@@ -49,58 +49,60 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     progress: bool = True,
     **unknown: Never,
 ) -> Measurement:
-    """Time GPU work by a named method, until the answer is precise enough.
+    """Return how long GPU work takes, timed by a named method until the median is precise enough.
 
-    The number is what the method reads, which is not always the time on the GPU: see
-    :data:`gpulab.timing.METHODS`, and read the findings. Its interval tells how far
-    repeating the run here and now would move it, not how far it is from the truth.
+    Methods time different things, and not every method times the GPU alone: see
+    :data:`gpulab.timing.METHODS`, and read the findings. The interval says how much the median
+    would change if you repeated the run here and now. It does not say how far the median is from
+    the true time.
 
-    The default, ``"calibrated"``, reads from the start of the first kernel to the end of the
-    last, so that the pauses between kernels count; launches by Python do not, as the host is
-    ahead of the GPU.
+    The default method, ``"calibrated"``, times from the start of the first kernel to the end of
+    the last. It includes the pauses between kernels. It does not include the launches by Python,
+    because the host enqueues all of them before the GPU starts.
 
     Parameters
     ----------
     work
-        A function that enqueues the work; of no arguments, unless ``inputs`` are given. It is
-        called ``n_warmup + n_samples * inner_loops`` times, again where the host was too slow
-        for a sample to count, and a dozen times more for its floor if ``n_samples`` is not
-        given; ``"graph"`` calls it while it captures, and then replays.
+        A function that enqueues the work. It takes no arguments unless you pass ``inputs``. It is
+        called ``n_warmup + n_samples * inner_loops`` times. Samples for which the host was too
+        slow are repeated, and without ``n_samples`` the work is called 12 more times to find its
+        floor. The method ``"graph"`` calls it only while it captures the graph.
     method
-        A name of :data:`gpulab.timing.METHODS`.
+        A name from :data:`gpulab.timing.METHODS`.
     cache
-        ``"cold"``: before each sample the L2 is filled with other data. ``"hot"``: it holds
-        what the call before left. None: as the method has it, cold for ``"calibrated"``.
+        ``"cold"``: the L2 cache is filled with other data before each sample. ``"hot"``: it
+        contains what the previous call left. None: the default of the method, which is cold for
+        ``"calibrated"``.
     flush
-        How a cold cache is made; a name of :data:`gpulab.timing.FLUSHES`.
+        How to make the cache cold; a name from :data:`gpulab.timing.FLUSHES`.
     floor
-        What ``"calibrated"`` takes off: ``"work"``, the floor of this work, from the driver's
-        records of a dozen more calls, or ``"device"``, that of a usual kernel on this GPU,
-        without any profiler. The device's is taken instead where there are no records, of
-        work of more than a millisecond, and where the number of samples was given.
+        Which floor ``"calibrated"`` subtracts. ``"work"``: the floor of this work, found from the
+        driver's records of 12 more calls. ``"device"``: the floor of a typical kernel on this GPU,
+        found without a profiler. The device's floor is also used if the driver gives no
+        records, if a call takes more than a millisecond, and if you pass ``n_samples``.
     setup
-        Called ahead of each sample and not timed, e.g. to restore an input that the work
+        Called before each sample and not timed, e.g. to restore an input that the work
         changes in place. What it enqueues goes to the current stream.
     inputs
-        Arguments for the work, one tuple for each call, in rotation: the way to keep inputs out
-        of the cache, or to vary data from call to call.
+        Arguments for the work, one tuple per call, used in rotation. Use several to keep inputs
+        out of the cache, or to vary the data from call to call.
     n_samples
-        How many samples to take. None: until the 95 % interval of the median lies within
-        ``precision``, one tick of the clock or, where a floor is taken off, 0.1 µs (at least 10
-        samples), or ``max_time_s`` has passed.
+        How many samples to take. None: at least 10, and more until the 95 % interval of the
+        median is within ``precision``, within one tick of the clock or, if a floor is subtracted,
+        within 0.1 µs; or until ``max_time_s`` has passed.
     n_warmup
-        Calls before the first sample. None: until they are steady, at most 100 calls or
-        ``max_time_s``, and one more. With 2 or more, the last one is made behind a sleep
-        of the GPU, which shows whether the work waits inside its call.
+        Calls before the first sample. None: until their times are steady, at most 100 calls or
+        ``max_time_s``, and one more. If there are 2 or more, the GPU sleeps during the last one,
+        which shows whether the work waits for the GPU inside its call.
     inner_loops
-        Calls inside each timed interval; with more than one the cache is hot.
+        Calls in each timed interval; with more than one the cache is hot.
     precision
-        Half the width of the interval that is good enough, as a share of the median.
+        Stop when half the width of the interval is at most this share of the median.
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is not given.
     flops, size_bytes
-        Floating-point operations of one call, and the bytes that it must move at least. With
-        them a finding says so if no GPU of this kind can reach the reading.
+        Floating-point operations of one call, and the least number of bytes that it must move. If
+        you pass them, a finding says when the result is faster than this GPU can be.
     label
         A name for the result.
     progress
@@ -124,9 +126,9 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     StreamLeftOpenError
         If ``work`` returns with another current stream or device than it was given.
 
-    What the work itself raises is raised on, with a note that says when it came. If samples
-    were taken before, they are in the error's attribute ``partial``, a Measurement that was
-    stopped by ``"error"``.
+    An exception of the work itself reaches you unchanged, with a note that says when it was
+    raised. If samples were taken before it, the error has them in its attribute ``partial``, a
+    Measurement whose ``stopped_by`` is ``"error"``.
 
     Examples
     --------
@@ -164,7 +166,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
 
 
 def _sample(run: MeasurementRun, *, label: str, progress: bool) -> None:
-    """Take a run's samples, and what is learnt after them."""
+    """Take the samples of a run, then its floor, the clocks and a few samples on a cold cache."""
     run.read_clocks_before()
     with _partial_kept(run, label):
         with run.counting_allocations():
@@ -190,9 +192,9 @@ def _rule(run: MeasurementRun) -> StoppingRule:
 
 
 def _n_next(run: MeasurementRun, n_taken: int, elapsed_s: float) -> int:
-    """Return how many samples to take before looking again."""
+    """Return how many samples to take before the stopping rule is checked again."""
     options, call_s = run.options, run.warm_up.call_s
-    # Batches grow with the samples, so that sorting them all again stays cheap beside them.
+    # Each check sorts all samples. Batches grow with the samples, so that the checks stay cheap.
     if options.n_samples is None:
         n_wanted = max(_N_LEAST, n_taken // 4) if n_taken >= _N_LEAST else _N_LEAST - n_taken
     else:
@@ -207,12 +209,13 @@ def _n_next(run: MeasurementRun, n_taken: int, elapsed_s: float) -> int:
 
 @contextmanager
 def _partial_kept(run: MeasurementRun, label: str) -> Iterator[None]:
-    """Attach what was measured before the work failed to its error, as ``error.partial``."""
+    """Attach the samples taken before the work failed to its error, as ``error.partial``."""
     try:
         yield
     except Exception as error:
         run.stopped_by = "error"
-        # After a CUDA error the device cannot be asked for anything, and some errors take no name.
+        # After a CUDA error every call to the device fails, and some error classes (such as frozen
+        # dataclasses) refuse a new attribute. Neither may hide the error of the work.
         with suppress(Exception):
             if run.samples.values_s:
                 error.partial = run.measurement(label=label)  # type: ignore[attr-defined]  # a new one

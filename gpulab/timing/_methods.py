@@ -1,7 +1,7 @@
-"""The timing methods by their names: what each reads, by which clock, on which cache.
+"""The timing methods by name: what each one times, with which clock, on which cache.
 
-A new method is one class like those in :mod:`gpulab.timing._samplers`, one entry here and one
-exact test.
+To add a method, write a class like those in :mod:`gpulab.timing._samplers`, one entry here and
+one exact test.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ __all__ = ["METHODS", "Method", "find_method", "take_samples"]
 
 
 class MakeSampler(Protocol):
-    """How every sampler is made."""
+    """The arguments that every sampler is made with."""
 
     def __call__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> Sampler:
         """Return a sampler of this work."""
@@ -30,24 +30,29 @@ class MakeSampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A timing method by its name.
+    """A timing method: its name, its sampler, and what it times.
 
     Attributes
     ----------
     name
-        What ``method=`` takes.
+        The value of ``method=``.
     sampler
-        Makes what takes the samples of one piece of work.
+        Returns a sampler of one piece of work.
     summary
-        One line on what it reads.
+        One line on what it times.
     clock
         The clock that it reads: ``"host"``, ``"events"`` or the driver's ``"records"``.
     cache
-        State of the cache before each sample, unless the user asks for another: ``"hot"`` or
-        ``"cold"``.
+        State of the cache before each sample, ``"hot"`` or ``"cold"``, unless the user chooses.
     floor_of
-        Which floor :func:`gpulab.measure` takes off its samples; see :func:`gpulab.timing.floor`.
-        None where it takes off none.
+        Which floor :func:`gpulab.measure` subtracts from its samples; see
+        :func:`gpulab.timing.floor`. None for no floor.
+
+    Examples
+    --------
+    >>> from gpulab.timing import METHODS
+    >>> METHODS["events"].clock, METHODS["calibrated"].cache
+    ('events', 'cold')
     """
 
     name: str
@@ -59,7 +64,7 @@ class Method:
 
     @property
     def needs_host_ahead(self) -> bool:
-        """Whether the host must be ahead of the GPU, which work that waits never allows."""
+        """Whether the host must be ahead of the GPU; that is impossible for work that waits."""
         return self.sampler is SaturatedSampler
 
 
@@ -70,39 +75,39 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 "naive",
                 NaiveSampler,
-                "the host's clock, nothing waited for: the launch alone",
+                "the host's clock around the call, without waiting: the launch alone",
                 clock="host",
             ),
             Method(
                 "synchronized",
                 SynchronizedSampler,
-                "the host's clock, from idle to idle device",
+                "the host's clock, from an idle device until it is idle again",
                 clock="host",
             ),
             Method("events", EventSampler, "the device's clock, between two events in the stream"),
             Method(
                 "saturated",
                 SaturatedSampler,
-                "events behind a sleep of the GPU, so that the host is ahead",
+                "events after a sleep of the GPU, so that the host is ahead",
                 cache="cold",
             ),
             Method(
                 "calibrated",
                 SaturatedSampler,
-                "the same, less what events read of no work at all: the time on the GPU",
+                "the same, minus what events read without any work: the time on the GPU",
                 cache="cold",
                 floor_of="launches",
             ),
             Method(
                 "graph",
                 GraphSampler,
-                "events inside a CUDA graph, less their floor: no launch by Python in between",
+                "events inside a CUDA graph, minus their floor: no launch by Python in between",
                 floor_of="graph",
             ),
             Method(
                 "profiler",
                 ProfilerSampler,
-                "the driver's records, pauses left out: the referee for one kernel",
+                "the driver's records, without pauses: the referee for one kernel",
                 clock="records",
                 cache="cold",
             ),
@@ -127,7 +132,13 @@ def find_method(name: str) -> Method:
     Raises
     ------
     UnknownNameError
-        If there is none; the message names the nearest.
+        If there is none; the message suggests the nearest name.
+
+    Examples
+    --------
+    >>> from gpulab.timing import find_method
+    >>> find_method("synchronized").clock
+    'host'
     """
     _METHOD.check(method=name)
     return METHODS[name]
@@ -141,18 +152,18 @@ def take_samples(
     inner_loops: int = 1,
     before: Work | None = None,
 ) -> list[float]:
-    """Return bare samples by one method: no warm-up, no floor taken off, nothing judged.
+    """Return samples by one method as they are read: without warm-up, floor or findings.
 
     Parameters
     ----------
     method
-        A name of :data:`METHODS`.
+        A name from :data:`METHODS`.
     work
-        Enqueues the work to be timed.
+        Enqueues the work to time.
     n_samples, inner_loops
-        Timed intervals, and calls of ``work`` inside each; both at least 1.
+        Timed intervals, and calls of ``work`` in each; both at least 1.
     before
-        Called ahead of each sample and not timed: a cache flush, a setup.
+        Called before each sample and not timed: a cache flush, a setup.
 
     Returns
     -------
@@ -167,6 +178,16 @@ def take_samples(
         If the method is ``"graph"`` and the work cannot be captured.
     ProfilerBusyError, ProfilerUnavailableError
         If the method reads the driver's records and there are none.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import take_samples
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     samples_s = take_samples("events", lambda: a @ a, n_samples=3)
+    >>> len(samples_s), min(samples_s) > 0
+    (3, True)
     """
     chosen = find_method(method)
     check_callable(

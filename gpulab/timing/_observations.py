@@ -1,4 +1,4 @@
-"""What a run has seen: its samples as they come in, and all of it in one record at the end."""
+"""Records of a run: its samples as they come in, and everything observed, once it is over."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -12,14 +12,14 @@ from gpulab.timing.calibration import Floor
 
 @dataclass(slots=True)
 class SampleBatches:
-    """Samples as they come in, batch by batch, floor and all.
+    """The samples so far, batch by batch; the floor is not yet subtracted.
 
     Attributes
     ----------
     values_s
         Seconds per call, in the order taken.
     batch_sizes, readings
-        How many samples each batch had, and the GPU's clock right after it.
+        Number of samples in each batch, and the GPU's clock right after it.
     """
 
     values_s: list[float] = field(default_factory=list)
@@ -27,13 +27,13 @@ class SampleBatches:
     readings: list[clocks.Reading | None] = field(default_factory=list)
 
     def add(self, values_s: list[float], reading: clocks.Reading | None) -> None:
-        """Add a batch."""
+        """Add a batch and the clock after it."""
         self.values_s += values_s
         self.batch_sizes.append(len(values_s))
         self.readings.append(reading)
 
     def keep(self, n_samples: int) -> None:
-        """Drop the batches after the first ``n_samples`` samples."""
+        """Drop the last batches until at most ``n_samples`` samples remain."""
         while sum(self.batch_sizes) > n_samples:
             del self.values_s[-self.batch_sizes.pop() :]
             self.readings.pop()
@@ -41,36 +41,36 @@ class SampleBatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunObservations:
-    """All that is known of a run when its samples have been taken.
+    """Everything that is known about a run after its samples have been taken.
 
     Attributes
     ----------
     samples_s
-        Seconds per call without the floor, in the order in which they were taken; never empty.
+        Seconds per call after subtracting the floor, in the order taken; never empty.
     options
-        What was asked for.
+        The user's options.
     method
-        The one that took the samples, which need not be the one that was asked for.
+        The method that took the samples. It differs from that of the options if the work waits.
     warm_up
         What the warm-up showed.
     stopped_by
         The criterion that ended the run.
     regime
-        What the readings of clock and power say about the whole run.
+        What the readings of clock and power show about the whole run.
     flagged
-        Indices of samples taken in another regime than most.
+        Indices of samples taken in another clock regime than most.
     before, after
-        What the driver said of clocks and power; None where it says nothing.
+        Clocks and power as the driver reported them; None without a report.
     n_starved, n_dropped
-        As of the :class:`~gpulab.timing.Sampler`.
+        As in :class:`~gpulab.timing.Sampler`.
     n_allocations
-        Times that PyTorch asked the driver for memory while samples were taken.
+        How often PyTorch asked the driver for memory while samples were taken.
     cold_s
-        Seconds of a call on a cold cache, where a hot run was compared with some cold samples.
+        Seconds of a call on a cold cache, if some cold samples were taken after a hot run.
     floor
-        What was subtracted from each timed interval; None if nothing was.
+        What was subtracted from each timed interval; None for nothing.
     least_s
-        What no GPU of this name can beat with the FLOPs and bytes that were given, and why.
+        The least seconds that a GPU of this name needs for the given FLOPs and bytes, and why.
     """
 
     samples_s: tuple[float, ...]
@@ -96,10 +96,10 @@ class RunObservations:
 
     @property
     def floor_s(self) -> float:
-        """What was subtracted from each timed interval, in seconds."""
+        """Seconds that were subtracted from each timed interval."""
         return 0.0 if self.floor is None else self.floor.value_s
 
     @property
     def floor_error_s(self) -> float:
-        """How far that may be off, in seconds."""
+        """How far the floor may be off, in seconds."""
         return 0.0 if self.floor is None else (self.floor.high_s - self.floor.low_s) / 2

@@ -1,4 +1,4 @@
-"""The options of a measurement: their names, defaults and checks, once for everyone.
+"""The options of a measurement: their names, defaults and checks, all in one place.
 
 ``measure``, ``compare``, ``ladder`` and the magic all read :class:`MeasurementOptions`.
 """
@@ -46,23 +46,23 @@ class MeasurementOptions:
     Attributes
     ----------
     method
-        A name of :data:`gpulab.timing.METHODS`.
+        A name from :data:`gpulab.timing.METHODS`.
     cache
-        ``"hot"`` or ``"cold"``; None leaves it to the method.
+        ``"hot"`` or ``"cold"``; None for the default of the method.
     flush
-        How a cold cache is made; a name of :data:`gpulab.timing.FLUSHES`.
+        How to make the cache cold; a name from :data:`gpulab.timing.FLUSHES`.
     floor
-        Which floor is taken off: that of the ``"work"`` itself or of the ``"device"``.
+        Which floor to subtract: that of the ``"work"`` itself or that of the ``"device"``.
     setup
-        Called ahead of each sample and not timed.
+        Called before each sample and not timed.
     n_samples
-        How many samples to take; None takes them until the answer is precise enough.
+        How many samples to take; None: until the median is precise enough.
     n_warmup
-        Calls before the first sample; None makes them until they are steady.
+        Calls before the first sample; None: until their times are steady.
     inner_loops
-        Calls inside each timed interval.
+        Calls in each timed interval.
     precision
-        Half the width of the interval that is good enough, as a share of the median.
+        Stop when half the width of the interval is at most this share of the median.
     max_time_s
         When to stop sampling, in seconds, if ``n_samples`` is None.
 
@@ -71,9 +71,16 @@ class MeasurementOptions:
     NotCallableError
         If ``setup`` is not a plain function.
     UnknownNameError
-        If a name does not exist; the message names the nearest.
+        If a name does not exist; the message suggests the nearest one.
     InvalidOptionError
         If another value cannot be used.
+
+    Examples
+    --------
+    >>> from gpulab.timing import MeasurementOptions
+    >>> options = MeasurementOptions(method="events", n_samples=20)
+    >>> options.cache_state, options.precision
+    ('hot', 0.01)
     """
 
     method: str = _option("calibrated", NameOf("timing method", METHODS))
@@ -121,11 +128,11 @@ class MeasurementOptions:
         return self.timing_method.cache if self.inner_loops == 1 else "hot"
 
     def before_each(self) -> Work | None:
-        """Return what to call ahead of each sample: the setup, then the flush; None for neither.
+        """Return what to call before each sample: the setup, then the flush; None for neither.
 
-        A flush needs memory, which is taken here.
+        The memory for the flush is allocated here.
         """
-        # In this order, because what the setup writes would be hot otherwise.
+        # The flush comes last, because what the setup writes would be hot otherwise.
         if self.cache_state == "hot":
             return self.setup
         setup, flush = self.setup, flusher(self.flush)
@@ -145,7 +152,7 @@ class MeasurementOptions:
 
     @classmethod
     def wanted(cls, name: str) -> str:
-        """Return what the option of this name must be, to complete "it must be ..."."""
+        """Return what an option must be; the text completes the sentence "it must be ..."."""
         (option,) = (option for option in fields(cls) if option.name == name)
         requirement: Requirement | NameOf = option.metadata["requirement"]
         return requirement.wanted
@@ -159,7 +166,7 @@ DEFAULTS = MeasurementOptions()
 
 
 def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | None = None) -> Work:
-    """Return work without arguments: ``work`` itself, or called with the next of the inputs.
+    """Return a function without arguments that calls ``work``, with the next inputs if any.
 
     Raises
     ------
@@ -181,7 +188,7 @@ def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | No
 
 
 def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]) -> None:
-    """Refuse an option that a function does not have, and name the nearest."""
+    """Refuse an option that a function does not have, and suggest the nearest name."""
     if unknown:
         options = [name for name in inspect.signature(function).parameters if name != "unknown"]
         raise UnknownNameError("option", next(iter(unknown)), options[1:])

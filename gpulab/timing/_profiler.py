@@ -1,4 +1,4 @@
-"""The driver's own records as a timing method: what the others are judged by."""
+"""Time with the driver's own records, by which the other methods are judged."""
 
 from itertools import compress
 
@@ -12,21 +12,20 @@ __all__ = ["ProfilerSampler", "per_call", "read_calls"]
 
 
 def per_call(work: Work, *, n_samples: int, before: Work | None = None) -> list[Records]:
-    """Return what the device did for each of a number of calls; see :func:`read_calls`."""
+    """Return the records of each of ``n_samples`` calls; see :func:`read_calls`."""
     return [call for call, _ in read_calls(work, n_samples=n_samples, before=before)]
 
 
 def read_calls(
     work: Work, *, n_samples: int, before: Work | None = None
 ) -> list[tuple[Records, float]]:
-    """Return the records of each of a number of calls in one session, and what events read.
+    """Return the records of each of ``n_samples`` calls, and what a pair of events read.
 
-    The calls are enqueued as :class:`~gpulab.timing.SaturatedSampler` enqueues its samples, so
-    that the span of several kernels does not contain the time of their launches, and the two can
-    be compared:
-    behind a sleep of 0.3 ms instead of 5 µs a product took up to 5 % longer on an H200. Work on
-    another stream that does not wait for the current one starts at once, and then the span
-    holds that sleep.
+    All calls are in one session of the profiler. They are enqueued exactly as
+    :class:`~gpulab.timing.SaturatedSampler` enqueues its samples. So the span of several kernels
+    does not include their launches, and records and events can be compared: after a sleep of
+    0.3 ms instead of 5 µs a matmul took up to 5 % longer on an H200. Work on another stream that
+    does not wait for the current one starts at once; then its span includes that sleep.
 
     Parameters
     ----------
@@ -35,19 +34,19 @@ def read_calls(
     n_samples
         Number of calls.
     before
-        Called ahead of each call; what it launches is not counted.
+        Called before each call; what it launches is not counted.
 
     Returns
     -------
     list[tuple[Records, float]]
-        For each call, in their order, its records, and the seconds that a pair of events round
-        it read; in a session they read 0.1 or 0.2 µs more than without. If the profiler loses
-        records, as it does without a word, those calls have ``dropped`` set.
+        For each call, in order, its records, and the seconds that a pair of events around it
+        read. In a session events read 0.1 or 0.2 µs more than without one. The profiler may lose
+        records without a message; those calls have ``dropped`` set.
 
     Raises
     ------
     ProfilerBusyError
-        If another session of ``torch.profiler`` is open, or another tool holds CUPTI.
+        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
     ProfilerUnavailableError
         If the driver gives no records.
     """
@@ -67,26 +66,35 @@ def read_calls(
 
 
 class ProfilerSampler(Sampler):
-    """Reads how long the device was busy with each call, from its driver's records.
+    """Reads from the driver's records how long the device was busy with each call.
 
-    Kernels, copies and fills count, on all streams; where several run at once the time counts
-    once, and pauses do not count. Records are written by CUPTI through ``torch.profiler``; a
-    virtual GPU keeps its own. For one kernel it is the nearest to the truth. It says nothing of
-    what a program waits for: launches and pauses are left out.
+    Kernels, copies and fills on all streams count. Time in which several of them run counts
+    once; pauses do not count. CUPTI writes the records through ``torch.profiler``; a virtual GPU
+    has records of its own. For a single kernel this is the most accurate method. It does not
+    show how long a program waits, because it leaves out launches and pauses.
 
     Parameters
     ----------
     work, inner_loops, before
-        As of every :class:`~gpulab.timing.Sampler`.
+        As for every :class:`~gpulab.timing.Sampler`.
     span
-        Whether to read from the first start to the last end of what each call made the device
-        do, pauses between the kernels included: what events round the work read, less their
-        floor.
+        Whether to time from the start of the first kernel, copy or fill of a call to the end of
+        the last, pauses included. Events around the work read the same plus their floor.
 
     Raises
     ------
     ProfilerBusyError, ProfilerUnavailableError
         When it takes samples, if another profiler runs, or the driver gives no records.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import ProfilerSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     samples_s = ProfilerSampler(lambda: a @ a, span=True)(3)
+    >>> len(samples_s), min(samples_s) > 0
+    (3, True)
     """
 
     def __init__(

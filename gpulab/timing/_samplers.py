@@ -1,8 +1,8 @@
-"""Samplers: take samples of one piece of work; the three simplest, by two clocks.
+"""Samplers take samples of one piece of work; here are the three simplest.
 
-A timing method is one class. It takes samples and nothing else: warm-up, stopping and findings
-belong to :func:`gpulab.measure`. The methods that learn while they sample, or prepare something
-first, have modules of their own: :mod:`gpulab.timing._saturated`,
+Each timing method is one class. It takes samples and does nothing else: warm-up, stopping and
+findings belong to :func:`gpulab.measure`. The methods that adapt while they sample, or prepare
+something first, have modules of their own: :mod:`gpulab.timing._saturated`,
 :mod:`gpulab.timing._cuda_graph` and :mod:`gpulab.timing._profiler`.
 """
 
@@ -17,30 +17,39 @@ from gpulab.work import Work, collector_paused
 __all__ = ["EventSampler", "NaiveSampler", "Sampler", "SynchronizedSampler"]
 
 
-# About 1,000 launches may wait for the GPU before the next one blocks the host.
+# About 1,000 launches may wait for the GPU before the next one blocks the host; stay below.
 _N_QUEUED = 800
-_N_PAIRS = 50
+_N_PAIRS = 50  # samples between two waits for the device
 
 
 class Sampler(ABC):
-    """Takes samples of one piece of work, as often as it is called.
+    """The base class of samplers: each call takes more samples of one piece of work.
 
     Parameters
     ----------
     work
-        Enqueues the work to be timed.
+        Enqueues the work to time.
     inner_loops
-        Calls of ``work`` inside each timed interval; at least 1.
+        Calls of ``work`` in each timed interval; at least 1.
     before
-        Called ahead of each sample and not timed: a cache flush, a setup.
+        Called before each sample and not timed: a cache flush, a setup.
 
     Attributes
     ----------
     n_starved
-        Samples in which the device was ahead of the host, because no sleep helped: the work
-        waits for the GPU inside, or launches more than the queue holds.
+        Number of samples in which the GPU had to wait for the host although it slept first. The
+        work waits for the GPU inside, or launches more kernels than the launch queue can store.
     n_dropped
-        Samples of which the driver's records are not complete.
+        Number of samples for which the driver's records are incomplete.
+
+    Examples
+    --------
+    >>> from gpulab.timing import Sampler
+    >>> class AlwaysOneSecond(Sampler):
+    ...     def __call__(self, n_samples):
+    ...         return [1.0] * n_samples
+    >>> AlwaysOneSecond(lambda: None)(3)
+    [1.0, 1.0, 1.0]
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
@@ -56,12 +65,22 @@ class Sampler(ABC):
 
 
 class NaiveSampler(Sampler):
-    """Times the call alone: a stopwatch round it that waits for nothing.
+    """Times the call alone with the host's clock, without waiting for the GPU.
 
-    The device is drained between the samples, outside of the interval, so that each
-    sample is a launch into an empty queue. The number is what the host spends to
-    enqueue the work. It says nothing of how long the GPU takes, unless the work itself
-    waits or launches more than the queue holds.
+    Between the samples it waits for the device, outside the timed interval, so each sample is a
+    launch into an empty queue. The result is the time that the host needs to enqueue the work. It
+    does not say how long the GPU takes, unless the work itself waits or fills the launch queue.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import NaiveSampler, SynchronizedSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(2048, 2048, device="cuda")
+    ...     launch_s = min(NaiveSampler(lambda: a @ a)(3))
+    ...     whole_s = min(SynchronizedSampler(lambda: a @ a)(3))
+    >>> launch_s < whole_s
+    True
     """
 
     def __call__(self, n_samples: int) -> list[float]:
@@ -82,11 +101,21 @@ class NaiveSampler(Sampler):
 
 
 class SynchronizedSampler(Sampler):
-    """Times from an idle device to an idle device, on the host's clock.
+    """Times from an idle device until the device is idle again, with the host's clock.
 
-    The number is what a program waits that needs the result at once: the launch, the
-    work and the wake-up of the host. It is not the time of the kernel; for a short one
-    it is mostly launch and wake-up.
+    The result is how long a program waits if it needs the result at once: launch, work on the
+    GPU, and the wake-up of the host. It is not the time of the kernel: for a short kernel it is
+    mostly launch and wake-up.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import SynchronizedSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     samples_s = SynchronizedSampler(lambda: a @ a)(3)
+    >>> len(samples_s)
+    3
     """
 
     def __call__(self, n_samples: int) -> list[float]:
@@ -107,14 +136,23 @@ class SynchronizedSampler(Sampler):
 
 
 class EventSampler(Sampler):
-    """Times on the device's own clock, between two events in the current stream.
+    """Times with the device's own clock, between two events in the current stream.
 
-    Pairs are recorded back to back and read after one wait at the end of each batch, so
-    the host may run ahead of the GPU. The number is the time between the events. It is
-    more than the kernel's own time by a floor of a few microseconds; and where the GPU is
-    faster than Python it is the pace of the host, because the GPU waits between the
-    events. Work on other streams is outside of it, and work that waits for the GPU inside is
-    timed with its wait.
+    Pairs of events are recorded one after another and read after one wait at the end of each
+    batch, so the host may run ahead of the GPU. The result is the time between the events. It is
+    longer than the kernel by a floor of a few microseconds. If the GPU is faster than Python, the
+    GPU waits between the events, and the result is the time that the host needs. Work on other
+    streams is not included; if the work waits for the GPU inside, that wait is.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import EventSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     samples_s = EventSampler(lambda: a @ a, inner_loops=10)(3)
+    >>> len(samples_s)
+    3
     """
 
     def __call__(self, n_samples: int) -> list[float]:
@@ -132,7 +170,8 @@ class EventSampler(Sampler):
 
     def _record(self, pairs: list[Pair]) -> None:
         work, inner_loops = self._work, self._inner_loops
-        stream = torch.cuda.current_stream()  # looked up once, not between the events
+        # Looked up once: between the events the look-up would be part of the timed interval.
+        stream = torch.cuda.current_stream()
         for start, end in pairs:
             if self._before is not None:
                 self._before()

@@ -1,15 +1,16 @@
-"""Events behind a sleep of the GPU: the host is ahead when the device reaches a sample.
+"""Time with events after a sleep of the GPU, so that the host has enqueued everything in time.
 
 A pair of events reads the time between two moments on the device. If the device is faster than
-Python it waits there for the launch, and the pair reads Python. So the device is put to sleep
-first, for as long as the host needs to enqueue a few samples, and each sample is kept only if
-the device had not yet reached its first event when the host had enqueued its last.
+Python, it waits for the next launch between the events, and the pair times Python. So the device
+sleeps first, for as long as the host needs to enqueue a few samples. A sample counts only if the
+device had not reached its first event when the host had enqueued its last.
 
-A short sleep stands before each first event, too. What a pair of events reads beyond the kernel
-depends on what the device did just before it: less behind another event than behind a kernel, by
-up to 0.4 µs on an H200. Behind a kernel of 5 µs it is the same from sample to sample. It depends
-on what is queued behind the sample as well: the last nine of fifty read 0.65 µs less than the
-others, so some short sleeps follow the last one. (Event records in their place do not help.)
+There is also a short sleep before the first event of each sample. A pair of events reads a little
+more than the kernel, and how much more depends on what the device did just before: up to 0.4 µs
+less after another event than after a kernel, on an H200. After a kernel of 5 µs it is the same
+for all samples. It also depends on what is queued after the sample: the last nine of fifty read
+0.65 µs less than the others, so some short sleeps follow the last one. (Event records in their
+place do not help.)
 """
 
 import time
@@ -24,45 +25,62 @@ from gpulab.work import Work, collector_paused
 __all__ = ["SaturatedSampler"]
 
 
-# About 1,000 launches may wait for the GPU before the next one blocks the host.
+# About 1,000 launches may wait for the GPU before the next one blocks the host; stay below.
 _N_QUEUED = 800
-_N_PAIRS = 6  # few, as what a pair reads beyond the work differs from batch to batch by 0.2 µs
+# Few pairs per batch: what a pair reads beyond the work differs by 0.2 µs between batches, so
+# many small batches average over that.
+_N_PAIRS = 6
 _N_TRIES = 3
-_MARGIN = 1.3  # of sleep over the host's time, for a host that is slower this time
+_MARGIN = 1.3  # the sleep is longer than the host's time, in case the host is slower this time
 _SLEEP_LEAST_S = 50e-6
 _SLEEP_MOST_S = 0.5
 _FIRST_GUESS_S = 200e-6
+# For the short sleeps before and after samples, see the docstring of this module.
 _SPACER_S = 5e-6
 _N_SPACERS_AFTER = 12
-_CYCLES_PER_S = 2e9  # near every GPU's clock; a sleep that is too short is seen and repeated
+# Sleeps count cycles. This is near the clock of every GPU; a sleep that was too short is noticed
+# and repeated.
+_CYCLES_PER_S = 2e9
 
 
 class SaturatedSampler(Sampler):
-    """Times between two events, with everything enqueued before the device gets there.
+    """Times between two events that are enqueued, with the work, before the GPU reaches them.
 
-    A kernel that sleeps goes ahead, long enough for the host to enqueue a batch of samples; how
-    long is measured, not guessed. A sample counts only if the device had not reached its first
-    event when its last was enqueued. The number is more than the kernel's own time by the
-    events' floor (about 3 µs; :func:`gpulab.timing.floor` finds it), and for several kernels it
-    contains the gaps between them.
+    A kernel that sleeps runs first, long enough for the host to enqueue a batch of samples; that
+    time is measured, not guessed. A sample counts only if the device had not reached its first
+    event when its last was enqueued. The result is longer than the kernel by the floor of the
+    events (about 3 µs; :func:`gpulab.timing.floor` finds it). For several kernels it includes the
+    gaps between them.
 
-    If the work waits for the GPU inside, or launches more than the queue holds, no sleep can
-    help; the samples are then those of ``"events"``, and are counted in ``n_starved``.
+    If the work waits for the GPU inside, or launches more than the queue can store, no sleep
+    helps. The samples are then the same as with ``"events"``, and ``n_starved`` counts them.
 
     Attributes
     ----------
     host_s
-        Seconds that one sample keeps the host, as last measured.
+        Seconds that the host needed for one sample in the last batch.
     counted
-        For each sample taken, in order, whether it is among those that were returned.
+        For each sample taken, in order, whether it was returned.
     pairs
-        The events that the samples are read from, reused from batch to batch.
+        The events that the samples are read from, reused in every batch.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import EventSampler, SaturatedSampler
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     plain_s = min(EventSampler(lambda: a @ a)(5))
+    ...     saturated_s = min(SaturatedSampler(lambda: a @ a)(5))
+    >>> saturated_s < plain_s
+    True
     """
 
     def __init__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> None:
         super().__init__(work, inner_loops=inner_loops, before=before)
         self._n_most = max(1, min(_N_PAIRS, (_N_QUEUED - _N_SPACERS_AFTER) // (inner_loops + 4)))
-        self._n_failed = 0  # tries of a single sample in a row for which no sleep was long enough
+        # How often in a row the sleep was too short for a batch of a single sample.
+        self._n_failed = 0
         self.host_s: float | None = None
         self.counted: list[bool] = []
         self.pairs: list[Pair] = []
@@ -72,7 +90,7 @@ class SaturatedSampler(Sampler):
         samples_s: list[float] = []
         with collector_paused():
             while len(samples_s) < n_samples:
-                # The first sample tells how long the host takes; nothing else can.
+                # The first batch has one sample, to measure how long the host takes.
                 n_wanted = n_samples - len(samples_s) if self.host_s is not None else 1
                 n_batch = min(n_wanted, self._n_most)
                 if len(self.pairs) < n_batch:
@@ -81,7 +99,7 @@ class SaturatedSampler(Sampler):
         return [sample_s / self._inner_loops for sample_s in samples_s]
 
     def _take(self, pairs: list[Pair]) -> list[float]:
-        """Return the samples that count of one batch, in seconds."""
+        """Return those samples of one batch that count, in seconds."""
         gave_up = self._n_failed >= _N_TRIES
         if not gave_up:
             expected_s = _FIRST_GUESS_S if self.host_s is None else self.host_s * len(pairs)
@@ -100,8 +118,9 @@ class SaturatedSampler(Sampler):
         return [sample_s for sample_s, ahead in zip(read_s, was_ahead, strict=True) if ahead]
 
     def _enqueue(self, pairs: list[Pair]) -> list[bool]:
-        """Enqueue a sample for each pair, and tell of which the host was ahead."""
-        stream = torch.cuda.current_stream()  # looked up once, not between the markers
+        """Enqueue a sample for each pair, and return for which of them the host was ahead."""
+        # Looked up once: between the events the look-up would make the host slower.
+        stream = torch.cuda.current_stream()
         was_ahead = []
         for start, end in pairs:
             if self._before is not None:
@@ -117,12 +136,12 @@ class SaturatedSampler(Sampler):
         return was_ahead
 
     def _adapt(self, was_ahead: bool, n_batch: int, host_s: float) -> None:  # noqa: FBT001 # what was seen
-        """Learn from a batch how long the host takes and how many samples the queue holds."""
+        """After a batch, update how long the host takes and how many samples fit into a batch."""
         if was_ahead:
             self.host_s, self._n_failed = host_s, 0
         elif n_batch > 1:
-            # The host was slow for once, or the queue was full: a smaller batch with a longer
-            # sleep mends both.
+            # The host was slow this time, or the queue was full. A smaller batch with a longer
+            # sleep helps in both cases.
             self._n_most = n_batch // 2
             self.host_s = max(self.host_s or 0.0, host_s)
         else:

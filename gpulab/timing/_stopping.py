@@ -1,6 +1,6 @@
-"""The stopping rule: when enough samples have been taken, and the loop that takes them until then.
+"""The stopping rule: when there are enough samples, and the loop that takes them until then.
 
-Every sampling has this one rule: that of one run, of two in turns, and of work on the CPU.
+``measure``, ``compare`` and the sampling of work on the CPU all use this rule.
 """
 
 import time
@@ -15,26 +15,26 @@ from gpulab.timing._options import MeasurementOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppingRule:
-    """When to stop sampling: after so many samples, or at a precision, or after some time.
+    """When to stop sampling: after a number of samples, at a precision, or after some time.
 
-    The precision is that of the median of the values that are judged: the samples of one run, or
-    the ratios of two runs.
+    The precision is that of the median of the judged values: the samples of one run, or the
+    ratios of two runs.
 
     Attributes
     ----------
     n_samples
-        How many samples to take; None leaves it to the precision and the time.
+        How many samples to take; None: until the precision or the time is reached.
     precision
-        Half the width of the median's interval that is good enough, as a share of the median.
+        Stop when half the width of the median's interval is at most this share of the median.
     max_time_s
         When to stop in any case, in seconds.
     n_least
-        Samples before any precision is claimed.
+        The precision is not checked before this many samples.
     resolution
-        Half a width of the interval that need not get narrower, in the unit of the values.
+        Stop also when half the width of the interval is at most this, in the unit of the values.
     coarsest_tick
-        An interval as wide as one tick of the clock is narrow enough. No clock is believed to
-        be coarser than this, since two clusters of samples look like a very coarse clock; 0: the
+        Stop also when the interval is at most one tick of the clock wide. A tick longer than this
+        is not believed, because two clusters of samples look like a very coarse clock. 0 if the
         values are not read from a clock.
     """
 
@@ -65,18 +65,18 @@ class StoppingRule:
         )
 
     def reason(self, n_taken: int, elapsed_s: float, judged: Callable[[], Sequence[float]]) -> str:
-        """Return the name of the criterion that is met; empty while none is.
+        """Return the name of the criterion that is met; empty if none is.
 
         Parameters
         ----------
         n_taken
             Samples so far.
         elapsed_s
-            Seconds since the first was begun. Wall time, not the readings: draining the device
-            and reading back take time as well.
+            Seconds since the start of the first sample. This is wall time, not the sum of the
+            samples: waiting for the device and reading the events take time as well.
         judged
-            Returns the values whose median is to be precise, at least one. It is called only
-            where they count, as making and sorting them takes time.
+            Returns the values whose median must be precise, at least one. It is called only if
+            the precision is checked, because computing and sorting the values takes time.
         """
         if self.n_samples is not None:
             return "n_samples" if n_taken >= self.n_samples else ""
@@ -85,7 +85,7 @@ class StoppingRule:
         return "max_time" if n_taken and elapsed_s >= self.max_time_s else ""
 
     def _is_precise(self, values: Sequence[float]) -> bool:
-        """Tell whether the median's interval is narrow enough, or as narrow as makes sense."""
+        """Return whether the median's interval is narrow enough, or need not be narrower."""
         low, high = stats.median_interval(values)
         enough = 2 * max(self.precision * median(values), self.resolution)
         if self.coarsest_tick:
@@ -101,42 +101,42 @@ def take_in_turns(
     n_next: Callable[[int, float], int],
     progress: bool = False,
 ) -> tuple[int, str]:
-    """Return how many samples every run has taken, and the criterion that ended them.
+    """Take samples until the rule says stop; return their number per run and the criterion.
 
     Parameters
     ----------
     turns
-        For each run, what takes so many more samples of it. Two take turns in the order
-        a b b a a b b a, so that a steady drift falls on both alike.
+        For each run, a function that takes the given number of samples. Two runs take turns in
+        the order a b b a a b b a, so that a steady drift affects both equally.
     rule
         When to stop.
     judged
-        Returns the values whose precision counts.
+        Returns the values whose median must be precise.
     n_next
-        Given the samples so far and the seconds that they took, how many to take in the next
-        turn.
+        Returns how many samples to take in the next turn, given the number of samples so far
+        and the seconds that they took.
     progress
         Whether to show a bar after a second.
 
     Raises
     ------
     KeyboardInterrupt
-        If it comes before the first turn of every run is over; a later one ends the sampling.
-        One of two runs may then have more samples than were counted.
+        If you interrupt before each run has had its first turn. A later interrupt ends the
+        sampling; one of two runs may then have more samples than the number returned.
     """
     order, n_taken = list(turns), 0
     start_s, elapsed_s = time.perf_counter(), 0.0
     with Bar(total=rule.n_samples, desc="measuring", unit=" samples", disable=not progress) as bar:
         try:
             while not (reason := rule.reason(n_taken, elapsed_s, judged)):
-                # Shown only where more is to come, so that the time limit makes no bar flash.
+                # Updated only when more samples follow, so that no bar flashes up at the end.
                 bar.update(n_taken - bar.n)
                 n_batch = n_next(n_taken, elapsed_s)
                 for take in order:
                     take(n_batch)
                 n_taken += n_batch
                 order.reverse()
-                # A clock that is set back does not make the time that has passed less.
+                # A clock that is set back must not reduce the time that has passed.
                 elapsed_s = max(elapsed_s, time.perf_counter() - start_s)
         except KeyboardInterrupt:
             if n_taken == 0:

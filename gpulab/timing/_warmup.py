@@ -1,4 +1,4 @@
-"""Call the work until it is steady, and learn on the way how it treats the host."""
+"""Warm up: call the work until its times are steady, and see whether it waits for the GPU."""
 
 import math
 import time
@@ -18,38 +18,49 @@ from gpulab.work import Work, refuse_endless
 __all__ = ["WarmUp", "warm_up"]
 
 
-_N_LEAST = 10  # fewer calls cannot tell a trend from noise
+_N_LEAST = 10  # with fewer calls, noise looks like a trend
 _N_CAP = 100
-_N_LAST = 5
-_SLEEPS_S = (0.001, 0.02)
+_N_LAST = 5  # calls at the end whose median is the time of a call
+_SLEEPS_S = (0.001, 0.02)  # the long one only if the short one says that the work waits
 _HOST_CAP_S = 0.5
-_SIDE_LEAST_S = 30e-6  # a wait for an idle device takes a few microseconds, now and then twenty
+_SIDE_LEAST_S = 30e-6  # waiting for an idle device takes a few microseconds, sometimes twenty
 _N_LOOKED_AT = 1 << 20
-_CYCLES_PER_S = 3e9  # above every GPU's clock, so that a sleep is never too short
+# The sleep counts cycles. This is above the clock of every GPU, so no sleep is too short.
+_CYCLES_PER_S = 3e9
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """What the warm-up calls showed; None where no call was made to show it.
+    """What the warm-up calls showed; a field is None if no call could show it.
 
     Attributes
     ----------
     n_calls
         How often the work was called.
     call_s
-        Seconds from the call to an idle device, in the last calls.
+        Seconds from the start of a call until the device is idle: the median of the last calls.
     host_s
-        Seconds that one call, with the event after it, keeps the host at least.
+        Seconds that the host needs for one call and the event after it: the shortest of all.
     synchronizes
         Whether the work waits for the GPU inside its call.
     side_s
-        Seconds for which the device went on when the current stream was done; None if it did
-        not, or not for long enough to tell.
+        Seconds for which the device was still busy when the current stream was done, because of
+        work on another stream; None if it was not, or too briefly to be sure.
     is_zero
-        Whether the result of the last call, if it is a tensor, is zero everywhere.
+        Whether the result of the last call is a tensor of zeros.
     real_s
-        Seconds of the real clock that the shortest call took, also on a virtual GPU; None of
-        a single call, which pays for first use.
+        Seconds of the real clock that the shortest call took, also on a virtual GPU. None after
+        a single call, which includes the costs of first use.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import warm_up
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     seen = warm_up(lambda: a.sum().item(), n_calls=3, max_time_s=1.0)
+    >>> seen.n_calls, seen.synchronizes
+    (3, True)
     """
 
     n_calls: int = 0
@@ -63,7 +74,7 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call: seconds until it returned, until its stream was done, until the device was."""
+    """Times of one call: seconds until it returned, until its stream and the device were done."""
 
     host_s: float
     stream_s: float
@@ -71,24 +82,34 @@ class _Call:
 
 
 def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
-    """Call ``work`` until its times are steady, or as often as asked.
+    """Call ``work`` until its times are steady or ``n_calls`` times, and return what that showed.
 
-    The last of two or more calls is made behind a sleep of the GPU, to see whether the work
-    waits. Steady so far is not steady for ever: clocks fall later, when the GPU gets hot.
+    If there are two or more calls, the GPU sleeps during the last one, which shows whether the
+    work waits. Times that are steady now can change later: clocks fall when the GPU gets hot.
 
     Parameters
     ----------
     work
         Enqueues the work.
     n_calls
-        How many calls. None: until they are steady, at most 100 or ``max_time_s``, and one.
+        How many calls. None: until their times are steady, at most 100 calls or ``max_time_s``,
+        and one more.
     max_time_s
         When to stop waiting for a steady state, in seconds.
 
     Returns
     -------
     WarmUp
-        What was learnt.
+        What the calls showed.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import warm_up
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     warm_up(lambda: a @ a, n_calls=3, max_time_s=1.0).synchronizes
+    False
     """
     probe = n_calls is None or n_calls > 1
     n_timed = n_calls - probe if n_calls is not None else None
@@ -96,7 +117,7 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     start_s = time.perf_counter()
     real_s = math.inf
     while not _is_enough(calls, n_timed, time.perf_counter() - start_s, max_time_s):
-        real_start_s = time.monotonic()  # which a virtual GPU leaves alone
+        real_start_s = time.monotonic()  # the real clock, also on a virtual GPU
         with calling_work(f"in warm-up call {len(calls) + 1}"):
             calls.append(_call(work))
         if len(calls) > 1:
@@ -117,17 +138,17 @@ def warm_up(work: Work, *, n_calls: int | None, max_time_s: float) -> WarmUp:
     )
     if not probe:
         return seen
-    # A number of calls that was asked for leaves no second try.
+    # If the user gave the number of calls, there is one left for the probe: use the long sleep.
     sleeps_s = _SLEEPS_S if n_calls is None else _SLEEPS_S[-1:]
     with calling_work(f"in warm-up call {len(calls) + 1}"):
         return _probed(work, seen, host_s, sleeps_s)
 
 
 def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]) -> WarmUp:
-    """Call once more behind a sleep of the GPU, and look at what the work does and returns.
+    """Call the work once more while the GPU sleeps, to see whether it waits and what it returns.
 
-    A host that the system interrupts looks as if it waited, so a short sleep is believed only
-    when it says that the work does not wait.
+    If the operating system interrupts the host, the work seems to wait. So the answer after a
+    short sleep counts only if it is "does not wait"; otherwise a longer sleep decides.
     """
     results: list[object] = []
     for sleep_s in sleeps_s:
@@ -143,30 +164,32 @@ def _probed(work: Work, seen: WarmUp, host_s: float, sleeps_s: tuple[float, ...]
 
 
 def _is_zero(result: object) -> bool:
-    """Tell whether a result is a tensor of zeros, as far as the first million elements show."""
+    """Return whether a result is a tensor whose first million elements are all zero."""
     if not isinstance(result, torch.Tensor) or not result.is_cuda or result.numel() == 0:
         return False
     if not result.is_contiguous():  # flattening it would copy all of it
         return False
-    with suppress(RuntimeError, GpulabError):  # it cannot be tested, or it has no values
+    # Some types have no `any`, and a virtual GPU may compute no values.
+    with suppress(RuntimeError, GpulabError):
         return not bool(result.detach().flatten()[:_N_LOOKED_AT].any().item())
     return False
 
 
 def waits(work: Work, host_s: float, sleep_s: float = _SLEEPS_S[-1]) -> bool | None:
-    """Tell whether a call returns only when what was queued before it is done.
+    """Return whether a call returns only after everything that was queued before it is done.
 
-    The GPU is put to sleep for longer than the call keeps the host. If it is awake when
-    the call returns, the call has waited: for the GPU, or for room in a full launch queue.
-    A wait for another stream alone is not seen. None: a call that keeps the host for more
-    than half a second is not examined.
+    The GPU sleeps for longer than the host needs for the call. If the GPU is awake when the call
+    returns, the call has waited: for the GPU, or for room in a full launch queue. A wait for
+    another stream alone is not seen. Returns None without a test if the call takes the host
+    more than half a second.
     """
     if host_s > _HOST_CAP_S:
         work()
         torch.cuda.synchronize()
         return None
     asleep = new_event()
-    # Twice the host's time allows for a slow call, the rest for an interruption by the system.
+    # Twice the host's time covers a call that is slower than usual; sleep_s covers an
+    # interruption by the operating system.
     cycles = int((sleep_s + 2 * host_s) * _CYCLES_PER_S)
     spin(cycles)
     asleep.record()
@@ -189,8 +212,8 @@ def _is_enough(
 
 
 def _call(work: Work) -> _Call:
-    end = new_event()  # what the events method records after each call
-    stream = torch.cuda.current_stream()  # looking it up takes longer than recording
+    end = new_event()  # recorded after the call, as the method "events" does
+    stream = torch.cuda.current_stream()  # looked up here, as that takes longer than recording
     torch.cuda.synchronize()
     start_s = time.perf_counter()
     work()

@@ -1,4 +1,4 @@
-"""See what host and GPU did for a piece of work: run it once and return its timeline."""
+"""Run a piece of work once and return the timeline of what host and GPU did."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _CURE = "pass a function: timeline(lambda: a @ b)"
 
 
 class _Recorded(NamedTuple):
-    """What was seen of one run."""
+    """What one run left behind: activity records, events and waits, and memory readings."""
 
     records: Records
     notes: list[EventNote]
@@ -36,28 +36,28 @@ class _Recorded(NamedTuple):
 
 
 def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
-    """Run GPU work once and show who was busy when, host and device on one axis.
+    """Run GPU work once and return the timeline of host and device on one axis of time.
 
-    On a CUDA GPU this is what the driver's records say, through PyTorch's profiler; they make
-    each launch slower, on an H200's host 15 µs instead of 7, so gaps between short kernels are
-    wider than without. On a virtual GPU it is what the model did, and costs nothing. The wait
-    for the device at the end is part of the timeline.
+    On a CUDA GPU the times come from the driver's records, through PyTorch's profiler. Recording
+    makes each launch slower, on an H200's host 15 µs instead of 7, so gaps between short kernels
+    are wider than without it. On a virtual GPU the times come from the model, and recording takes
+    no time. The timeline includes the wait for the device at the end.
 
     Parameters
     ----------
     work
-        A function of no arguments that enqueues the work. It is called ``n_warmup + 1`` times.
+        A function without arguments that enqueues the work. It is called ``n_warmup + 1`` times.
     n_warmup
-        Calls before the one that is shown. With 0 the first-use costs are shown, too.
+        Number of calls before the one that is shown. With 0, first-use costs are shown, too.
 
     Returns
     -------
     Timeline
-        The calls of CUDA on the host, the kernels and copies of every stream, the events and
-        waits that went through ``torch.cuda``, and the memory in use. When a device reached an
-        event is known exactly on a virtual GPU; on a real one it is worked out from the kernels
-        and copies before it, and is early by a microsecond or two. Work that does nothing has a
-        timeline with the wait at the end.
+        The host's calls of CUDA, the kernels and copies of every stream, the events and waits
+        that went through ``torch.cuda``, and the memory in use. On a virtual GPU the time of an
+        event on the device is exact. On a CUDA GPU it is computed from the kernels and copies
+        before the event, and is early by a microsecond or two. The timeline of work that does
+        nothing contains only the wait at the end.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
         If ``n_warmup`` is negative.
     ProfilerBusyError
         If a timeline is being recorded already, a session of ``torch.profiler`` is open, or
-        another tool holds the driver's records.
+        another tool uses CUPTI.
     ProfilerUnavailableError
         If the driver gives no records.
 
@@ -86,6 +86,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
     with _alone(), device.active() as in_use:
         for _ in range(n_warmup):
             work()
+        # Without this wait, work of the warm-up would be among the records.
         torch.cuda.synchronize()
         machine = None if in_use.virtual is None else in_use.virtual.machine
         seen = _recorded(work, machine)
@@ -97,7 +98,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
 
 
 def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
-    """Run the work under all that watches it."""
+    """Run the work and record activity, events, waits and memory."""
     if machine is not None:
         watch = MachineWatch(machine)
         with watch_memory(machine) as readings, watch.watching():
@@ -112,7 +113,9 @@ def _recorded(work: Work, machine: "Machine | None") -> _Recorded:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Refuse a timeline inside another one, on every GPU alike."""
+    """Refuse a timeline inside another one."""
+    # The virtual GPU could record both. It refuses, too, so that a program that works there also
+    # works on a CUDA GPU.
     if _running:
         raise ProfilerBusyError(
             "a timeline is being recorded, and there can be only one; take timeline() out of the "
@@ -125,5 +128,5 @@ def _alone() -> Iterator[None]:
         _running.clear()
 
 
-# At most one: the driver's records can be taken once at a time.
+# At most one entry, because CUPTI has one session at a time.
 _running: list[bool] = []

@@ -1,4 +1,4 @@
-"""A timeline in Chrome's trace format, which Perfetto and chrome://tracing open."""
+"""Convert a timeline to Chrome's trace format, which Perfetto and chrome://tracing open."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,25 +10,26 @@ from gpulab.tracing._spans import Span
 
 TraceEvent = dict[str, object]
 
-_HOST_PROCESS = 1  # a viewer may leave out process 0
-# What has no length could have no arrow. So a moment is the end of a slice of a nanosecond: its
-# start would lie behind a wait that ended at that moment.
+_HOST_PROCESS = 1  # some viewers do not show process 0
+# A viewer draws no arrow at a span without length, so an event becomes a slice of one nanosecond.
+# The event is the end of that slice: as its start, the slice would begin after a wait that ended
+# at the same time, and the arrow between them would go back.
 _LEAST_US = 0.001
 
 
 def trace(
     spans: Sequence[Span], series: Sequence[CounterSeries], place: str, device_name: str
 ) -> dict[str, object]:
-    """Return the content of a trace file.
+    """Return the content of a trace file, ready for ``json.dumps``.
 
     The host is one process and each device another; lanes are threads. Times are microseconds
-    from the start of the timeline, to the nanosecond.
+    from the start of the timeline, rounded to nanoseconds.
 
     Notes
     -----
     The format is Google's "Trace Event Format": metadata (``M``), complete events (``X``), flow
     events (``s`` and ``f``) and counters (``C``). An arrow's ends must lie inside the spans that
-    it joins, so an arrow of a wait ends where the wait meets what it waited for.
+    it joins, so the arrow of a wait ends at the later start of the two spans.
     """
     placed = layout(spans)
     events = [
@@ -89,7 +90,7 @@ def _flows(spans: Sequence[Span], placed: LaneLayout) -> Iterator[TraceEvent]:
         first_us, last_us = _slice(target)
         meeting_us = max(start_us, first_us)
         if meeting_us >= last_us:
-            continue  # the wait was over before it could be waited for: no arrow goes back
+            continue  # the wait ended before the work began, and no arrow may go back in time
         common = {"cat": flow.kind, "name": flow.kind, "id": number}
         ends = (
             ({"ph": "s"}, source, start_us, flow.source),

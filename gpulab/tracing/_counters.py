@@ -1,4 +1,4 @@
-"""What is counted over the time of a timeline: engines in use, launches in the queue, memory."""
+"""Counters over the time of a timeline: engines in use, launches in the queue, bytes in use."""
 
 import math
 from collections import defaultdict
@@ -17,20 +17,26 @@ class CounterSeries:
     Attributes
     ----------
     name
-        What it is, e.g. ``"memory"``.
+        Name of the quantity, e.g. ``"memory"``.
     unit
-        ``"B"`` for bytes, else the word that is counted, e.g. ``"launches"``.
+        ``"B"`` for bytes, otherwise the noun that is counted, e.g. ``"launches"``.
     device
-        Index of the GPU that it is about.
+        Index of the GPU.
     times_s
         Seconds from the start of the timeline, in ascending order.
     values
-        As many as times.
+        The value from each time on.
 
     Raises
     ------
     InvalidOptionError
         If there are not as many values as times, a value is not finite, or the times go back.
+
+    Examples
+    --------
+    >>> depth = CounterSeries("queue depth", "launches", 0, (0.0, 2e-6, 5e-6), (1.0, 2.0, 0.0))
+    >>> depth.largest
+    2.0
     """
 
     name: str
@@ -69,13 +75,23 @@ class CounterSeries:
 def counter_series(
     spans: Sequence[Span], memory: Sequence[CounterSeries]
 ) -> tuple[CounterSeries, ...]:
-    """Return all that is drawn below the lanes: engines, queue and memory, device by device."""
+    """Return the series to draw below the lanes: engines, queue and memory, sorted by device.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     shown = gpulab.timeline(x.exp)
+    >>> [series.name for series in counter_series(shown.spans, shown.memory)]
+    ['compute', 'queue depth', 'memory']
+    """
     found = [*engine_use(spans), *queue_depth(spans), *memory]
     return tuple(sorted(found, key=lambda series: series.device))
 
 
 def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many works each engine of each device had at once, where that is known."""
+    """Return how many kernels or copies each engine of each device ran at once, where known."""
     intervals: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for span in spans:
         if span.engine is not None:
@@ -88,11 +104,11 @@ def engine_use(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
 
 
 def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
-    """Return how many launches each device had before it, or in work, at each time.
+    """Return how many launches of each device were not finished, over time.
 
     A launch counts from the moment when its call returned, or from the start of its work if
-    that came first, until all of its work was done. A graph is one launch. CUDA's own queue,
-    which blocks the host when it is full, counts otherwise: it holds events and waits, too.
+    that came first, until all of its work was done. A CUDA graph is one launch. CUDA's own queue,
+    which blocks the host when it is full, also counts events and waits.
     """
     callers = callers_of(spans)
     pending: dict[tuple[int, int], tuple[float, float]] = {}
@@ -122,6 +138,7 @@ def at_once(
         change[end_s] -= 1
     times_s, counts, count = [], [], 0
     for time_s in sorted(change):
+        # Where one interval ends and another starts at the same time, the count does not change.
         if change[time_s]:
             count += change[time_s]
             times_s.append(time_s)

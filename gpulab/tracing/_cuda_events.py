@@ -1,7 +1,8 @@
-"""Which events a program on a real GPU records and waits for, found among the driver's records.
+"""Find the events and waits of a program on a CUDA GPU among the driver's records.
 
-The calls of ``torch.cuda`` are noted as the program makes them; name and time tell which of the
-driver's calls each one is. A stream's number in the records is found by a kernel on that stream.
+gpulab notes each call of ``torch.cuda`` about an event when the program makes it. Its name and its
+time identify the driver's record of the same call. A stream's number in the records is found by a
+kernel launched on that stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,10 +27,11 @@ _NAMES: dict[EventKind, tuple[str, ...]] = {
     "synchronize event": ("cudaEventSynchronize",),
     "synchronize stream": ("cudaStreamSynchronize",),
 }
-# A call is noted when it is back in Python, and its time is read from another clock than CUPTI's.
-# On an H200's host the two agreed within 2 µs; a call that is further away is another one.
+# Python's clock and CUPTI's may differ by this much. On an H200's host they agreed within 2 µs, so
+# a record that ends later than this after the note belongs to another call.
 _CLOCKS_NS = 5_000
-# While the profiler watched, up to 16 µs had passed by then.
+# The longest time from the end of a call in the driver to the note of it in Python. With the
+# profiler active it was at most 16 µs.
 _BACK_IN_PYTHON_NS = 100_000
 
 
@@ -40,14 +42,14 @@ class EventCall:
     Attributes
     ----------
     kind
-        ``"event"`` (one is recorded), ``"wait"`` (a stream waits for one), and the two waits of
-        the host: ``"synchronize event"``, ``"synchronize stream"``.
+        ``"event"`` (the program records an event), ``"wait"`` (a stream waits for an event), or a
+        wait of the host: ``"synchronize event"``, ``"synchronize stream"``.
     after_ns
-        The host's time when it had returned, on the axis of the records.
+        The host's time after the call returned, on the axis of the records.
     stream
-        Device and handle of the stream; None for a wait for an event by the host.
+        Device and handle of the stream; None if the host waits for an event.
     event
-        The call that recorded what is waited for; None if there was none.
+        The call that recorded the event which is waited for; None if no call did.
     """
 
     kind: EventKind
@@ -58,20 +60,20 @@ class EventCall:
 
 @dataclass(frozen=True, slots=True)
 class EventNote:
-    """An event or a wait of the program, with the host's call in the records that made it.
+    """An event or a wait of the program, with the number of its call in the records.
 
     Attributes
     ----------
     kind
         As in :class:`EventCall`.
     correlation
-        Of the host's call.
+        Correlation number of the host's call.
     stream
-        Device and number of the stream, as the records count; None if it is not known.
+        Device and number of the stream in the records; None if not known.
     awaited
-        Correlation of the record of the event that is waited for, or None.
+        Correlation number of the call that recorded the event which is waited for, or None.
     at_ns
-        When the device reached the event, or went on after the wait; None if that is not known.
+        When the device reached the event, or went on after the wait; None if not known.
     """
 
     kind: EventKind
@@ -82,19 +84,19 @@ class EventNote:
 
     @property
     def is_on_device(self) -> bool:
-        """Whether it takes its turn in a stream; the host's waits do not."""
+        """Whether it is in the queue of a stream, unlike the waits of the host."""
         return self.kind in {"event", "wait"}
 
 
 class EventListener:
-    """Listens to a program's calls about events, and to its waits.
+    """Notes a program's calls about events, and its waits.
 
     Attributes
     ----------
     calls
-        In the order of the program.
+        The noted calls, in the order of the program.
     streams
-        The streams that occur in them, by device and handle.
+        The streams that occur in the calls, by device and handle.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -105,7 +107,7 @@ class EventListener:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Note what the block does; several blocks add up."""
+        """Note the calls made inside the block; a second block adds to the first."""
         with waits_reported_to(self, torch.cuda):
             yield
 
@@ -115,6 +117,7 @@ class EventListener:
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
         """Note that later work of ``stream`` waits for ``event``."""
+        # CUDA lets a wait pass if its event was not recorded yet, so it orders nothing.
         if event in self._recorded:
             self._add("wait", stream, self._recorded[event])
 
@@ -127,16 +130,16 @@ class EventListener:
         self._add("synchronize stream", stream)
 
     def device_is_done(self, device: torch.device | str | int | None) -> None:
-        """Leave it: a wait for the device tells all by itself."""
+        """Do nothing: the driver's record of ``cudaDeviceSynchronize`` is complete."""
 
     def host_reads(self, tensor: torch.Tensor, name: str) -> None:
-        """Leave it: reading memory is no call of CUDA."""
+        """Do nothing: reading memory is not a call of CUDA."""
 
     def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        """Leave it: nothing waits here."""
+        """Do nothing: ``record_stream`` lets nobody wait."""
 
     def backward(self) -> AbstractContextManager[None]:
-        """Let autograd do what it does."""
+        """Return a context that does nothing: backward passes are not treated differently."""
         return nullcontext()
 
     def _add(
@@ -156,21 +159,21 @@ def event_notes(
     calls: Iterable[HostCall],
     numbers: Mapping[StreamHandle, tuple[int, int]],
 ) -> list[EventNote]:
-    """Find each call about an event among those of the records; what is not there is left out.
+    """Return a note for each call about an event that is among the driver's records.
 
     Parameters
     ----------
     event_calls
-        In the order of the program.
+        The program's calls, in its order.
     calls
-        What the host called by the records, by start.
+        The host's calls in the records, sorted by start.
     numbers
-        Device and number of each stream, as the records count, by device and handle.
+        Device and number of each stream in the records, by device and handle.
     """
     by_name = _calls_by_name(calls)
     pairs: list[tuple[EventCall, HostCall]] = []
-    # From the last one back: the call right before one may belong to the one before it, but not
-    # if a later one has it already.
+    # From last to first: the nearest record before a note is the right one unless a later note
+    # has it. From first to last, an early note could take the record of the next call.
     used: set[int] = set()
     for event_call in reversed(list(event_calls)):
         candidates = [call for name in _NAMES[event_call.kind] for call in by_name.get(name, ())]
@@ -194,7 +197,7 @@ def _calls_by_name(calls: Iterable[HostCall]) -> dict[str, list[HostCall]]:
     by_name: dict[str, list[HostCall]] = {}
     is_capturing = False
     for call in calls:
-        # What is captured runs later, perhaps often, perhaps never.
+        # A captured event is recorded when the graph runs, perhaps often, perhaps never.
         is_capturing = "BeginCapture" in call.name or (
             is_capturing and "EndCapture" not in call.name
         )
@@ -204,7 +207,7 @@ def _calls_by_name(calls: Iterable[HostCall]) -> dict[str, list[HostCall]]:
 
 
 def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> HostCall | None:
-    """Return the last unused call that had ended when it was noted, and not long before."""
+    """Return the last unused call that ended shortly before ``event_call`` was noted, or None."""
     noted_ns = event_call.after_ns
     near = [
         call
@@ -218,16 +221,16 @@ def _nearest(event_call: EventCall, calls: list[HostCall], used: set[int]) -> Ho
 def stream_numbers(
     streams: Mapping[StreamHandle, torch.cuda.Stream],
 ) -> dict[StreamHandle, tuple[int, int]]:
-    """Return device and number of each stream as the records have them.
+    """Return device and number of each stream in the records.
 
-    A driver numbers streams by a count of its own and PyTorch knows them by their address, and
-    nothing tells how the two belong together but a kernel of which both are known. So the
-    shortest one is launched on each, in a session of the profiler of its own.
+    The driver numbers the streams, PyTorch knows their addresses, and no call converts one into
+    the other. So a very short kernel is launched on each stream, in a separate session of the
+    profiler: its record contains the number.
 
     Parameters
     ----------
     streams
-        By device and address.
+        The streams, by device and address.
     """
     if not streams:
         return {}
@@ -238,7 +241,7 @@ def stream_numbers(
                 spin(1)
 
     done = sorted(profiling.capture(launch).records, key=lambda record: record.correlation or 0)
-    # Were one of them lost, nobody could tell which.
+    # If a record is missing, the others cannot be assigned: the order is all that is known.
     if len(done) != len(streams):
         return {}
     found = ((record.device, record.stream) for record in done)

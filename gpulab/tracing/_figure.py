@@ -1,4 +1,4 @@
-"""The static picture of a timeline: the same lanes, arrows and series as the one to zoom."""
+"""Draw a timeline as a static picture, with the lanes, arrows and series of the widget."""
 
 from typing import TYPE_CHECKING
 
@@ -34,19 +34,22 @@ if TYPE_CHECKING:
     from gpulab.tracing._timeline import Timeline
 
 
+# A static picture cannot be zoomed, so it needs fewer bars than the widget (20,000).
 MAX_BARS = 3_000
 MAX_ARROWS = 60
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
 _BAR, _SERIES = 0.7, 0.8  # of the height of a row
-# Characters of a lane's name and of the device's: longer ones take minutes to draw, and the room
-# of the picture.
+# Most characters of a lane's name and of the device's name: very long text takes matplotlib
+# minutes and leaves no space for the picture.
 _MOST_NAME, _MOST_PLACE = 60, 120
+# A bar below the first width has no white edge; the second is about the width of a character.
 _THIN, _CHARACTER = 0.01, 0.011  # shares of the width of the axes
-_LEAST_ROOM = 4  # characters; fewer name nothing
-_LEAST_SHORTENED = 7  # "lau…" says less than the colour of the bar does
-_SCALE = 1e6  # to microseconds
-_ABOVE_ARROWS = 5.0  # for names: matplotlib draws arrows over text otherwise
-# By what it has: the record shows itself through this module, which therefore cannot import it.
+_LEAST_ROOM = 4  # characters; a narrower bar shows no name, because hardly any would fit
+_LEAST_SHORTENED = 7  # a name cut to "lau…" says less than the colour of the bar does
+_SCALE = 1e6  # seconds to microseconds
+_ABOVE_ARROWS = 5.0  # z-order of names, because matplotlib draws arrows over text otherwise
+# Checked by its attribute: Timeline imports this module to show itself, so isinstance() would need
+# an import in a circle.
 _TIMELINE = Requirement(
     "a timeline, such as gpulab.timeline() returns", lambda value: hasattr(value, "spans")
 )
@@ -55,17 +58,28 @@ _EVENT = SPAN_KINDS.index("event")
 
 
 def timeline_axes(record: "Timeline", ax: "Axes") -> "Axes":
-    """Draw what host and devices did, one lane each, against time in microseconds.
+    """Draw a timeline on existing axes: one lane for each thread and stream, against time in µs.
 
-    Time starts at the first span. A wait on a stream is no work: it keeps nobody busy. Arrows
-    lead from a launch to what it made the device do, and from what was waited for to the end of
-    the wait; with more than 60 of them none is drawn. Below the lanes are the engines, the
-    queue and the memory, where they are known.
+    Time starts at the first span. Arrows lead from a launch to the kernels and copies that it
+    started, and from the awaited work to the end of the wait; if there are more than 60 arrows,
+    none is drawn. Below the lanes are the engines, the queue and the memory, where known. A wait
+    on a stream is drawn, but it does not make the device busy.
 
     Raises
     ------
     InvalidOptionError
         If there are no spans.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from matplotlib.figure import Figure
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     shown = gpulab.timeline(x.exp)
+    >>> ax = timeline_axes(shown, Figure().add_subplot())
+    >>> ax.get_xlabel()
+    'time (µs)'
     """
     check_axes(ax)
     return _paint(_shown(record), ax)
@@ -79,7 +93,7 @@ def _shown(record: "Timeline") -> Drawing:
 
 
 def _paint(shown: Drawing, ax: "Axes") -> "Axes":
-    length_us = (shown.length_s or 1e-6) * _SCALE  # of one moment there is no length
+    length_us = (shown.length_s or 1e-6) * _SCALE  # a timeline of one event has length 0
     kinds = dict(enumerate(looks_of_kinds()))
     _draw_bars(ax, shown.bars, kinds, length_us)
     _draw_arrows(ax, shown)
@@ -106,25 +120,35 @@ def draw_timeline(
     alt: str | None = None,
     ax_size: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw a timeline as a picture that also reads as text, as high as its lanes need.
+    """Return a timeline as a static picture with a text alternative.
 
     Parameters
     ----------
     record
         The timeline.
     summary
-        Its summary, if it is known already: of a million spans it takes ten seconds.
+        Its summary, if you have it already: for a million spans it takes ten seconds.
     title
         Title, without the source.
     alt
-        What is to be seen; the summary and what is left out, when not given.
+        The text alternative. By default, the summary and a note about what is left out.
     ax_size
-        Width and height in inches; as wide as the page and as high as its lanes, when not given.
+        Width and height in inches. By default, the width of a page and the height that the lanes
+        need.
 
     Raises
     ------
     InvalidOptionError
         If there are no spans.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     figure = draw_timeline(gpulab.timeline(x.exp), title="One kernel")
+    >>> "on virtual NVIDIA H200: 1 launch, 1 wait, 1 kernel." in figure.description
+    True
     """
     _SUMMARY.check(summary=summary)
     TEXT.check(title=title)
@@ -148,7 +172,7 @@ def draw_timeline(
 
 
 def looks_of_kinds() -> list[Look]:
-    """Return colour and hatch of each kind of span, in the order of ``SPAN_KINDS``."""
+    """Return the colour and hatch of each kind of span, in the order of ``SPAN_KINDS``."""
     return [look_of(kind) for kind in SPAN_KINDS]
 
 
@@ -164,7 +188,8 @@ def most_of(series: CounterSeries) -> str:
 
 
 def arrows_of(shown: Drawing) -> list[Flow]:
-    """Return the arrows that are drawn: that a call records an event is plain without one."""
+    """Return the arrows to draw: all but those from a call to the event that it records."""
+    # An event lies right after its call, so its arrow would show nothing new.
     return [arrow for arrow in shown.arrows if arrow.kind != "record"]
 
 
@@ -172,6 +197,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
     start_us = bars.start_s * _SCALE
     width_us = (bars.end_s - bars.start_s) * _SCALE
     is_thin = width_us <= _THIN * length_us
+    # Bars of no size give the legend one entry for each kind, in the order of their first spans.
     for kind in dict.fromkeys(bars.kind[np.argsort(bars.start_s, kind="stable")].tolist()):
         look = kinds[kind]
         ax.bar(0, 0, 0, color=look.colour, hatch=look.hatch, ec=PAPER, label=SPAN_KINDS[kind])
@@ -186,8 +212,8 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
             (row - _BAR / 2, _BAR),
             facecolor=look.colour,
             hatch=look.hatch,
-            # A white edge would hide a bar that is hardly wider than the edge, and one of no
-            # width needs an edge to be seen.
+            # A white edge would hide a bar that is hardly wider than the edge. An event has no
+            # width, so only an edge in its own colour makes it visible.
             edgecolor=look.colour if kind == _EVENT else PAPER,
             linewidth=1.0 if not thin or kind == _EVENT else 0.0,
         )
@@ -198,7 +224,7 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
 
 
 def _write(ax: "Axes", name: str, room: int, middle_us: float, row: int) -> None:
-    """Write a name, or the beginning of it, into a bar with room for so many characters."""
+    """Write a name, shortened if needed, into a bar with space for ``room`` characters."""
     box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
     name = one_line(name)
     if len(name) > room and room < _LEAST_SHORTENED:
@@ -216,6 +242,7 @@ def _draw_arrows(ax: "Axes", shown: Drawing) -> None:
         source, target = arrow.source, arrow.target
         is_launch = arrow.kind == "launch"
         end_s = bars.start_s[target] if is_launch else bars.end_s[target]
+        # A kernel may start before its launch call returns; the arrow must not go back.
         start_s = min(bars.end_s[source], end_s)
         down = 1 if bars.row[target] > bars.row[source] else -1
         style = {

@@ -1,4 +1,4 @@
-"""The arrows of a timeline: from launch to kernel, and from what was waited for to the wait."""
+"""The arrows of a timeline: from launch to kernel, and from awaited work to the wait for it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,15 +7,21 @@ from gpulab.tracing._spans import Span
 
 
 class Flow(NamedTuple):
-    """An arrow between two spans, given by their places in the timeline.
+    """An arrow from one span of a timeline to another.
 
     Attributes
     ----------
     kind
-        ``"launch"``: the first made the second run. ``"record"``: the first put the second, an
-        event or a wait, into a stream. ``"wait"``: the second waited for the first.
+        ``"launch"``: the source is the call that launched the target. ``"record"``: the source is
+        the call that put the target, an event or a wait, into a stream. ``"wait"``: the target
+        waited for the source.
     source, target
-        Places of the two spans.
+        Indices of the two spans in the timeline.
+
+    Examples
+    --------
+    >>> Flow("launch", source=0, target=2)
+    Flow(kind='launch', source=0, target=2)
     """
 
     kind: str
@@ -26,8 +32,19 @@ class Flow(NamedTuple):
 def flows(spans: Sequence[Span]) -> list[Flow]:
     """Return the arrows of a timeline, launches first.
 
-    A launch has one arrow to each thing that it made a device do; for a graph these are many. A
-    wait has one arrow, from what ended last of all that it waited for.
+    A launch has one arrow to each kernel or copy that it started; a CUDA graph starts many. A wait
+    has one arrow, from the work that ended last among all that it waited for.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(64, device="cuda")
+    ...     shown = gpulab.timeline(x.exp)
+    >>> [span.kind for span in shown.spans]
+    ['launch', 'wait', 'kernel']
+    >>> flows(shown.spans)
+    [Flow(kind='launch', source=0, target=2), Flow(kind='wait', source=2, target=1)]
     """
     launched, recorded, awaited = [], [], []
     callers = callers_of(spans)
@@ -45,7 +62,7 @@ def flows(spans: Sequence[Span]) -> list[Flow]:
 
 
 def callers_of(spans: Sequence[Span]) -> dict[int | None, int]:
-    """Return the place of the host's call for each correlation."""
+    """Return the index of the host's call for each correlation number."""
     return {
         span.correlation: place
         for place, span in enumerate(spans)
@@ -54,7 +71,7 @@ def callers_of(spans: Sequence[Span]) -> dict[int | None, int]:
 
 
 def last_ends(spans: Sequence[Span]) -> dict[int | None, int]:
-    """Return for each correlation the place of what a device did last for it."""
+    """Return the index of the span on a device that ended last, for each correlation number."""
     last: dict[int | None, int] = {}
     for place, span in enumerate(spans):
         if span.is_on_host or span.correlation is None:

@@ -1,4 +1,4 @@
-"""Make spans of the records of device and host; what the records leave open is worked out."""
+"""Convert activity records to spans, and compute the times of events and waits from them."""
 
 import re
 from bisect import bisect_left
@@ -17,8 +17,8 @@ _ENGINES = (
     (re.compile(r"DtoH|^copy out$"), "copy out"),
     (re.compile(r"PtoP|^copy between GPUs$"), "copy between GPUs"),
 )
-# PyTorch asks such questions before most launches; they make nobody do anything and take less
-# than a microsecond, so they would only hide what matters.
+# Calls that only query a state. PyTorch makes them before most launches; they take less than a
+# microsecond, and a timeline that shows them hides the calls that matter.
 _QUESTIONS = re.compile(
     r"cuda(StreamIsCapturing|StreamGetCaptureInfo|DeviceGetAttribute|FuncGetAttributes|"
     r"PointerGetAttributes|Occupancy|GetLastError|PeekAtLastError|GetDevice)"
@@ -31,11 +31,12 @@ StreamNumber = tuple[int, int]
 def spans_of(
     records: Records, notes: Sequence[EventNote], shorten: Callable[[str], str]
 ) -> tuple[tuple[Span, ...], int]:
-    """Return the spans of what was recorded, by start, and the time that is their zero, in ns.
+    """Return the spans of one run, sorted by start, and the time in ns that is their zero.
 
-    When a device reached an event, or began to wait for one, no record says. It is taken to be
-    the end of what its stream had to do before, or the end of the call if that was later, unless
-    the note knows better. What the host waited for is the last work that it could wait for.
+    CUPTI does not record when a device reached an event or began to wait for one. Unless the note
+    contains that time, it is taken to be the end of the work before it in the same stream, or the
+    end of the host's call if that was later. A wait of the host is assigned to the last work that
+    it can have waited for.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def spans_of(
     notes
         The events and waits among the calls, in the order of the program.
     shorten
-        Makes a kernel's name fit for a label.
+        Returns the label for a kernel's name.
     """
     calls = tuple(call for call in records.calls if not _QUESTIONS.match(call.name))
     records = replace(records, calls=calls)
@@ -60,7 +61,7 @@ def spans_of(
 
 
 class _Maker:
-    """Makes spans of one run's records."""
+    """Makes the spans of one run from its records."""
 
     def __init__(self, records: Records, notes: Sequence[EventNote], zero_ns: int) -> None:
         self._records = records.records
@@ -75,6 +76,7 @@ class _Maker:
         self._ends_ns: dict[int, int] = {}
         for record in self._records:
             self._note_end(record.correlation, record.end_ns)
+        # In the order of the calls: each time depends on those of earlier events in the stream.
         self._reached = {note.correlation: self._times_of(note) for note in self._notes}
 
     def host_spans(self) -> Iterator[Span]:
@@ -128,7 +130,7 @@ class _Maker:
             )
 
     def _times_of(self, note: EventNote) -> tuple[int, int]:
-        """Return when the device came to an event and when it went on, one after another."""
+        """Return when the device reached an event or a wait, and when it went on."""
         call = self._calls[note.correlation]
         if note.stream is None or not note.is_on_device:
             return call.end_ns, call.end_ns
@@ -139,7 +141,7 @@ class _Maker:
             awaited_ns = self._ends_ns.get(note.awaited or 0, 0)
             end_ns = max(start_ns, awaited_ns if note.at_ns is None else note.at_ns)
         self._note_end(note.correlation, end_ns)
-        # Later events of the stream come after this one.
+        # The event joins its stream's queue, so that a later event cannot be placed before it.
         entry = ActivityRecord(
             "event", "", start_ns, end_ns, note.stream[1], correlation=note.correlation
         )
@@ -148,16 +150,17 @@ class _Maker:
         return start_ns, end_ns
 
     def _end_before(self, stream: StreamNumber, correlation: int) -> int:
-        """Return the end of what a stream was given before a call, in ns; 0 if nothing."""
+        """Return the end in ns of the work launched on a stream before a call; 0 without any."""
         queue = self._by_stream[stream]
         place = _place(queue, correlation)
         return queue[place - 1].end_ns if place else 0
 
     def _awaited(self, call: HostCall, note: EventNote | None) -> int | None:
-        """Return the correlation of what a call of the host waited for, if it had to wait."""
+        """Return the correlation of the work that a call waited for; None if it did not wait."""
         if call.kind != "wait":
             return None
         number = self._last_of(call, note)
+        # Work that had ended before the call began let nobody wait.
         is_late = number is not None and self._ends_ns.get(number, 0) > call.start_ns
         return number if is_late else None
 
@@ -172,7 +175,8 @@ class _Maker:
             record for record in self._records if (record.correlation or 0) < call.correlation
         ]
         if "Stream" in call.name or "Event" in call.name:
-            # Nobody noted it: a copy that waits, which waits for itself.
+            # torch.cuda did not make this wait, so no note belongs to it. PyTorch makes it inside
+            # a blocking copy, and it waits for the last launch, the copy itself.
             last = max(before, key=lambda record: record.correlation or 0, default=None)
         else:
             last = max(before, key=lambda record: record.end_ns, default=None)
@@ -194,7 +198,8 @@ def _place(queue: Sequence[ActivityRecord], correlation: int) -> int:
 
 
 def _threads(calls: Iterable[HostCall]) -> dict[int, str]:
-    """Name the host's threads; the one that made the last call, the wait at the end, is first."""
+    """Return a name for each thread of the host; the main thread is ``"host"``."""
+    # The main thread is the one that made the last call, the wait for the device at the end.
     threads = list(dict.fromkeys(call.thread for call in calls))
     if not threads:
         return {}
@@ -207,5 +212,5 @@ def _threads(calls: Iterable[HostCall]) -> dict[int, str]:
 def _engine_of(record: ActivityRecord) -> str:
     if record.kind != "memcpy":
         return "compute"
-    # A copy inside one GPU is done by its multiprocessors.
+    # A copy inside one GPU (DtoD) runs on the multiprocessors, not on a copy engine.
     return next((engine for shape, engine in _ENGINES if shape.search(record.name)), "compute")

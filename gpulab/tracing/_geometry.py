@@ -1,4 +1,4 @@
-"""What a picture of a timeline shows: each span, or neighbours as one if they are too many."""
+"""Compute the bars, lanes and arrows of a timeline's picture; too many short spans become one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ _HUGE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Spans as columns, by row and then by start; all of the same length.
+    """The bars of a picture as columns of equal length, sorted by row and then by start.
 
     Attributes
     ----------
     start_s, end_s
         Seconds since the first span began.
     row, kind
-        The row from the top, and the place of the kind in ``SPAN_KINDS``.
+        The row, counted from the top, and the index of the kind in ``SPAN_KINDS``.
     name
-        What to call each.
+        The label of each bar.
     count
-        How many spans each stands for.
+        The number of spans that each bar stands for.
     size_bytes
-        Bytes that a copy moved, nan where nothing is known.
+        Bytes that a copy moved; nan where not known.
     busy_s
-        Seconds of all the spans together: of a group less than from start to end, if there are
-        pauses in it.
+        Sum of the durations of a bar's spans. It is less than the bar's length if there are pauses
+        between them.
     """
 
     start_s: Floats
@@ -62,17 +62,17 @@ class Drawing:
     Attributes
     ----------
     bars
-        The spans, or groups of neighbours.
+        One bar for each span, or for several short neighbours.
     lanes
-        From top to bottom.
+        The lanes from top to bottom.
     arrows
-        Between bars, given by their places.
+        Arrows between bars; ``source`` and ``target`` are indices of bars.
     series
-        Drawn below the lanes; seconds since the first span began.
+        The counters below the lanes, in seconds since the first span began.
     length_s
         Seconds from the first start to the last end.
     note
-        What is not shown; empty if nothing is missing.
+        A sentence about the spans that are drawn as one; empty if there are none.
     """
 
     bars: Bars
@@ -84,16 +84,16 @@ class Drawing:
 
 
 def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
-    """Return what to draw of a timeline.
+    """Return what a picture of a timeline shows.
 
     Parameters
     ----------
     record
         The timeline.
     max_bars
-        Draw no more than so many bars. With more spans, time is cut into equal pieces, and what
-        is shorter than a piece and begins in the same piece of the same row becomes one bar: at
-        this scale it could not be told apart. Arrows from or to such a bar are left out.
+        The largest number of bars. If there are more spans, time is divided into equal pieces.
+        Spans shorter than a piece that begin in the same piece of the same row become one bar: at
+        this scale nobody could see them separately. Arrows from or to such a bar are left out.
     """
     spans, placed = record.spans, layout(record.spans)
     begin_s = min((span.start_s for span in spans), default=0.0)
@@ -128,7 +128,7 @@ def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
 
 
 def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None, str]:
-    """Return the group of each bar, with the note; None if all of them can be drawn."""
+    """Return the group of each bar and a note for the reader; None if all bars can be drawn."""
     if len(bars) <= max_bars:
         return None, ""
     n_pieces = max_bars
@@ -136,9 +136,10 @@ def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None
         piece_s = max(length_s, 1e-9) / n_pieces
         short = bars.end_s - bars.start_s < piece_s
         piece = np.minimum((bars.start_s / piece_s).astype(np.int64), n_pieces)
+        # A long span gets a key that no other has, counted down from the largest number.
         key = np.where(short, bars.row * (n_pieces + 1) + piece, _HUGE - np.arange(len(bars)))
         found, group = np.unique(key, return_inverse=True)
-        # At two pieces a row there is nothing left to put together.
+        # With one piece, all short spans of a row are one bar already.
         if len(found) <= max_bars or n_pieces == 1:
             break
         n_pieces //= 2
@@ -150,7 +151,7 @@ def _groups(bars: Bars, length_s: float, max_bars: int) -> tuple[Integers | None
 
 
 def _merged(bars: Bars, group: Integers) -> Bars:
-    """Put the bars of each group into one, which reaches from the first to the last of them."""
+    """Return one bar for each group, from the first start to the last end in it."""
     n = int(group.max()) + 1
     first = np.full(n, len(bars), dtype=np.int64)
     np.minimum.at(first, group, np.arange(len(bars)))
@@ -159,7 +160,8 @@ def _merged(bars: Bars, group: Integers) -> Bars:
     np.maximum.at(end_s, group, bars.end_s)
     count = np.bincount(group, minlength=n)
     shares = np.zeros((n, len(SPAN_KINDS)))
-    # Moments have no length; a tiny one lets the most frequent kind decide among them.
+    # The kind with the longest time names the bar. Events have no length; with 1e-15 s added to
+    # each, the most frequent kind decides in a group of events.
     np.add.at(shares, (group, bars.kind), bars.end_s - bars.start_s + 1e-15)
     kind = shares.argmax(axis=1)
     names = tuple(
@@ -174,7 +176,7 @@ def _merged(bars: Bars, group: Integers) -> Bars:
 def _arrows(
     found: Sequence[Flow], group: Integers | None, bars: Bars, order: Integers
 ) -> tuple[Flow, ...]:
-    """Return the arrows between the bars as they are ordered now."""
+    """Return the arrows between the reordered bars, without those of bars that are groups."""
     place = np.empty(len(bars), np.int64)
     place[order] = np.arange(len(bars))
     of_span = place if group is None else place[group]
@@ -203,7 +205,8 @@ def _reordered(bars: Bars, order: Integers) -> Bars:
 
 
 def _shifted(series: CounterSeries, begin_s: float, max_points: int) -> CounterSeries:
-    """Let a series begin with the first span, and keep the highest of neighbours if too many."""
+    """Return a series whose zero is the first span, thinned to ``max_points``."""
+    # The largest value of neighbours is kept, because a short peak is what a reader looks for.
     times_s = np.array(series.times_s) - begin_s
     values = np.array(series.values)
     if len(values) > max_points:

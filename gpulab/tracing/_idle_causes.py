@@ -1,4 +1,4 @@
-"""Why a device, or one of its streams, stood still: the last thing that it had to wait for."""
+"""Find why a device or a stream was idle: the last thing that its next work had to wait for."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -20,8 +20,8 @@ CAUSES = (
     "device",
 )
 _COPY_CALL, _PAGEABLE = "cudaMemcpy", "Pageable"
-# A work that starts so soon after another one's end was waiting for it. An H200 needs about 1 µs
-# from one kernel to the next; who starts later than this had another reason.
+# A kernel or copy that starts this soon after the end of another one was waiting for it. An H200
+# needs about 1 µs from one kernel to the next; a later start has another reason.
 _PROMPT_S = 2e-6
 
 Interval = tuple[float, float]
@@ -29,26 +29,26 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which a device, or one of its streams, did nothing between two of its works.
+    """A period in which a device or a stream was idle between two kernels or copies.
 
     Attributes
     ----------
     lane
-        Whose gap: ``"cuda:0"`` for all of a device, else the lane of a stream.
+        ``"cuda:0"`` for the gap of a whole device, or the lane of a stream.
     start_s, end_s
-        End of the work before it and start of the work after it.
+        End of the kernel or copy before the gap, and start of the one after it.
     cause
-        ``"host late"``: the launch came too late, and nothing held the host up but itself.
+        ``"host late"``: the launch came too late, because the host did something else than CUDA.
         ``"host call"``: the host was in another call of CUDA, such as an allocation.
         ``"synchronize"``: the host waited for the device, so nothing was in the queue.
-        ``"blocking copy"``: the host was in a copy that does not return before it is done.
+        ``"blocking copy"``: the host was in a copy that returns only when it is done.
         ``"event"``: the stream waited for another stream's event.
-        ``"engine busy"``: the work was ready, and another stream used the part that it needs.
-        ``"device"``: everything was ready; the device needs this time from one to the next.
+        ``"engine busy"``: another stream used the multiprocessors or the copy engine.
+        ``"device"``: everything was ready; the device needs this time between two tasks.
     detail
-        The same in a few words, with the names of those concerned.
+        The cause in a few words, with names of kernels, calls or streams.
     device
-        Index of the GPU that stood still as a whole; None if others of its streams worked.
+        Index of the GPU if the whole device was idle; None if another stream of it was busy.
     """
 
     lane: str
@@ -65,7 +65,7 @@ class Gap:
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """Return the union of intervals as intervals apart from each other, in order."""
+    """Return the union of intervals as sorted intervals that do not touch."""
     union: list[Interval] = []
     for start_s, end_s in sorted(intervals):
         if union and start_s <= union[-1][1]:
@@ -77,10 +77,11 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def gaps(spans: Sequence[Span]) -> list[Gap]:
-    """Return the gaps of every device and every stream, in the order of their starts.
+    """Return the gaps of every device and every stream, sorted by start.
 
-    What a device lost is the gaps of the device. A stream's gap during which other streams
-    worked is no loss by itself. Where both are the same, the stream's is left out.
+    The time that a device lost is the sum of the device's own gaps. A gap of one stream is not a
+    loss if another stream was busy meanwhile. If a gap of a stream is also a gap of the device,
+    only the device's is returned.
     """
     finder = _Causes(spans)
     works = sorted((span for span in spans if span.is_work), key=lambda span: span.start_s)
@@ -105,7 +106,7 @@ def gaps(spans: Sequence[Span]) -> list[Gap]:
 
 
 def _pauses(works: Iterable[Span]) -> Iterator[tuple[float, Span]]:
-    """Yield the end of all before it, for each work that starts later than that."""
+    """Yield each kernel or copy that starts after a pause, with the time when the pause began."""
     end_s = None
     for span in works:
         if end_s is not None and span.start_s > end_s:
@@ -114,15 +115,15 @@ def _pauses(works: Iterable[Span]) -> Iterator[tuple[float, Span]]:
 
 
 class _Sorted:
-    """Spans that do not contain one another, to be asked which of them touch an interval."""
+    """Spans that do not contain one another, sorted by end for fast search."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.spans = sorted(spans, key=lambda span: (span.end_s, span.start_s))
         self._ends = [span.end_s for span in self.spans]
 
     def touching(self, start_s: float, end_s: float) -> Iterator[Span]:
-        """Yield those that end within the interval, and those about its end."""
-        # By index, as a slice would copy the rest of the timeline for every gap.
+        """Yield the spans that overlap or touch the interval, sorted by end."""
+        # By index, because a slice would copy the rest of the timeline for every gap.
         for place in range(bisect_left(self._ends, start_s), len(self.spans)):
             span = self.spans[place]
             if span.start_s <= end_s:
@@ -131,13 +132,13 @@ class _Sorted:
                 return
 
     def last_end(self, start_s: float, end_s: float) -> Span | None:
-        """Return the last one that ends after the start and not after the end."""
+        """Return the span that ends last within the interval, or None."""
         place = bisect_right(self._ends, end_s) - 1
         return self.spans[place] if place >= 0 and self._ends[place] > start_s else None
 
 
 class _Causes:
-    """Finds what was released last before a work could start."""
+    """Finds what ended last of all that a kernel or copy had to wait for."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
@@ -166,12 +167,13 @@ class _Causes:
         if other is not None:
             words = f"{other.name} of {other.lane} used {_of(work)}"
             reasons.append(("engine busy", words, other.end_s))
-        # Of two that were released at the same time, the one named first is taken.
+        # max() returns the first of equal times, so of two reasons that ended at the same time the
+        # one added first is reported.
         cause, detail, _ = max(reasons, key=lambda reason: reason[2])
         return cause, detail
 
     def _user_before(self, start_s: float, work: Span) -> Span | None:
-        """Return another stream's work that used the same part until just before ``work``."""
+        """Return the work that used the same engine until just before ``work``, or None."""
         first_s = max(start_s, work.start_s - _PROMPT_S)
         return self._engines[work.engine, work.device].last_end(first_s, work.start_s)
 
@@ -181,7 +183,8 @@ class _Causes:
         if wait is None:
             return None
         awaited = self._awaited.get(id(wait))
-        # What was done already held nobody up, whatever the device took to see it.
+        # An event that was reached before the gap began is not its cause: the time until the
+        # stream went on is the device's own.
         return None if awaited is not None and awaited.end_s <= start_s else wait
 
     def _words_of_wait(self, wait: Span) -> str:
@@ -194,7 +197,7 @@ class _Causes:
             return
         launch = self._spans[place]
         if launch.end_s <= start_s:
-            return  # it was in the queue in time
+            return  # the launch was in the queue before the gap began
         yield *self._what_the_host_did(start_s, launch, work), launch.end_s
 
     def _what_the_host_did(self, start_s: float, launch: Span, work: Span) -> tuple[str, str]:
@@ -210,6 +213,7 @@ class _Causes:
                 return "synchronize", f"the host was in {span.name}"
             if span.start_s <= start_s and self._is_blocking(span):
                 return "blocking copy", f"the host was in {span.name}"
+        # A call that took more than half of the gap before the launch is named as its cause.
         longest = max(
             (span for span in before if span.kind != "launch"),
             key=lambda span: span.duration_s,
@@ -220,7 +224,7 @@ class _Causes:
         return "host late", f"{launch.name} for {work.name} came late"
 
     def _is_blocking(self, call: Span) -> bool:
-        """Tell whether a call returned only when its copy was done."""
+        """Return whether a call is a copy that returned only after the copy was done."""
         copy = self._done.get(call.correlation)
         return (
             call.name.startswith(_COPY_CALL)
@@ -238,7 +242,7 @@ def _by(spans: Iterable[Span], *names: str) -> dict[Any, _Sorted]:
 
 
 def _of(work: Span) -> str:
-    """Name the part of the device that a work needs."""
+    """Return the name of the part of the device that a kernel or copy needs."""
     if work.engine is None or work.engine == "compute":
         return "the multiprocessors"
     return f"the engine for {work.engine}"

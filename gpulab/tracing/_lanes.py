@@ -1,4 +1,4 @@
-"""Where each span is drawn: lanes from top to bottom, and rows where spans of a lane overlap."""
+"""Assign each span a lane and a row, so that overlapping spans are not drawn on one another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,28 @@ from dataclasses import dataclass
 from gpulab.tracing._spans import Span
 
 HOST_LANE = "host"
-_MAX_ROWS = 8  # of one lane; what overlaps more than that is drawn on top of one another
+# With many overlapping spans in one lane, the rest is drawn on top of one another in the last row,
+# so that one lane cannot fill the whole picture.
+_MAX_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A row of the timeline, or several where its spans overlap.
+    """A thread of the host or a stream in the picture; it has several rows if its spans overlap.
 
     Attributes
     ----------
     name
-        As the spans name it.
+        The ``lane`` of its spans, e.g. ``"stream 7"``.
     device
         Index of the GPU; None for the host.
     first_row, n_rows
-        The rows that it takes, counted from the top of the timeline.
+        First row, counted from the top of the timeline, and number of rows.
+
+    Examples
+    --------
+    >>> Lane("stream 7", device=0, first_row=1, n_rows=2)
+    Lane(name='stream 7', device=0, first_row=1, n_rows=2)
     """
 
     name: str
@@ -31,12 +38,12 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneLayout:
-    """The places of all spans.
+    """The lanes of a timeline and the row of each span.
 
     Attributes
     ----------
     lanes
-        From top to bottom: the host, then the streams of each GPU.
+        The lanes from top to bottom: the host, then the streams of each GPU.
     rows
         The row of each span, in the order of the spans.
     """
@@ -46,15 +53,29 @@ class LaneLayout:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all lanes together."""
+        """Number of rows of all lanes together."""
         return sum(lane.n_rows for lane in self.lanes)
 
 
 def layout(spans: Sequence[Span]) -> LaneLayout:
-    """Place spans so that no two of them lie on one another.
+    """Return the lanes of a timeline and the row of each span.
 
-    The host's lane comes first, then further threads of the host, then the streams by device and
-    number. In a lane, what overlaps goes down a row; events take no time and stay in the first.
+    The host's main thread comes first, then its other threads, then the streams by device and
+    number. In a lane, a span that overlaps another one gets the next row that is free, up to 8
+    rows. Spans without duration, such as events, stay in the first row.
+
+    Examples
+    --------
+    >>> from gpulab.tracing import Span
+    >>> placed = layout(
+    ...     [
+    ...         Span("kernel", "add", "stream 7", 0.0, 3e-6, stream=7),
+    ...         Span("kernel", "mul", "stream 7", 2e-6, 4e-6, stream=7),
+    ...         Span("launch", "cudaLaunchKernel", "host", 0.0, 1e-6),
+    ...     ]
+    ... )
+    >>> [lane.name for lane in placed.lanes], placed.rows
+    (['host', 'stream 7'], (1, 2, 0))
     """
     places: dict[tuple[int | None, str], list[int]] = {}
     for place, span in enumerate(spans):
@@ -73,7 +94,7 @@ def layout(spans: Sequence[Span]) -> LaneLayout:
 
 
 def _fill(spans: Sequence[Span], places: list[int], rows: list[int]) -> int:
-    """Give each span of one lane its row, and return how many rows they need."""
+    """Write the row of each span of one lane into ``rows``, and return the number of rows."""
     ends_s = [float("-inf")]
     for place in places:
         span = spans[place]

@@ -1,4 +1,4 @@
-"""How much memory a program holds, noted at every change, on a real GPU or a virtual one."""
+"""Record how much device memory a program uses, at every change, on a CUDA or a virtual GPU."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from gpulab.virtual import Machine
 
 
-_MAX_ENTRIES = 1_000_000
-_BLOCK_BYTES = 512
+_MAX_ENTRIES = 1_000_000  # PyTorch drops the oldest entries beyond this
+_BLOCK_BYTES = 512  # PyTorch's allocator rounds each request up to a multiple of this
 _SIGNS = {"alloc": 1, "free_requested": -1}
 _COUNTED = ("hand_out", "release")
 
-# Times in ns on the axis of the records, with the bytes in use from then on; one list a device.
+# One list for each device: a time in ns on the axis of the records, and the bytes in use from then
+# on.
 Readings = list[list[tuple[int, int]]]
 
 
 @contextmanager
 def watch_memory(machine: "Machine | None") -> Iterator[Readings]:
-    """Note all changes of the block; the readings are there when it has ended."""
+    """Record the changes of memory inside the block; the list is complete when the block ends."""
     readings: Readings = []
     with _on_virtual(machine, readings) if machine else _on_cuda(readings):
         yield readings
@@ -41,7 +42,8 @@ def _on_virtual(machine: "Machine", readings: Readings) -> Iterator[None]:
         for usage in usages:
             readings_here = [(machine.host.now_ns, usage.allocated_bytes.total)]
             readings.append(readings_here)
-            # Replaced on this one object, so that nothing is slower while nobody watches.
+            # The methods are replaced on this object and not on its class, so that the allocator
+            # is no slower when no timeline is recorded.
             for name in _COUNTED:
                 vars(usage)[name] = _followed(getattr(usage, name), machine, usage, readings_here)
         yield
@@ -67,7 +69,8 @@ def _followed(
 @contextmanager
 def _on_cuda(readings: Readings) -> Iterator[None]:
     if is_memory_history_kept():
-        # Somebody records a history; starting another one would end theirs.
+        # The program records a memory history itself, and PyTorch has only one: starting ours
+        # would end it. The timeline then has no memory.
         yield
         return
     in_use = [torch.cuda.memory_allocated(index) for index in range(torch.cuda.device_count())]
@@ -85,27 +88,28 @@ def _summed(in_use: int, trace: list[dict[str, Any]]) -> list[tuple[int, int]]:
     for entry in trace:
         sign = _SIGNS.get(entry["action"], 0)
         if sign:
-            # The history has what was asked for, the allocator counts whole blocks.
+            # The history contains the requested size, but memory_allocated() counts whole blocks.
             in_use += sign * -(-entry["size"] // _BLOCK_BYTES) * _BLOCK_BYTES
             readings.append((round(entry["time_us"] * 1_000), in_use))
     return readings
 
 
 def memory_series(readings: Readings, zero_ns: int, end_s: float) -> tuple[CounterSeries, ...]:
-    """Return what each device held from the start to the end of a timeline.
+    """Return the bytes in use on each device from the start to the end of a timeline.
 
     Parameters
     ----------
     readings
-        As noted, one list a device.
+        The recorded changes, one list for each device.
     zero_ns
-        The timeline's zero on the axis of the readings.
+        The start of the timeline on the axis of the readings, in ns.
     end_s
-        Where the timeline ends, in seconds; later changes are not part of it.
+        The end of the timeline in seconds; later changes are left out.
     """
     found = []
     for device, readings_here in enumerate(readings):
         times_s = [max(0.0, (time_ns - zero_ns) * 1e-9) for time_ns, _ in readings_here]
+        # A dict, so that the last of several changes at the same time counts.
         points = {
             time_s: float(n_bytes)
             for time_s, (_, n_bytes) in zip(times_s, readings_here, strict=True)

@@ -1,4 +1,4 @@
-"""Read a trace file of PyTorch's profiler as a timeline."""
+"""Read a trace file that PyTorch's profiler wrote, as a timeline."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gpulab import profiling
 from gpulab.activity import ActivityRecord, HostCall
-from gpulab.errors import DamagedDataError
+from gpulab.errors import DamagedDataError, NotReadError
 from gpulab.foreign_text import one_line
 from gpulab.profiling import Records
 from gpulab.requirements import PATH, TEXT
@@ -16,7 +16,7 @@ from gpulab.tracing._timeline import Timeline
 
 _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _CALLS = frozenset({"cuda_runtime", "cuda_driver"})
-_MOST_US = 1e15  # thirty years since the machine was started
+_MOST_US = 1e15  # thirty years; the profiler counts from the start of the machine
 _CURE = (
     "give read_trace() a file that torch.profiler wrote with export_chrome_trace(), recorded with "
     "ProfilerActivity.CUDA"
@@ -24,7 +24,7 @@ _CURE = (
 
 
 class _Event(NamedTuple):
-    """A complete event of the trace, in nanoseconds from the first of them."""
+    """A complete event of the trace, in nanoseconds since the first one began."""
 
     category: str
     name: str
@@ -34,32 +34,34 @@ class _Event(NamedTuple):
     args: Mapping[str, Any]
 
     def number(self, name: str) -> int | None:
-        """Return a whole number among the arguments; None if there is none."""
+        """Return the argument ``name`` if it is a whole number from 0 on, else None."""
         value = self.args.get(name)
         return value if isinstance(value, int) and value >= 0 else None
 
 
 def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
-    """Return the timeline of a trace that ``torch.profiler`` has written.
+    """Return the timeline of a trace file that ``torch.profiler`` wrote.
 
     Parameters
     ----------
     path
         The file that ``export_chrome_trace`` wrote, gzipped or not.
     device_name
-        Name of the GPU, where the file has none.
+        Name of the GPU; if empty, the name in the file.
 
     Returns
     -------
     Timeline
-        Calls of CUDA, kernels and copies; operators and ranges of the program are not part of
-        it. Times are those of the machine that recorded: they say nothing of this one. The
-        source is ``"recorded"``, or ``"virtual"`` where a virtual GPU wrote the file.
+        Calls of CUDA, kernels and copies, without operators and ranges of the program. The times
+        are those of the machine that recorded them and say nothing about this one. The source is
+        ``"recorded"``, or ``"virtual"`` if a virtual GPU wrote the file.
 
     Raises
     ------
+    NotReadError
+        If there is no such file, it is a folder, or the system cannot read it.
     DamagedDataError
-        If the file is no trace, is damaged, or has no work of a GPU.
+        If the file is empty, is not a trace, is damaged, or has no kernel and no copy.
 
     Examples
     --------
@@ -75,10 +77,11 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     PATH.check(path=path)
     TEXT.check(device_name=device_name)
     try:
-        trace = parse_json(read_text(path))
+        trace = parse_json(_text(path))
         events = sorted(_events(trace), key=lambda event: event.start_ns)
     except DamagedDataError as error:
-        raise DamagedDataError(f"{one_line(str(path))} is no trace: {error}; {_CURE}") from None
+        name = one_line(str(path))
+        raise DamagedDataError(f"{name} is not a trace: {error}; {_CURE}") from None
     records = [_record(event) for event in events if event.category in _KINDS]
     calls = [_call(event, number) for number, event in enumerate(events)]
     if not records:
@@ -95,20 +98,42 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     return Timeline(spans, source, found.device_name)
 
 
+def _text(path: str | Path) -> str:
+    try:
+        text = read_text(path)
+    except OSError as error:
+        raise NotReadError(_why_not_read(path, error)) from error
+    if not text.strip():
+        raise DamagedDataError("it is empty")
+    return text
+
+
+def _why_not_read(path: str | Path, error: OSError) -> str:
+    name, folder = one_line(str(path)), one_line(str(Path.cwd()))
+    if isinstance(error, FileNotFoundError):
+        where = "" if Path(path).is_absolute() else f" in {folder}"
+        return f"there is no file {name}{where}; check the name, or record a trace first: {_CURE}"
+    # Windows refuses to open a folder without saying that it is one.
+    if isinstance(error, IsADirectoryError | PermissionError) and Path(path).is_dir():
+        return f"{name} is a folder; name the file in it: {_CURE}"
+    return f"{name} cannot be read: {error.strerror or error}; {_CURE}"
+
+
 def _events(trace: object) -> Iterator[_Event]:
     whole: dict[str, object] = trace if isinstance(trace, dict) else {"traceEvents": trace}
     other = whole.get("otherData")
     if isinstance(other, dict) and "place" in other:
         raise DamagedDataError(
-            "Timeline.to_chrome_trace() wrote it, for viewers alone; Timeline.save() writes what "
-            "Timeline.load() reads"
+            "Timeline.to_chrome_trace() wrote it, and only viewers read that; save a timeline "
+            "with to_json(), which Timeline.from_json() reads"
         )
     listed = whole.get("traceEvents")
     if not isinstance(listed, list):
         raise DamagedDataError("it has no list of trace events")
     complete = [each for each in listed if isinstance(each, dict) and each.get("ph") == "X"]
     wanted = [each for each in complete if each.get("cat") in _KINDS.keys() | _CALLS]
-    # Of large numbers the nanoseconds would be lost.
+    # Times since the start of the machine are so large that a float has no digits left for the
+    # nanoseconds, so the first time is subtracted before the conversion.
     zero_us = min((_time_us(each, "ts") for each in wanted), default=0.0)
     for each in wanted:
         start_us = _time_us(each, "ts") - zero_us
@@ -125,10 +150,10 @@ def _events(trace: object) -> Iterator[_Event]:
 
 def _time_us(event: Mapping[str, Any], name: str) -> float:
     value = event.get(name)
-    # A comparison with nan is false.
+    # This also refuses nan, because any comparison with nan is False.
     if isinstance(value, int | float) and 0 <= value <= _MOST_US:
         return float(value)
-    raise DamagedDataError(f"an event has {name}={value!r}, which is no time in microseconds")
+    raise DamagedDataError(f"an event has {name}={value!r}, which is not a time in microseconds")
 
 
 def _record(event: _Event) -> ActivityRecord:
@@ -145,11 +170,12 @@ def _record(event: _Event) -> ActivityRecord:
 
 
 def _call(event: _Event, number: int) -> HostCall | None:
-    """Return a call of CUDA; one without a number gets one that no other has."""
+    """Return the host's call for an event, or None if the event is not a call of CUDA."""
     if event.category not in _CALLS:
         return None
     correlation = event.number("correlation")
     thread = event.lane if isinstance(event.lane, int) else 0
+    # A call without a correlation gets a negative number, which no other call has.
     return HostCall(
         profiling.kind_of_call(event.name),
         event.name,
@@ -161,7 +187,7 @@ def _call(event: _Event, number: int) -> HostCall | None:
 
 
 def _origin(trace: object) -> tuple[str, str]:
-    """Return the source and the name of the device, as far as the file says."""
+    """Return the source and the name of the device; the name is empty if the file has none."""
     whole: dict[str, object] = trace if isinstance(trace, dict) else {}
     other, devices = whole.get("otherData"), whole.get("deviceProperties")
     is_virtual = isinstance(other, dict) and other.get("source") == "virtual"

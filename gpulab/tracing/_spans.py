@@ -1,4 +1,4 @@
-"""Spans, of which a timeline is made: calls, kernels, copies, events and waits."""
+"""Spans, the elements of a timeline: calls, kernels, copies, events and waits."""
 
 from dataclasses import dataclass
 
@@ -6,44 +6,44 @@ from gpulab.errors import InvalidOptionError, UnknownNameError
 
 SPAN_KINDS = ("host", "launch", "kernel", "copy", "event", "wait")
 ENGINES = ("compute", "copy in", "copy out", "copy between GPUs")
-MOST_S = 1e12  # thirty thousand years; larger times overflow where they are drawn
+MOST_S = 1e12  # thirty thousand years; larger times overflow when matplotlib draws them
 _WORK = frozenset({"kernel", "copy"})
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that had a start and an end.
+    """A call, kernel, copy, event or wait on a timeline, with its start and end.
 
     Attributes
     ----------
     kind
         One of ``"host"``, ``"launch"``, ``"kernel"``, ``"copy"``, ``"event"``, ``"wait"``.
     name
-        Of the kernel, the copy, the call.
+        Name of the kernel, the copy or the call.
     lane
-        Row of the timeline that it belongs to, e.g. ``"host"`` or ``"stream 7"``.
+        Lane of the timeline in which it is drawn, e.g. ``"host"`` or ``"stream 7"``.
     start_s, end_s
-        Seconds from the start of the timeline; equal for something without duration.
+        Seconds from the start of the timeline; equal for an event.
     stream
         Number of the stream; None on the host.
     device
-        Index of the GPU, as in ``cuda:0``; None on the host, or where it is not known.
+        Index of the GPU, as in ``cuda:0``; None on the host, or if not known.
     engine
-        Which part of the GPU was busy with it, one of ``"compute"``, ``"copy in"``,
-        ``"copy out"``, ``"copy between GPUs"``; None for what keeps no part busy.
+        Part of the GPU that it used: ``"compute"``, ``"copy in"``, ``"copy out"`` or
+        ``"copy between GPUs"``; None if it used none, as for calls, events and waits.
     correlation
-        Number that a call of the host shares with all that it made the device do.
+        Number that a call of the host shares with the kernels, copies and events it launched.
     waits_for
-        The correlation of what a wait waited for.
+        Correlation of the work that a wait waited for; None if it is not a wait.
     size_bytes
-        Bytes that a copy moved.
+        Bytes that a copy moved; None for other kinds.
 
     Raises
     ------
     UnknownNameError
         If the kind is not one of the six, or the engine not one of the four.
     InvalidOptionError
-        If a time is not finite or absurd, or the end lies before the start.
+        If a time is not finite or larger than 1e12 s, or the end is before the start.
 
     Examples
     --------
@@ -81,15 +81,15 @@ class Span:
 
     @property
     def duration_s(self) -> float:
-        """Seconds from start to end, waiting inside included."""
+        """Seconds from start to end, including any waiting in between."""
         return self.end_s - self.start_s
 
     @property
     def is_work(self) -> bool:
-        """Whether a device was busy with it: a kernel or a copy."""
+        """Whether it is a kernel or a copy, which makes a device busy."""
         return self.kind in _WORK
 
     @property
     def is_on_host(self) -> bool:
-        """Whether the host did it, or waited."""
+        """Whether it is a call or a wait of the host."""
         return self.stream is None

@@ -1,4 +1,4 @@
-"""A timeline in words and percent: how busy each device was, what overlapped, what it lost."""
+"""Summarize a timeline in words and percent: busy and idle time, overlap, and the longest gaps."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from gpulab.tracing._spans import Span
 from gpulab.units import format_time
 
 _N_GAPS_SHOWN = 5
-_LEAST_SHARE = 0.005  # of the window; a cause below it is not worth a line
+_LEAST_SHARE = 0.005  # of the window; causes with a smaller share are left out of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class BusyTime:
     Attributes
     ----------
     name
-        The stream's lane, or the engine.
+        Lane of the stream, or name of the engine.
     busy_s
-        Seconds in which it had at least one work running.
+        Seconds in which it ran at least one kernel or copy.
     n_works
-        Kernels and copies.
+        Number of kernels and copies.
     """
 
     name: str
@@ -36,25 +36,26 @@ class BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """What one GPU did with its time.
+    """How one GPU spent its time.
 
     Attributes
     ----------
     device
-        Its index, as in ``cuda:0``.
+        Index of the GPU, as in ``cuda:0``.
     busy_s
-        Seconds in which at least one kernel or copy ran; not how much of the chip it used.
+        Seconds in which at least one kernel or copy ran; it may have used a small part of the GPU.
     overlap_s
-        Seconds in which at least two streams had work running.
+        Seconds in which at least two streams were busy.
     possible_s
-        Seconds that perfect overlap would save against one work at a time: the sum over the
-        streams, less the longest stream or copy engine.
+        Seconds that perfect overlap would save compared with one stream after another: the sum of
+        the streams' busy times minus the longest busy time of a stream or copy engine.
     saved_s
-        Seconds that overlap did save: the sum over the streams, less ``busy_s``.
+        Seconds that overlap did save: the sum of the streams' busy times minus ``busy_s``.
     before_s, after_s
-        Seconds from the start of the window to the first work, and from the last to its end.
+        Seconds from the start of the window to the first kernel or copy, and from the end of the
+        last one to the end of the window.
     streams, engines
-        The parts, in the order of their names.
+        Busy times of its streams and engines, sorted by name.
     """
 
     device: int
@@ -69,28 +70,28 @@ class DeviceShare:
 
     @property
     def overlap_achieved(self) -> float | None:
-        """Share of the possible saving that was reached, 0 to 1; None with one stream alone."""
+        """Share of the possible saving that was reached, 0 to 1; None if there is one stream."""
         return self.saved_s / self.possible_s if self.possible_s > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a timeline says in a few lines.
+    """A timeline in a few numbers: how busy each GPU was, what overlapped, and why it was idle.
 
     Attributes
     ----------
     place
-        The device with the source of the numbers.
+        Name of the device with the source of the times, e.g. ``"virtual NVIDIA H200"``.
     window_s
-        Seconds from the first start to the last end, host included; the whole of all shares.
+        Seconds from the first start to the last end, host included; percentages are of this time.
     n_spans
-        Spans of each kind that occurs.
+        Number of spans of each kind that occurs.
     devices
-        One entry for each GPU that worked.
+        One entry for each GPU that ran a kernel or a copy.
     gaps
         All gaps of devices and streams, longest first.
     n_missing
-        Launches whose records were lost, so that too little is shown.
+        Number of launches whose records were lost; more ran than the summary says.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Summary:
     n_missing: int = 0
 
     def idle_by_cause(self, device: int = 0) -> dict[str, float]:
-        """Return the seconds that a device lost between its works, by cause, longest first."""
+        """Return the idle seconds of a device between kernels, by cause, longest first."""
         lost: dict[str, float] = defaultdict(float)
         for gap in self.gaps:
             if gap.device == device:
@@ -121,17 +122,18 @@ class Summary:
         return visible("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
-        """Return the text, one entry a line."""
+        """Return the lines of the summary's text."""
         if not self.n_spans:
             return [f"No spans on {self.place}: the work did nothing that leaves a trace."]
         counts = ", ".join(_counted(n, kind) for kind, n in self.n_spans)
         lines = [f"{format_time(self.window_s)} on {self.place}: {counts}."]
         if self.n_missing:
-            lines.append(f"{_counted(self.n_missing, 'launch')} left no record: more ran.")
+            missing = _counted(self.n_missing, "launch")
+            lines.append(f"{missing} left no record: more ran than is shown.")
         for share in self.devices:
             lines += self._lines_of(share)
         if not self.devices:
-            lines.append("No GPU did anything.")
+            lines.append("No GPU did any work.")
         shown = self.gaps[:_N_GAPS_SHOWN]
         if shown:
             lines.append("Longest gaps:")
@@ -143,7 +145,7 @@ class Summary:
         return lines
 
     def headline(self, share: DeviceShare) -> str:
-        """Return the most important about one device."""
+        """Return the most important line about one device: busy, idle and overlap."""
         idle_s = self.window_s - share.busy_s
         shares = f"busy {self._percent(share.busy_s)}, idle {self._percent(idle_s)}"
         return f"cuda:{share.device}: {shares}, {_overlap(share)}."
@@ -170,16 +172,16 @@ class Summary:
 
 
 def summarize(spans: Sequence[Span], place: str, n_missing: int = 0) -> Summary:
-    """Return what a timeline says in a few lines.
+    """Return the summary of a timeline.
 
     Parameters
     ----------
     spans
         The spans, in any order.
     place
-        The device with the source of the numbers.
+        Name of the device with the source of the times.
     n_missing
-        Launches without records.
+        Number of launches without records.
     """
     start_s = min((span.start_s for span in spans), default=0.0)
     end_s = max((span.end_s for span in spans), default=0.0)
@@ -207,7 +209,8 @@ def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
     )
     stream_parts, engine_parts = _parts(streams), _parts(engines)
     total_s = sum(part.busy_s for part in stream_parts)
-    # Kernels may share the multiprocessors, so they alone set no bound to what can overlap.
+    # The busiest stream or copy engine bounds what overlap can save. The "compute" engine does
+    # not, because kernels of several streams can share the multiprocessors.
     bounds = [*stream_parts, *(part for part in engine_parts if part.name != "compute")]
     return DeviceShare(
         device,
@@ -225,7 +228,8 @@ def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
 def _unions(works: Iterable[Span], name: str) -> dict[str, tuple[list[Interval], int]]:
     groups: dict[str, list[Interval]] = defaultdict(list)
     for work in works:
-        # Spans made by hand may name no engine; a kernel can only have used one of them.
+        # Spans that a program makes itself may have no engine; a kernel can only have used
+        # "compute".
         key = getattr(work, name) or ("compute" if work.kind == "kernel" else "copy")
         groups[key].append((work.start_s, work.end_s))
     return {key: (merged(group), len(group)) for key, group in sorted(groups.items())}

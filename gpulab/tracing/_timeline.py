@@ -1,4 +1,4 @@
-"""A timeline as a frozen record: what ran when, on which lane, and where that is known from."""
+"""A timeline as a frozen record: what ran when and where, and the source of the times."""
 
 import json
 from dataclasses import dataclass, fields
@@ -21,28 +21,25 @@ if TYPE_CHECKING:
 __all__ = ["Timeline"]
 
 
-# The pictures are made of records and so know them; the record knows only where they are made.
-
-
 @dataclass(frozen=True, slots=True)
 class Timeline(Saved):
-    """Spans of one run, on all its lanes.
+    """What host and devices did in one run: calls, kernels, copies, events and waits.
 
-    In a notebook it shows itself: as a picture to zoom and pan where widgets run, else as a
-    static one.
+    A notebook displays it as a picture: one to zoom and pan where widgets run, otherwise a static
+    one.
 
     Attributes
     ----------
     spans
-        In any order; none at all when nothing ran.
+        The spans, in any order; empty if nothing ran.
     source
         ``"measured"``, ``"recorded"`` or ``"virtual"``.
     device_name
-        As the driver reports it, e.g. ``"NVIDIA H200"``.
+        Name of the GPU as the driver reports it, e.g. ``"NVIDIA H200"``.
     memory
         Bytes in use on each device, as PyTorch's allocator counts them.
     n_missing
-        Launches whose records the profiler lost; more ran than the spans say.
+        Number of launches whose records the profiler lost; more ran than the spans show.
 
     Raises
     ------
@@ -81,22 +78,22 @@ class Timeline(Saved):
 
     @property
     def place(self) -> str:
-        """The device with the source, e.g. ``"virtual NVIDIA H200"``."""
+        """Name of the device with the source of the times, e.g. ``"virtual NVIDIA H200"``."""
         return device_label(self.device_name, self.source)
 
     @property
     def queue_depth(self) -> tuple[CounterSeries, ...]:
-        """How many launches each device had before it or in work; computed from the spans."""
+        """How many launches of each device were not finished, over time."""
         return queue_depth(self.spans)
 
     def summary(self) -> Summary:
-        """Say how busy each device was, what overlapped, and why it stood still.
+        """Return how busy each device was, what overlapped, and why it was idle.
 
-        Shares are of the time from the first start to the last end. *Busy* is a device while at
-        least one kernel or copy runs on it, which says nothing of how much of the chip is in
-        use; *idle* is the rest. *Overlap* is the time in which at least two streams have work
-        running, as a share of the busy time. A gap's cause is what was released last before the
-        device went on; see :class:`gpulab.tracing._idle_causes.Gap`.
+        Percentages are of the time from the first start to the last end. A device is *busy* while
+        at least one kernel or copy runs on it, even if that uses a small part of the GPU; it is
+        *idle* for the rest of the time. *Overlap* is the time in which at least two streams are
+        busy, in percent of the busy time. The cause of a gap is the last thing that the next
+        kernel or copy had to wait for; see :class:`gpulab.tracing._idle_causes.Gap`.
         """
         return summarize(self.spans, self.place, self.n_missing)
 
@@ -106,7 +103,7 @@ class Timeline(Saved):
         Parameters
         ----------
         path
-            Where to write it, usually with the ending ``.json``; a file there is replaced.
+            The file to write, usually with the ending ``.json``; an existing file is replaced.
 
         Returns
         -------
@@ -116,7 +113,7 @@ class Timeline(Saved):
         Raises
         ------
         NotSavedError
-            If the file cannot be written; one that was there before is as it was.
+            If the file cannot be written; an existing file is then unchanged.
         """
         PATH.check(path=path)
         series = (*self.queue_depth, *self.memory)
@@ -126,15 +123,15 @@ class Timeline(Saved):
         return path
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a table with one row a span.
+        """Return a table with one row for each span.
 
-        Columns are the fields of :class:`Span` and ``duration_s``, ``source`` and
-        ``device_name``. Whole numbers that are not known are missing values.
+        The columns are the fields of :class:`Span`, ``duration_s``, ``source`` and
+        ``device_name``. A number that is None in a span is a missing value in the table.
         """
         import pandas as pd
 
         names = [field.name for field in fields(Span)]
-        # By columns: a dict a span would take most of a minute for a million of them.
+        # Column by column: one dict for each span takes most of a minute for a million spans.
         columns = {name: [getattr(span, name) for span in self.spans] for name in names}
         for name in ("name", "lane"):
             columns[name] = list(map(visible, columns[name]))

@@ -1,4 +1,4 @@
-"""Which events a program on the virtual GPU records and waits for, with the model's own times."""
+"""Find the events and waits of a program on the virtual GPU, with the times of the model."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _SeenEvent:
-    """One event or wait of a stream, or one wait of the host, and when its call ended."""
+    """One event or wait of a stream, or one wait of the host, with the end of its call."""
 
     kind: EventKind
     end_ns: int
@@ -23,10 +23,10 @@ class _SeenEvent:
 
 
 class MachineWatch:
-    """Follows the events and waits of a virtual machine's streams, and the waits of its host.
+    """Notes the events and waits of a virtual machine's streams, and the waits of its host.
 
-    The methods are replaced on this one machine, so that nothing is slower while nobody watches;
-    and watching takes no virtual time.
+    It replaces methods of this one machine, so that other machines are no slower, and takes no
+    virtual time.
     """
 
     def __init__(self, machine: "Machine") -> None:
@@ -35,7 +35,7 @@ class MachineWatch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Follow what the block does."""
+        """Note the events and waits made inside the block."""
         machine, host = self._machine, self._machine.host
         mine = (
             (machine, "mark", self._mark(machine.mark)),
@@ -50,10 +50,11 @@ class MachineWatch:
                 vars(owner).pop(name, None)
 
     def event_notes(self, calls: tuple[HostCall, ...]) -> list[EventNote]:
-        """Return what was seen, with the numbers of the host's calls.
+        """Return the noted events and waits, with the correlation numbers of the host's calls.
 
-        What has no call was captured: it runs when its graph does.
+        Events of a CUDA graph are left out: the record of a capture contains no call of theirs.
         """
+        # Calls follow one another on the virtual clock, so the end of a call identifies it.
         numbers = {call.end_ns: call.correlation for call in calls}
         return [
             EventNote(
@@ -68,9 +69,10 @@ class MachineWatch:
         ]
 
     def _number(self, task: "StreamTask | None", numbers: dict[int, int]) -> int | None:
-        """Return the number of the call that launched a task, if it was seen."""
+        """Return the number of the call that launched a task, or None if it is not known."""
         if task is None:
             return None
+        # The device sees a task one launch latency after its call ended.
         return numbers.get(task.visible_ns - self._machine.host.costs.launch_latency_ns)
 
     def _mark(self, original: Callable[..., Any]) -> Callable[..., Any]:

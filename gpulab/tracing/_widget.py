@@ -1,4 +1,4 @@
-"""The timeline in the notebook: a widget to zoom and pan, or a picture if widgets do not run."""
+"""Show a timeline in a notebook: as a widget to zoom and pan, or as a static picture."""
 
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpulab.tracing._timeline import Timeline
 
 
+# Short neighbours become one bar beyond this, before anything is sent to the browser.
 MAX_BARS = 20_000
 _SCRIPT = Path(__file__).with_name("timeline.js")
 _ARROWS = {"launch": 0, "record": 1, "wait": 2}
@@ -27,28 +28,27 @@ _MICRO = 1e6
 
 
 def view(record: "Timeline", *, summary: Summary | None = None) -> "AnyWidget":
-    """Return the timeline as a widget, which needs the kernel no more once it is shown.
+    """Return the timeline as a widget, which works without the kernel once it is shown.
 
-    With more than 20,000 spans neighbours are put together before anything is sent, and the
-    widget says so.
+    If there are more than 20,000 spans, short neighbours become one bar, and the widget says so.
 
     Parameters
     ----------
     record
-        The timeline; one without spans gives a widget that says that.
+        The timeline; a widget without spans says that there are none.
     summary
-        Its summary, if it is known already.
+        Its summary, if you have it already.
     """
     return _widget_class()(drawing=content(record, summary or record.summary()))
 
 
 def bundle(record: "Timeline") -> dict[str, Any]:
-    """Return what a notebook may show of a timeline, by MIME type; it takes what it can.
+    """Return the forms in which a notebook can show a timeline, by MIME type.
 
-    The picture is always there: it is what an exported notebook, or a page that shows one, can
-    display. The widget comes with it only if a front end asked for the cell, such as JupyterLab.
-    A program that runs notebooks, such as nbconvert, would save the widget in place of the
-    picture, and an exported page can show a widget only with the help of other servers.
+    The picture is always there: exported notebooks and pages that show a notebook display it. The
+    widget is added only if a front end such as JupyterLab runs the cell. A program that runs
+    notebooks, such as nbconvert, would save the widget in place of the picture, and an exported
+    page can show a widget only if it can load scripts from other servers.
     """
     summary = record.summary()
     if record.spans:
@@ -70,6 +70,7 @@ def content(record: "Timeline", summary: Summary) -> dict[str, Any]:
     """Return everything that the widget draws: columns as bytes, the rest as plain values."""
     shown = drawing(record, max_bars=MAX_BARS)
     bars = shown.bars
+    # Most spans share a few names, so each name is sent once and a column has its number.
     numbers: dict[str, int] = {}
     names = [numbers.setdefault(visible(name), len(numbers)) for name in bars.name]
     arrows = [(_ARROWS[arrow.kind], arrow.source, arrow.target) for arrow in shown.arrows]
@@ -119,7 +120,7 @@ def _whole(values: Any) -> bytes:  # noqa: ANN401  # as above
     return np.asarray(values, dtype="<i4").tobytes()
 
 
-@cache  # not at import: half of the package would wait for the widgets to load
+@cache  # made on first use, so that importing gpulab does not import anywidget
 def _widget_class() -> "type[AnyWidget]":
     import anywidget
     import traitlets

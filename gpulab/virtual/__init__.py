@@ -1,7 +1,8 @@
 """A GPU that is computed: unmodified torch.cuda code runs on it, on a virtual clock.
 
-The parts import one way: ``simulator`` (no torch), ``tensors``, ``kernels``, ``dispatch``,
-``patches``. Each is entered through its ``__init__``; a module ``_x`` belongs to its folder alone.
+Its packages import in one direction: ``simulator`` (without torch), ``tensors``, ``kernels``,
+``dispatch``, ``patches``. Import each through its ``__init__``; modules named ``_x`` are private
+to their package.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Activity records of a virtual GPU, with the calls of its host that launched them."""
+"""Record what a virtual GPU does and which host calls launched it, as CUPTI does on CUDA."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from gpulab.virtual.simulator import Machine, StreamTask, TaskRecord
 
 
-# By the name that the model gives a kind of task: what CUPTI calls it, and CUDA its launch.
+# For each kind of task: CUPTI's name of it, and the CUDA call that launches it. A mark is missing
+# here, because CUPTI has no record of an event.
 _KINDS = {
     "kernel": ("kernel", "cudaLaunchKernel"),
     "copy in": ("memcpy", "cudaMemcpyAsync"),
     "copy out": ("memcpy", "cudaMemcpyAsync"),
     "copy between GPUs": ("memcpy", "cudaMemcpyPeerAsync"),
 }
+# CUDA's names of the methods of ``Host`` and ``Machine`` that stand for its calls.
 _WAITS = {
     "wait_for_device": "cudaDeviceSynchronize",
     "wait_for_stream": "cudaStreamSynchronize",
@@ -29,14 +31,28 @@ _ALLOCATIONS = {
     "device_free": "cudaFree",
     "pin_anew": "cudaHostAlloc",
 }
-_OF_HOST = (*_WAITS, "launch")
+_HOST_METHODS = (*_WAITS, "launch")
 
 
 class SimulatorSession:
-    """Records what a virtual GPU does and its host calls, from entering to leaving.
+    """Records the tasks of a virtual GPU and the calls of its host, inside a ``with`` block.
 
-    Each launch takes ``launch_ns`` longer, if it is given. Methods of the host and the machine are
-    replaced on these two objects, so that launches cost nothing more while nobody watches.
+    Parameters
+    ----------
+    machine
+        The machine to record.
+    launch_ns
+        How much longer each launch takes while it is recorded.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200") as gpu, SimulatorSession(gpu.machine) as session:
+    ...     x = torch.zeros(8, device="cuda")
+    ...     torch.cuda.synchronize()
+    >>> records, calls = session.read()
+    >>> [record.kind for record in records], calls[-1].name
+    (['kernel'], 'cudaDeviceSynchronize')
     """
 
     source = "virtual"
@@ -52,8 +68,10 @@ class SimulatorSession:
 
     @step
     def __enter__(self) -> Self:
+        # The methods are replaced on these two objects alone, so launches cost nothing more while
+        # nobody records.
         places = [
-            *((self._machine.host, name) for name in _OF_HOST),
+            *((self._machine.host, name) for name in _HOST_METHODS),
             *((self._machine, name) for name in _ALLOCATIONS),
         ]
         watched = [self._watch(name, getattr(owner, name)) for owner, name in places]
@@ -79,14 +97,14 @@ class SimulatorSession:
         let_go(self)
 
     def now_ns(self) -> int:
-        """Return the host's time, at no cost."""
+        """Return the host's time; unlike a read of the clock this costs no virtual time."""
         return self._machine.host.now_ns
 
     def read(self) -> tuple[list[ActivityRecord], list[HostCall]]:
-        """Return what the devices did and what the host called while it was watched."""
+        """Return the records of the devices and the calls of the host since the block began."""
         latency_ns = self._machine.host.costs.launch_latency_ns
-        # A task is visible to the device a fixed time after the end of the call that launched
-        # it, and no two calls end at the same time.
+        # This links a task to its launch: the device sees a task a fixed time after the call has
+        # ended, and no two calls end at the same time.
         launches = {call.end_ns + latency_ns: call for call in self._calls if _launches(call)}
         records = [
             ActivityRecord(
@@ -110,7 +128,8 @@ class SimulatorSession:
         host = self._machine.host
 
         def watched(*args: Any) -> Any:  # the signatures are the host's
-            if self._is_inside:  # one call of the host's may be made of others
+            # One such method may call another; CUPTI shows only the call of the program.
+            if self._is_inside:
                 return function(*args)
             start_ns, self._is_inside = host.now_ns, True
             if name == "launch" and _launch(args[0])[0] == "launch":
@@ -138,7 +157,7 @@ def _named(name: str, args: tuple[Any, ...]) -> tuple[str, str]:
 
 
 def _launch(task: "StreamTask") -> tuple[str, str]:
-    """Return kind and name of the call that launches ``task``."""
+    """Return the kind and CUDA's name of the call that launches ``task``."""
     if task.kind.value in _KINDS:
         return "launch", _KINDS[task.kind.value][1]
     if task.name == "graph":

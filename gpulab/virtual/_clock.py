@@ -1,4 +1,4 @@
-"""Put the virtual host's time behind ``time.perf_counter`` and its relatives, on one thread."""
+"""Make ``time.perf_counter``, ``time.time`` and ``time.sleep`` use the virtual host's clock."""
 
 import sys
 import time
@@ -10,20 +10,20 @@ from gpulab.interrupts import Undo
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 
-# Virtual clocks start here, so that a virtual reading is not mistaken for one of the real clock.
+# Virtual clocks start at this time, so that you can tell a virtual reading from a real one.
 _EPOCH_S = 1_000_000
 _NS = 1_000_000_000
 
-# time.monotonic stays real: asyncio, and with it the notebook's kernel, lives by it.
+# time.monotonic is not replaced: asyncio, and with it the notebook's kernel, needs real time.
 _SECONDS = ("perf_counter", "time")
 _NANOSECONDS = ("perf_counter_ns", "time_ns")
 
 
 def install(host: Host, replaced: Replaced, undo: Undo) -> None:
-    """Put ``host``'s clock behind the clocks of ``time``, on this thread, until ``undo`` closes.
+    """Make the clocks of ``time`` return ``host``'s time on this thread, until ``undo`` closes.
 
-    Names that ``__main__`` has imported before, as in ``from time import perf_counter``, are
-    replaced too.
+    Other threads still get real time. Names that ``__main__`` has already imported, as in
+    ``from time import perf_counter``, are replaced, too.
     """
     real = {name: getattr(time, name) for name in (*_SECONDS, *_NANOSECONDS, "sleep")}
     virtual = _virtual_clocks(host, real)
@@ -38,6 +38,7 @@ def install(host: Host, replaced: Replaced, undo: Undo) -> None:
 def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
     def clock(name: str, read: Callable[[], float]) -> Callable[[], float]:
         def now() -> float:
+            # The module ``time`` is shared by all threads, so each call asks on which one it is.
             return read() if is_owner() else real[name]()
 
         now.__name__ = name
@@ -58,7 +59,11 @@ def _virtual_clocks(host: Host, real: dict[str, Any]) -> dict[str, Any]:
 
 
 def _set_timer_default(function: Any, real: object, virtual: object, undo: Undo) -> None:
-    """``timeit`` bound the clock as a default argument when it was defined."""
+    """Replace a clock among the default arguments of one of ``timeit``'s functions.
+
+    ``timeit`` took its clock as a default argument when it was imported, so that a new
+    ``timeit.default_timer`` alone would change nothing.
+    """
     undo.callback(setattr, function, "__defaults__", function.__defaults__)
     function.__defaults__ = tuple(
         virtual if value is real else value for value in function.__defaults__
@@ -68,6 +73,7 @@ def _set_timer_default(function: Any, real: object, virtual: object, undo: Undo)
 def _set_early_imports(
     namespace: MutableMapping[str, Any], by_identity: dict[int, Any], undo: Undo
 ) -> None:
+    # By identity, because the program may have imported a clock under another name.
     found = {name: value for name, value in namespace.items() if id(value) in by_identity}
     undo.callback(namespace.update, found)
     for name, value in found.items():

@@ -1,14 +1,24 @@
-"""Which virtual GPU stands behind ``torch.cuda`` now; asking loads neither it nor torch."""
+"""Know which virtual GPU is entered, without importing torch or the simulator."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpulab.virtual._session import VirtualGpu
 
-# At most one: two devices cannot both stand behind torch.cuda.
+# It has at most one entry: torch.cuda can use only one machine at a time.
 stack: "list[VirtualGpu]" = []
 
 
 def entered() -> "VirtualGpu | None":
-    """Return the virtual GPU that stands behind ``torch.cuda`` now, or None."""
+    """Return the virtual GPU that ``torch.cuda`` uses now, or None.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("A100") as gpu:
+    ...     entered() is gpu
+    True
+    >>> entered() is gpu
+    False
+    """
     return stack[-1] if stack else None

@@ -1,7 +1,7 @@
-"""Random number generators on the virtual GPU: a seed and an offset, as CUDA keeps for Philox.
+"""Random number generators on the virtual GPU: a seed and an offset, as CUDA has for Philox.
 
-The same seed gives the same numbers here again, and neither those of a CPU generator nor those of
-a real GPU.
+The same seed always gives the same numbers here. They differ from those of a CPU generator and
+from those of a real GPU.
 """
 
 from collections.abc import Callable
@@ -16,32 +16,34 @@ import torch
 from gpulab.torch_private import address_of, arguments_of
 from gpulab.virtual.simulator import Machine, active
 
-# A generator's state on CUDA: the seed and the offset, each in 8 bytes, low byte first.
+# The state of a generator on CUDA: the seed and the offset, each in 8 bytes, low byte first.
 _N_STATE_BYTES = 16
 _N_SEED_BYTES = 8
-# Offsets on CUDA are multiples of 4, one step of Philox. There a launch takes as many steps as
-# each of its threads needs; here every launch takes one.
+# Offsets on CUDA are multiples of 4, the numbers of one step of Philox. There a launch uses as
+# many steps as each of its threads needs; here every launch uses one.
 _OFFSET_STEP = 4
 _UINT64 = 0xFFFF_FFFF_FFFF_FFFF
-# What PyTorch seeds a new generator with (c10::default_rng_seed_val). Its default generators on
-# CUDA start from a seed that differs in each process; these do not, so that runs can be repeated.
+# PyTorch's seed of a new generator (c10::default_rng_seed_val). Its default generators on CUDA
+# start from another seed in each process; ours do not, so that runs can be repeated.
 _FIRST_SEED = 67_280_421_310_721
 
+# The class that C++ checks; a patch replaces ``torch.Generator`` while a virtual GPU is entered.
 _Generator = torch.Generator
 
 
 @dataclass(slots=True)
 class Philox:
-    """Where a generator is in its sequence.
+    """The position of a generator in its sequence.
 
     Attributes
     ----------
     seed
-        Names the sequence, from 0 to 2**64 - 1.
+        Selects the sequence, from 0 to 2**64 - 1.
     offset
-        How far it is used up, in random numbers of each thread.
+        How many random numbers each thread has used.
     captured
-        While a graph is captured: how far the graph uses it up, beyond the offset at its launch.
+        While a graph is captured: how many numbers the graph has used so far. At a replay they
+        count from the offset at its launch. None outside a capture.
     """
 
     seed: int = _FIRST_SEED
@@ -49,7 +51,7 @@ class Philox:
     captured: int | None = None
 
     def go_to(self, offset: int) -> None:
-        """Go to an offset: in the graph while one is captured, as on CUDA."""
+        """Set the offset; during a capture, the offset inside the graph, as on CUDA."""
         if self.captured is None:
             self.offset = offset
         else:
@@ -57,9 +59,9 @@ class Philox:
 
 
 class VirtualGenerator(torch.Generator):
-    """A generator on the virtual GPU; to C++ a generator of the CPU.
+    """A generator on the virtual GPU; PyTorch's C++ code sees a CPU generator.
 
-    Used outside the virtual GPU, on the CPU, it gives the CPU's numbers for its seed.
+    If you use it on the CPU, outside the virtual GPU, it gives the CPU's numbers for its seed.
     """
 
     _philox: Philox
@@ -67,7 +69,7 @@ class VirtualGenerator(torch.Generator):
     _cdata: int
 
     def __new__(cls, device: torch.device) -> "VirtualGenerator":  # noqa: PYI034 # torch's is no Self
-        """Make a generator that starts from PyTorch's first seed."""
+        """Return a generator with PyTorch's default seed."""
         generator = super().__new__(cls)
         generator._device = device
         generator._philox = Philox()
@@ -79,16 +81,16 @@ class VirtualGenerator(torch.Generator):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
-        """The device as it was asked for: ``"cuda"`` stays without an index, as in PyTorch."""
+        """The device as the program gave it: ``"cuda"`` has no index here, as in PyTorch."""
         return self._device
 
     @property
     def philox(self) -> Philox:
-        """The seed and the offset, which generators may share."""
+        """The seed and the offset; several generators may share them."""
         return self._philox
 
     def manual_seed(self, seed: int) -> "VirtualGenerator":
-        """Start the sequence of ``seed`` from its beginning; negative ones count from 2**64."""
+        """Start the sequence of ``seed``; a negative seed counts back from 2**64."""
         if self._philox.captured is not None:
             if seed & _UINT64 != self._philox.seed:
                 raise RuntimeError(
@@ -101,7 +103,7 @@ class VirtualGenerator(torch.Generator):
         return self
 
     def seed(self) -> int:
-        """Start a sequence that nobody chose, and return its seed."""
+        """Start a random sequence, and return its seed."""
         self.manual_seed(super().seed())
         return self._philox.seed
 
@@ -110,11 +112,11 @@ class VirtualGenerator(torch.Generator):
         return self._philox.seed
 
     def get_offset(self) -> int:
-        """Return how far the sequence is used up; every launch takes 4 here."""
+        """Return how many numbers each thread has used; every launch uses 4 here."""
         return self._philox.offset
 
     def set_offset(self, offset: SupportsIndex) -> "VirtualGenerator":
-        """Go to an offset in the sequence."""
+        """Set the offset in the sequence."""
         if not isinstance(offset, SupportsIndex):
             kind = type(offset).__name__
             raise RuntimeError(f"manual_offset expected a long, but got {kind}")  # noqa: TRY004 # as PyTorch
@@ -124,14 +126,14 @@ class VirtualGenerator(torch.Generator):
         return self
 
     def get_state(self) -> torch.Tensor:
-        """Return seed and offset as 16 bytes on the host."""
+        """Return seed and offset as a tensor of 16 bytes on the CPU."""
         captured = self._philox.captured
         numbers = (self._philox.seed, self._philox.offset if captured is None else captured)
         state = b"".join(number.to_bytes(_N_SEED_BYTES, "little") for number in numbers)
         return torch.tensor(list(state), dtype=torch.uint8, device="cpu")
 
     def set_state(self, new_state: torch.Tensor) -> "VirtualGenerator":
-        """Take over seed and offset from such bytes; without an offset it starts anew."""
+        """Set seed and offset from the bytes of ``get_state``; 8 bytes set the seed alone."""
         if not isinstance(new_state, torch.Tensor):
             kind = type(new_state).__name__
             raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
@@ -145,7 +147,7 @@ class VirtualGenerator(torch.Generator):
         return self.set_offset(int.from_bytes(state[_N_SEED_BYTES:], "little"))
 
     def clone_state(self) -> "VirtualGenerator":
-        """Return a generator at the same offset, which goes on by itself."""
+        """Return an independent generator at the same offset."""
         return self._with_state(replace(self._philox))
 
     def graphsafe_get_state(self) -> "VirtualGenerator":
@@ -174,13 +176,13 @@ def _rebuild(device: torch.device, seed: int, offset: int) -> VirtualGenerator:
     return VirtualGenerator(device).manual_seed(seed).set_offset(offset)
 
 
-# C++ gives a generator back as another Python object, at the same address.
+# An operator gets its generator from C++ as a new Python object. Its address finds ours.
 _by_address: "WeakValueDictionary[int, VirtualGenerator]" = WeakValueDictionary()
 _defaults: "WeakKeyDictionary[Machine, tuple[VirtualGenerator, ...]]" = WeakKeyDictionary()
 
 
 def default_generators(machine: Machine) -> tuple[VirtualGenerator, ...]:
-    """Return the generators of a machine's devices, the same from one ``with`` to the next."""
+    """Return the default generators of a machine's devices; they outlive the ``with`` block."""
     if machine not in _defaults:
         devices = [torch.device("cuda", gpu.index) for gpu in machine.gpus]
         _defaults[machine] = tuple(VirtualGenerator(device) for device in devices)
@@ -189,7 +191,7 @@ def default_generators(machine: Machine) -> tuple[VirtualGenerator, ...]:
 
 @cache
 def _position(func: Any) -> int | None:
-    """Return the position of the argument that is the generator, or None."""
+    """Return the position of the argument ``generator`` in an operator's schema, or None."""
     names = [argument.name for argument in arguments_of(func)]
     return names.index("generator") if "generator" in names else None
 
@@ -207,7 +209,8 @@ def without_generator(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call without its generator."""
-    # A positional generator is the last argument and can be cut off; a named one becomes None.
+    # In PyTorch's schemas nothing positional follows a positional generator, so it can be cut off.
+    # A keyword argument becomes None.
     position = _position(func)
     if position is not None and position < len(args):
         return args[:position], kwargs
@@ -215,13 +218,7 @@ def without_generator(
 
 
 def require_host(generator: torch.Generator | None) -> None:
-    """Refuse a generator of the virtual GPU for an operation of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        In PyTorch's words.
-    """
+    """Raise PyTorch's error if an operation of the CPU got a generator of the virtual GPU."""
     if isinstance(generator, VirtualGenerator):
         raise RuntimeError(  # noqa: TRY004 # as PyTorch
             "Expected a 'cpu' device type for generator but found 'cuda'"
@@ -229,12 +226,12 @@ def require_host(generator: torch.Generator | None) -> None:
 
 
 def generator_for(generator: torch.Generator | None, device_index: int) -> VirtualGenerator:
-    """Return the generator that an operation on the device of this index draws from.
+    """Return the generator for an operation on a device: the given one, or the default.
 
     Raises
     ------
     RuntimeError
-        In PyTorch's words, if the generator is one of the CPU.
+        If the generator is one of the CPU; the text is PyTorch's.
     """
     if generator is None:
         return default_generators(active())[device_index]
@@ -246,7 +243,7 @@ def generator_for(generator: torch.Generator | None, device_index: int) -> Virtu
 
 
 def next_seed(generator: VirtualGenerator) -> int:
-    """Return the seed, from 0 to 2**32 - 1, for the numbers of one launch, and go on."""
+    """Return the seed for the numbers of one launch, from 0 to 2**32 - 1; advance the offset."""
     philox = generator.philox
     seed = _seed_at(philox, philox.offset)
     philox.offset += _OFFSET_STEP
@@ -258,10 +255,10 @@ def _seed_at(philox: Philox, offset: int) -> int:
 
 
 def captured_seeds(generator: VirtualGenerator) -> Callable[[], int]:
-    """Return what draws the seed of a launch that is captured now, at each of its replays.
+    """Return a function that gives the seed of a captured launch at each replay.
 
-    A replay draws what the same work would draw without a graph: a checkpoint that goes back to an
-    earlier state while it is captured draws the same numbers twice in each replay.
+    A replay draws the same numbers as the same work without a graph. So if a checkpoint restores
+    an earlier state during the capture, each replay draws the same numbers twice.
     """
     philox = generator.philox
     position = philox.captured or 0
@@ -270,13 +267,14 @@ def captured_seeds(generator: VirtualGenerator) -> Callable[[], int]:
 
 
 def begin_capture() -> None:
-    """Count in all generators, from here on, what the launches of a graph use up."""
+    """Make all generators count how many numbers the captured launches use."""
     for generator in _by_address.values():
         generator.philox.captured = 0
 
 
 def end_capture() -> list[tuple[Philox, int]]:
-    """Return the generators that the graph draws from, and how far each replay uses them up."""
+    """Return each position that the graph advances, and by how much at each replay."""
+    # By identity, because generators may share their position.
     philoxes = {id(generator.philox): generator.philox for generator in _by_address.values()}
     used = [(philox, philox.captured) for philox in philoxes.values() if philox.captured]
     for philox in philoxes.values():

@@ -1,31 +1,35 @@
-"""Objects of torch's classes that name the cause when they are used outside of their context.
+"""Let streams and events outlive their virtual GPU, and say why they cannot be used without it.
 
-Builds of torch without CUDA have empty classes below ``torch.cuda.Stream`` and its like. Ours take
-their place while a virtual GPU is entered. Objects that were made then go on being used.
+Builds of torch without CUDA have empty base classes for ``torch.cuda.Stream`` and ``Event``. While
+a virtual GPU is entered, our classes replace these bases. A program may use its streams and events
+after the end of the context, when torch's classes have their empty bases again. So these objects
+get a class that has our base for good, and its methods name the cause.
 """
 
+# The classes of torch whose bases are replaced while a virtual GPU is entered.
 _borrowed: set[type] = set()
 _lasting: dict[type, type] = {}
 
 
 def borrow(original: type) -> None:
-    """Note that a class of torch gets a base of ours for a while."""
+    """Note that the base of a class of torch is replaced while a virtual GPU is entered."""
     _borrowed.add(original)
 
 
 def lasting_class(cls: type, base: type, checks: type = object) -> type:
-    """Return the class of the objects that ``cls`` makes: one that keeps ``base`` for good.
+    """Return the class for the objects of ``cls``: one that has ``base`` also after the context.
 
     Parameters
     ----------
     cls
         A class of torch, or one derived from it.
     base
-        What stands below it while a virtual GPU is entered.
+        Its base class while a virtual GPU is entered.
     checks
-        What is asked before the methods of ``cls``.
+        A class whose methods run before those of ``cls``.
     """
     if cls not in _lasting:
+        # ``cls`` comes before ``base``, as it would by inheritance.
         bases = (cls, base) if checks is object else (checks, cls, base)
         is_borrowed = not _borrowed.isdisjoint(cls.__mro__)
         made = type(cls.__name__, bases, {"__module__": cls.__module__}) if is_borrowed else cls

@@ -1,4 +1,4 @@
-"""Names that stand-ins have taken: they are given back at the end, or hidden for a while."""
+"""Replace attributes of modules, classes and functions, and put the originals back."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,20 +7,22 @@ from typing import Any
 
 
 class Replaced:
-    """The names of modules, classes and functions that have a stand-in now."""
+    """The attributes that are replaced now, with what restores them."""
 
     def __init__(self) -> None:
         self._owners: list[tuple[Any, tuple[str, ...]]] = []
         self._restorers: list[Callable[[], None]] = []
 
     def put(self, owner: Any, names: Mapping[str, Any]) -> None:
-        """Put stand-ins in the place of an object's names."""
+        """Replace attributes of ``owner``: a new value for each name."""
+        # First the way back, then the change: an error in the middle can be undone, too.
         self._restorers.append(_restorer(owner, names))
         self._owners.append((owner, tuple(names)))
         _put(owner, names)
 
     def restore(self) -> None:
-        """Give every name back."""
+        """Put all originals back, the last replaced first."""
+        # An entry is dropped only after it has run, so a second call can finish after an error.
         while self._restorers:
             self._restorers[-1]()
             self._restorers.pop()
@@ -28,7 +30,7 @@ class Replaced:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Give every name back for a while; then each has again what it has now."""
+        """Put all originals back inside a ``with`` block; then replace them again."""
         show = [_restorer(owner, names) for owner, names in self._owners]
         try:
             for restore in reversed(self._restorers):
@@ -40,15 +42,15 @@ class Replaced:
 
 
 def put_back(owner: Any, name: str, own: Any) -> None:
-    """Give one object's name back as it was: None stands for what its class has."""
+    """Restore one attribute of an object; None means that it was the class's own."""
     if own is None:
         vars(owner).pop(name, None)
-    else:  # somebody else had replaced it, too
+    else:  # it was replaced on this object before
         vars(owner)[name] = own
 
 
 def _restorer(owner: Any, names: Iterable[str]) -> Callable[[], None]:
-    """Return what gives an object's names back as they are now."""
+    """Return a function that restores these attributes as they are now."""
     members = vars(owner)
     before = {name: members[name] for name in names if name in members}
     added = [name for name in names if name not in members]

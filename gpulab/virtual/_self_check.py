@@ -82,9 +82,17 @@ CHECKS: dict[str, Check] = {
 
 
 def failures() -> dict[str, str]:
-    """Run every check on the virtual GPU that is entered; return what failed, by name.
+    """Run every check on the entered virtual GPU, and return the failures by name.
 
-    It tells whether the parts work on this torch, and nothing of how true their times are.
+    The checks show that the parts work with this torch. They say nothing about how accurate the
+    simulated times are.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     failures()
+    {}
     """
     found = {}
     for name, check in CHECKS.items():

@@ -1,4 +1,4 @@
-"""``virtual_gpu()``: a context manager that puts a virtual GPU behind ``torch.cuda``."""
+"""``virtual_gpu()``: a context manager that makes ``torch.cuda`` use a virtual GPU."""
 
 import threading
 from types import TracebackType
@@ -18,7 +18,7 @@ from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.patches import abandon_captures, install
 from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
-_MOST_GPUS = 120  # that PyTorch can tell apart: C10_COMPILE_TIME_MAX_GPUS
+_MOST_GPUS = 120  # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS
 _N_GPUS = Requirement(
     f"a whole number from 1 to {_MOST_GPUS}, as many as PyTorch can tell apart",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
@@ -29,21 +29,32 @@ _BUDGET = Requirement(
     DURATION.accepts,
 )
 
-# An operator that is half launched, or a kernel that has half ended, would be so for good.
+# Ctrl-C waits for the end of every function of this package: an operator that is half launched, or
+# a kernel that has half ended, would stay so.
 all_are_steps("gpulab.virtual")
 
 
 class VirtualGpu:
-    """One virtual GPU; inside ``with`` it stands behind ``torch.cuda``.
+    """A machine with virtual GPUs; inside its ``with`` block ``torch.cuda`` uses it.
 
-    Tensors, streams, the cache and the clock live on from one ``with`` to the next.
+    Tensors, streams, the cache and the clock continue from one ``with`` block to the next.
 
     Attributes
     ----------
     spec
-        The data-sheet figures that it is computed from.
+        The data-sheet figures that its times are computed from.
     machine
-        Its parts: host, device and memory.
+        The simulated host, GPUs and memory.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> gpu = gpulab.virtual_gpu("H200")
+    >>> with gpu:
+    ...     x = torch.ones(3, device="cuda")
+    >>> with gpu:  # the same machine: x still exists
+    ...     x.sum().item()
+    3.0
     """
 
     def __init__(  # noqa: PLR0913 # the options of virtual_gpu(), each by its name
@@ -76,16 +87,20 @@ class VirtualGpu:
 
     @property
     def entered(self) -> bool:
-        """Whether it stands behind ``torch.cuda`` now."""
+        """Whether ``torch.cuda`` uses it now."""
         return self._depth > 0
 
     @property
     def now_s(self) -> float:
-        """The virtual host's time in seconds; looking costs nothing."""
+        """The virtual host's time in seconds; reading it costs no virtual time."""
         return self.machine.host.now_ns / 1e9
 
     def abandon(self) -> None:
-        """Keep no values in memory that nobody uses: another GPU takes this one's place."""
+        """Free the real memory of all values that no tensor uses, now and later.
+
+        ``gpulab.use`` calls it when you choose another GPU: a notebook's history of outputs may
+        hold this object for the rest of the process.
+        """
         for gpu in self.machine.gpus:
             gpu.memory.abandon()
 
@@ -109,6 +124,7 @@ class VirtualGpu:
         try:
             self._leave()
         except MemoryError:
+            # Every action of ``Undo`` may run twice, so an end that was cut off can run again.
             if self in stack:
                 self._leave()
             raise
@@ -131,7 +147,7 @@ class VirtualGpu:
     def _install(self) -> None:
         other = entered()
         if other is not None and not other.entered:
-            other.__exit__(None, None, None)  # an error has cut its beginning or its end off
+            other.__exit__(None, None, None)  # an error interrupted its beginning or its end
             other = entered()
         if other is not None:
             raise VirtualGpuError(
@@ -141,7 +157,9 @@ class VirtualGpu:
         self._thread = threading.get_ident()
         undo = self._undo
         try:
-            undo.callback(let_go, self)  # the last one: from there on Ctrl-C is heard at once
+            # Callbacks run in reverse order, and each is added before its action, so that an error
+            # between the two is undone as well.
+            undo.callback(let_go, self)  # the last one: after it Ctrl-C has its usual effect
             hold(self)
             undo.callback(leave, self.machine)
             enter(self.machine)
@@ -154,12 +172,12 @@ class VirtualGpu:
             _clock.install(self.machine.host, replaced, undo)
             _timer_loops.install(self.machine.host, replaced)
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
-            # Not by its own __exit__, which would take off whatever mode is the last one then.
+            # The mode's own __exit__ would remove the innermost mode, whichever that is by then.
             undo.callback(leave_mode, mode, mode_flags())
             mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
             undo.callback(setattr, self, "_depth", 0)
             self._depth = 1
-        except BaseException:  # what fails in the middle is undone as far as it came
+        except BaseException:  # undoes the steps that were done before the error
             undo.close()
             raise
 
@@ -183,12 +201,12 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
     max_value_bytes: int = 4 << 30,
     value_budget_s: float = 0.05,
 ) -> VirtualGpu:
-    """Make a virtual GPU; ``with`` puts it behind ``torch.cuda``, as often as wanted.
+    """Return a virtual GPU; inside a ``with`` block of it ``torch.cuda`` uses it.
 
-    Inside the context the virtual clock stands behind ``time.perf_counter`` and its relatives,
-    on the thread that entered. Every duration is computed from a model of the named GPU: it is
-    no measurement of one. The same seed gives the same random numbers here again, and neither
-    those of a CPU generator nor those of a real GPU.
+    You can enter it as often as you like. On the thread that entered it, ``time.perf_counter``,
+    ``time.time`` and ``time.sleep`` use the virtual clock. Every duration is computed from a
+    model of the named GPU and is not a measurement of one. The same seed always gives the same
+    random numbers here; they differ from those of a CPU generator and of a real GPU.
 
     Parameters
     ----------
@@ -200,19 +218,19 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
         Whether the first use of the context, of libraries and of each kernel costs time, as it
         does on hardware.
     max_value_elements, max_value_bytes
-        Tensors of more elements carry no values, and neither do further ones once those that do
-        take so many bytes of the host's memory: they have shape, type and cost only. Reading one
-        gives ``nan``, with one warning that says why, or raises ``NoValuesError`` where the type
-        has no ``nan``. 0 elements switch values off.
+        The largest tensor that has values, in elements, and the most real memory for the values
+        of all tensors together, in bytes. Tensors beyond these limits have shape, type and cost,
+        and no values. If you read one you get ``nan`` and one warning that says why, or
+        ``NoValuesError`` if the type has no ``nan``. 0 elements switch values off.
     value_budget_s
-        Real time that the host may take to compute the values of one operator. It is estimated,
-        at 500 GFLOP/s and 10 GB/s (random numbers: 1 GB/s), and not measured: what carries values
-        is the same on every machine. Results of longer ones carry none.
+        The real time that the host may take to compute the values of one operator. It is an
+        estimate with 500 GFLOP/s and 10 GB/s (random numbers: 1 GB/s) and not a measurement, so
+        the same tensors have values on every machine. The result of a longer operator has none.
 
     Raises
     ------
     UnknownNameError
-        If there is no GPU of that name; the message names the nearest.
+        If there is no GPU of that name; the message names the most similar one.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Settings of PyTorch and Python that outlive the context of a virtual GPU, and whose they are.
+"""Settings of PyTorch and Python: which of them the end of a virtual GPU's context puts back.
 
-The rule: a program inside the context changes settings as it does on hardware, and PyTorch keeps
-what was set: the default type, gradients, autocast, deterministic algorithms, precision, flags of
-cuDNN, threads. All of that stays. The current device and stream, generators and limits of memory
-belong to the machine, and are gone with it. Ours to put back are two kinds only:
+The rule: a program inside the context changes settings as it does on hardware, and they stay as
+the program set them: the default type, gradients, autocast, deterministic algorithms, precision,
+flags of cuDNN, threads. The current device and stream, generators and memory limits belong to the
+machine, and end with it. gpulab puts back two kinds of settings only:
 
-- what gpulab sets for its own sake, unless the program has set it anew since;
-- what would name a virtual device after the context has ended: the default device.
+- those that gpulab itself changed, unless the program has changed them again since;
+- the default device, which would name a virtual device after the context has ended.
 
-A block that the program has opened and not closed, such as ``with torch.device("cuda"):``, is no
-setting: whoever opened it closes it.
+A block that the program has opened and not closed, such as ``with torch.device("cuda"):``, is not
+a setting: the program closes it.
 """
 
 import gc
@@ -24,12 +24,12 @@ _N_THREADS = 1
 
 
 def install(default_device: "DefaultDevice", undo: Undo) -> None:
-    """Set what the simulation needs; ``undo`` gets what puts the settings back."""
-    # Values are computed in small pieces, which several threads make slower, not faster.
+    """Change the settings that the simulation needs; ``undo`` will put them back."""
+    # Values are computed in small pieces. With several threads that takes longer.
     undo.callback(_put_threads_back, torch.get_num_threads())
     torch.set_num_threads(_N_THREADS)
-    # Pending work is a few dozen objects a launch, none of them garbage: with Python's own
-    # thresholds its collector would take longer than the simulation.
+    # Each pending launch has a few dozen objects, none of them garbage. With Python's default
+    # thresholds the garbage collector would take longer than the simulation.
     before = gc.get_threshold()
     ours = (max(_GC_THRESHOLD, before[0]), *before[1:])
     undo.callback(_put_thresholds_back, ours, before)
@@ -38,6 +38,7 @@ def install(default_device: "DefaultDevice", undo: Undo) -> None:
 
 
 def _put_threads_back(n_threads: int) -> None:
+    # Another number is the program's own choice, and stays.
     if torch.get_num_threads() == _N_THREADS:
         torch.set_num_threads(n_threads)
 
@@ -48,17 +49,17 @@ def _put_thresholds_back(ours: tuple[int, ...], before: tuple[int, ...]) -> None
 
 
 class DefaultDevice:
-    """What the program chose by ``torch.set_default_device``, if that is the virtual GPU.
+    """The default device that the program has set, if it is on the virtual GPU.
 
-    It is in force in one context after the other, as in one notebook cell after the other, and
-    never in between.
+    It is active in each context of the machine, such as each cell of a notebook, and never
+    between two contexts.
     """
 
     def __init__(self) -> None:
         self._chosen: torch.device | None = None
 
     def enter(self, undo: Undo) -> None:
-        """Choose it again; ``undo`` gets what puts back the default device from before."""
+        """Set it again; ``undo`` will put back the default device from before."""
         before = default_device_context()
         undo.callback(self._leave, before, None if before is None else before.device)
         if self._chosen is not None:
@@ -66,6 +67,7 @@ class DefaultDevice:
 
     def _leave(self, before: object, device_before: torch.device | None) -> None:
         now = default_device_context()
+        # A "cuda" device that was set before the context is the program's, for another GPU.
         is_ours = now is not before and now is not None and now.device.type == "cuda"
         self._chosen = now.device if is_ours else None
         if is_ours:

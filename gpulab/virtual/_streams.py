@@ -1,8 +1,9 @@
-"""Streams and events behind ``torch.cuda.Stream`` and ``Event``, and which stream is current.
+"""The virtual GPU's classes for ``torch.cuda.Stream`` and ``Event``, and the current stream.
 
-An event is a mark in a simulated stream. Backward needs the stream that was current when an
-operator ran, so changes of the current stream are kept with autograd's numbers. Streams and events
-outlive the context that they were made in, and name the cause where they are used outside of it.
+An event is a mark in a simulated stream. A backward pass runs each operator on the stream of its
+forward call, so changes of the current stream are stored with autograd's sequence numbers. Streams
+and events exist longer than the context that they were made in. If you use one outside of it, an
+error says so.
 """
 
 from bisect import bisect_right
@@ -22,13 +23,14 @@ from gpulab.virtual.tensors import cuda_device
 CUDA_DEVICE_TYPE = 1  # c10::DeviceType::CUDA
 _EVENT_TICK_NS = 32  # event times on an H200 are multiples of 32 ns
 _NS_PER_MS = 1e6
-_N_PRIORITIES = 3  # above the usual one, as torch 2.11 offers on an H200
-# Beyond it the older half is forgotten; backward then runs what is older on the oldest known.
+_N_PRIORITIES = 3  # besides the default one, as torch 2.11 offers on an H200
+# At this number of stream changes the older half is dropped, so that a long program does not grow.
+# Backward then runs older operators on the oldest stream that is left.
 _N_CHANGES_KEPT = 10_000
 
 
 class StreamBase:
-    """A stream of a virtual device, by its number.
+    """The base of ``torch.cuda.Stream`` while a virtual GPU is entered.
 
     Attributes
     ----------
@@ -49,7 +51,7 @@ class StreamBase:
         stream_ptr: int | None = None,
         **_handles: Any,
     ) -> Any:
-        """Take the next stream of the pool, or the one whose number or handle is given."""
+        """Return the next stream of the pool, or the one with the given number or handle."""
         machine = active()
         index = index_of(device, machine) if device is not None else device_index
         gpu = machine.gpu if index is None else machine.gpus[index]
@@ -65,7 +67,7 @@ class StreamBase:
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """Return the least and the greatest priority; lower numbers come first."""
+        """Return the lowest and the highest priority; a lower number is a higher priority."""
         return 0, -_N_PRIORITIES
 
     device_type = CUDA_DEVICE_TYPE
@@ -76,14 +78,15 @@ class StreamBase:
 
     @property
     def stream_id(self) -> int:
-        """The number by which PyTorch makes the stream current."""
+        """The number that PyTorch uses when it makes the stream current."""
         machine_with(self.core)
         return self.core.number
 
     def query(self) -> bool:
-        """Tell whether everything in the stream is done."""
+        """Return whether everything in the stream is done."""
         machine = machine_with(self.core)
         is_done = machine.query(self.core.last)
+        # A program that has seen the stream idle may rely on it: for races this is a wait.
         if is_done and machine.hazards is not None:
             machine.hazards.host_wait_stream(self.core.key)
         return is_done
@@ -93,12 +96,12 @@ class StreamBase:
         machine_with(self.core).wait_for_stream(self.core)
 
     def is_capturing(self) -> bool:
-        """Tell whether work on the stream is captured into a graph."""
+        """Return whether work on the stream is captured into a graph."""
         capture = active().capture
         return capture is not None and capture.has(self.core)
 
     def __enter__(self) -> Self:
-        """Make the stream current and remember what was."""
+        """Make the stream current, and store which stream and device were."""
         machine = machine_with(self.core)
         gpu = machine.gpus[self.core.device.index]
         self._left.append((machine.current, gpu.stream))
@@ -106,7 +109,7 @@ class StreamBase:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Make current again what was before."""
+        """Make the earlier stream and device current again."""
         machine = machine_with(self.core)
         before, core = self._left.pop()
         make_current(machine.gpus[self.core.device.index], core)
@@ -120,16 +123,17 @@ class StreamBase:
 
 
 class EventBase:
-    """An event of a virtual device; recording it again moves it.
+    """The base of ``torch.cuda.Event`` while a virtual GPU is entered.
 
     Attributes
     ----------
     is_external
-        Whether a record that is captured belongs to the graph, and moves at each replay.
+        Whether the event was made with ``external=True``: if it is recorded during a capture,
+        each replay of the graph records it again.
     task
-        The mark that its last record put into a stream.
+        The mark in a stream that its last record has made.
     snapshot
-        What had been launched by then, for the hazard checker.
+        The work before that mark, for the race detector.
     """
 
     enable_timing: bool
@@ -138,7 +142,7 @@ class EventBase:
     snapshot: Snapshot | None
 
     def __new__(cls, enable_timing: bool = False, **flags: Any) -> Any:  # noqa: FBT001, FBT002 # torch's signature
-        """Make an event that no stream has recorded."""
+        """Return an event that has not been recorded."""
         if flags.get("interprocess"):
             raise NotModelledError(
                 "the virtual GPU has no model of events shared by processes; use one process"
@@ -159,13 +163,14 @@ class EventBase:
 
     @property
     def device(self) -> torch.device | None:
-        """The device on which it was recorded, or None."""
+        """The device of its last record, or None."""
         return None if self.task is None else cuda_device(self.task.stream.device.index)
 
     def record(self, stream: Any) -> None:
         """Record the event after the work in ``stream``."""
         machine = machine_with(stream.core)
         if self.task is not None and self.task.stream.device is not stream.core.device:
+            # First our own error, if the two devices are of different virtual GPUs.
             machine_with(self.task.stream)
             raise RuntimeError(
                 f"Event device {self.task.stream.device.index} does not match recording "
@@ -180,14 +185,15 @@ class EventBase:
             self.snapshot = machine.hazards.record(stream.core.key)
 
     def _record_again(self, task: StreamTask) -> None:
-        """Move to the mark of a graph that has just been launched."""
+        """Use the mark of a replay from now on."""
         self.task = task
+        # The checker gets the order of a replay from the graph itself.
         self.snapshot = None
 
     def wait(self, stream: Any) -> None:
-        """Let later work in ``stream`` wait for the event; the host goes on."""
+        """Make later work in ``stream`` wait for the event; the host does not wait."""
         machine = machine_with(stream.core)
-        if self.task is None:
+        if self.task is None:  # as on CUDA, a wait for an event that was never recorded is no wait
             return
         machine_with(self.task.stream)
         machine.mark(stream.core, machine.host.costs.stream_wait_ns, (self.task,))
@@ -195,7 +201,7 @@ class EventBase:
             machine.hazards.stream_wait(stream.core.key, self.snapshot)
 
     def query(self) -> bool:
-        """Tell whether the event is done, or was never recorded."""
+        """Return whether the event is done, or was never recorded."""
         self._require_not_captured()
         is_done = active().query(self.task)
         if is_done and self.snapshot is not None:
@@ -215,13 +221,13 @@ class EventBase:
             )
 
     def _seen_done(self) -> None:
-        """Tell the race detector that the host comes after all work before the event."""
+        """Report to the race detector that the host has seen the event done."""
         checker = active().hazards
         if checker is not None and self.snapshot is not None:
             checker.host_wait(self.snapshot)
 
     def elapsed_time(self, other: Any) -> float:
-        """Return the milliseconds from this event to ``other``, both of them done."""
+        """Return the milliseconds from this event to ``other``; both must be done."""
         if isinstance(self, torch.cuda.Event) and not isinstance(other, torch.cuda.Event):
             raise RuntimeError("expected other to be a torch.cuda.Event object")  # noqa: TRY004 # as PyTorch
         if not (self.enable_timing and other.enable_timing):
@@ -230,24 +236,24 @@ class EventBase:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and other.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        if self.task.stream.device is not other.task.stream.device:  # each has a clock of its own
+        if self.task.stream.device is not other.task.stream.device:  # each GPU has its own clock
             raise active().cuda_error("CUDA error: invalid resource handle")
         return (_tick_ns(other.task) - _tick_ns(self.task)) / _NS_PER_MS
 
 
-# By GPU, from which of autograd's numbers on a stream was current. PyTorch numbers the nodes of
-# autograd as it makes them, and each operator that backward must know of makes one.
+# For each GPU, the sequence number from which on each stream was current. PyTorch numbers the
+# nodes of autograd as it makes them, and each operator that backward needs makes one.
 _changes: WeakKeyDictionary[SimulatedGpu, list[tuple[int, SimulatedStream]]] = WeakKeyDictionary()
 
 
 def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
-    """Make ``stream`` the current one of its GPU."""
+    """Make ``stream`` the current stream of ``gpu``."""
     if stream is gpu.stream:
         return
     changes = _changes.setdefault(gpu, [(0, gpu.stream)])
     number = next_sequence_number()
     if changes[-1][0] == number:
-        changes.pop()  # nothing was made since, as in most blocks that only copy
+        changes.pop()  # no node was made on that stream, as in most blocks that only copy
     if not changes or changes[-1][1] is not stream:
         changes.append((number, stream))
     if len(changes) > _N_CHANGES_KEPT:
@@ -256,19 +262,19 @@ def make_current(gpu: SimulatedGpu, stream: SimulatedStream) -> None:
 
 
 def switch_to(stream: StreamBase) -> None:
-    """Make a stream current, and its GPU too."""
+    """Make a stream and its GPU current."""
     machine = machine_with(stream.core)
     machine.current = stream.core.device.index
     make_current(machine.gpu, stream.core)
 
 
 def has_changed(gpu: SimulatedGpu) -> bool:
-    """Tell whether operators that backward may know of ran on more than one stream."""
+    """Return whether backward must look up streams: there was more than one current stream."""
     return len(_changes.get(gpu, ())) > 1
 
 
 def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
-    """Return the stream that was current when autograd's node of this number was made."""
+    """Return the stream that was current when autograd made the node with this number."""
     changes = _changes.get(gpu)
     if changes is None:
         return gpu.stream
@@ -277,19 +283,25 @@ def stream_at(gpu: SimulatedGpu, number: int) -> SimulatedStream:
 
 
 def machine_with(stream: SimulatedStream) -> Machine:
-    """Return the machine whose context is entered, which must be the one with ``stream``."""
+    """Return the entered machine.
+
+    Raises
+    ------
+    VirtualGpuError
+        If ``stream`` belongs to another machine.
+    """
     machine = active()
     gpus, device = machine.gpus, stream.device
     if device.index >= len(gpus) or gpus[device.index].device is not device:
         raise VirtualGpuError(
             f"a stream or event of another virtual GPU ({device.spec.name}) is used; use it while "
-            "that one is entered, and make one of its own for this one"
+            "that GPU is entered, and make a new one for this GPU"
         )
     return machine
 
 
 def index_of(device: Any, machine: Machine) -> int:
-    """Return the index that a device, a name such as ``"cuda:1"`` or a number means."""
+    """Return the index of a device, which may be a name such as ``"cuda:1"`` or a number."""
     if isinstance(device, int):
         index: int | None = device
     else:
@@ -300,7 +312,7 @@ def index_of(device: Any, machine: Machine) -> int:
 
 
 def require_device(index: int, machine: Machine) -> None:
-    """Refuse a device that the machine does not have, in CUDA's words."""
+    """Raise CUDA's error if the machine has no device with this index."""
     if index >= len(machine.gpus):
         raise machine.cuda_error(
             "CUDA error: invalid device ordinal\n"
@@ -329,7 +341,7 @@ def _tick_ns(task: StreamTask) -> int:
 
 
 class _CheckedStream:
-    """Asks for the virtual GPU before torch's methods look up other objects of torch."""
+    """Raises our error outside the context, before torch's methods use other objects of torch."""
 
     def record_event(self, event: Any = None) -> Any:
         active()
@@ -341,7 +353,7 @@ class _CheckedStream:
 
 
 class _CheckedEvent:
-    """Asks for the virtual GPU before torch's methods look up the current stream."""
+    """Raises our error outside the context, before torch's methods ask for the current stream."""
 
     def record(self, stream: Any = None) -> None:
         active()
@@ -355,12 +367,13 @@ class _CheckedEvent:
 _CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEvent}
 
 
-@cache  # one class for good: streams and events outlive the context they were made in
+@cache  # the same class in every context: streams and events exist longer than one
 def class_with_base(original: type, base: type) -> type:
-    """Make a class of ``base`` with the pure-Python methods and properties of ``original``.
+    """Return a class of ``base`` with the pure-Python methods and properties of ``original``.
 
-    For builds of PyTorch with CUDA, whose classes have a C base that cannot be exchanged.
+    Builds of PyTorch with CUDA need it: their classes have a C base that cannot be replaced.
     """
+    # A method with ``__class__`` among its free names calls ``super()`` and fits no other class.
     own = {
         name: value
         for name, value in vars(original).items()
@@ -376,7 +389,7 @@ def class_with_base(original: type, base: type) -> type:
 
 @cache
 def external_stream_class(stream_class: Any) -> type:
-    """Make the class of streams that are given by their handle."""
+    """Return the class ``ExternalStream``, whose streams are given by their handle."""
 
     def new(cls: type, stream_ptr: int, device: Any = None, **_handles: Any) -> Any:
         return stream_class.__new__(cls, device=device, stream_ptr=stream_ptr)
@@ -390,7 +403,10 @@ def _free_names(function: Any) -> tuple[str, ...]:
 
 
 def _with_defaults(base: type) -> type:
-    """Give ``record`` and ``wait`` the current stream as default, as torch's own layer does."""
+    """Return a class whose ``record`` and ``wait`` default to the current stream.
+
+    In torch the Python methods that :func:`class_with_base` leaves out do this.
+    """
     if base is not EventBase:
         return base
 

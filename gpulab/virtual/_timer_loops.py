@@ -1,8 +1,9 @@
-"""Let ``%timeit`` and other timers that choose their number of loops be done in seconds.
+"""Shorten the loops of ``%timeit`` and other timers that choose their own number of loops.
 
-They look for a number that takes 0.2 s, which is a hundred thousand launches of a small kernel and
-seven times as many after that: half a minute on a clock that is computed. Once the loop is steady,
-every further round takes as long as the last, and the clock can go on by the rest at once.
+These timers look for a number of loops that takes 0.2 s, and then run it seven times. For a small
+kernel that is hundreds of thousands of launches, and half a minute of real time to simulate. Once
+the loop is steady, each round takes as long as the one before. Then the virtual clock advances by
+the rest at once.
 """
 
 import sys
@@ -15,20 +16,21 @@ from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
 
 _NS = 1e9
-# Rounds after which the loop is looked at.
+# After this many rounds the loop is checked again.
 _N_ROUNDS = 500
-# Launches that more or fewer may be pending while a loop is steady.
+# A loop is steady if the number of pending launches has changed by at most this many since then.
 _FEW = _N_ROUNDS // 100
-# A loop that the GPU holds back is faster until the launch queue is full, so it must be longer.
+# If the GPU is slower than the host, the loop runs faster until the launch queue (1,022 launches)
+# is full. So with a long backlog only long loops are shortened.
 _SHORT_BACKLOG, _LONG_LOOP = 50, 20_000
-# Timers that choose go from 1 up in steps of at most so much.
+# Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
 
 Timing = Callable[[Any, int], float]
 
 
 def install(host: Host, replaced: Replaced) -> None:
-    """Have the timers of Python and of IPython, if it runs, end long loops early."""
+    """Make the timers of Python, and of IPython if it is loaded, end long loops early."""
     classes: list[Any] = [timeit.Timer]
     ipython = sys.modules.get("IPython.core.magics.execution")
     if ipython is not None:
@@ -38,7 +40,7 @@ def install(host: Host, replaced: Replaced) -> None:
 
 
 def _shortened(plain: Timing, host: Host) -> Timing:
-    """Return a ``timeit`` method that skips the end of a long loop that the timer chose."""
+    """Return a ``timeit`` method that skips the rest of a long loop once it is steady."""
 
     @opening  # the program runs inside
     def shortened(self: Any, number: int = timeit.default_number) -> float:  # type: ignore[attr-defined] # undocumented
@@ -60,7 +62,10 @@ def _shortened(plain: Timing, host: Host) -> Timing:
 
 
 def _is_chosen(timer: Any, number: int) -> bool:
-    """Tell whether a timer came to this number by itself, from 1 on; no program relies on it."""
+    """Return whether the timer itself chose this number, going up from 1.
+
+    A number that the program gave is always run in full, because its side effects may matter.
+    """
     reached = vars(timer).setdefault("_reached", 0)
     if number > max(1, _LARGEST_STEP * reached):
         return False

@@ -1,8 +1,9 @@
-"""Layers that a library runs in a few kernels, while PyTorch takes them apart for virtual tensors.
+"""Charge layers such as LSTM as the few kernels that cuDNN runs, not as PyTorch's many operators.
 
-Their operators and the derivatives of these give the values, and take no time. The library's
-kernels take it instead: after the last operator on the way forward, and as far as the engine of
-autograd has come on the way back, which is known by the numbers that it gave the operators.
+For virtual tensors PyTorch runs such a layer as single operators. These compute the values,
+forward and backward, and take no virtual time. The library's kernels take the time instead:
+forward after the last operator, and backward when autograd leaves the layer. Autograd's sequence
+numbers show which layer an operator belongs to.
 """
 
 from bisect import bisect_right
@@ -14,18 +15,23 @@ from gpulab.torch_private import autograd_node, next_sequence_number, sequence_n
 from gpulab.virtual.simulator import Machine, Unrolled
 from gpulab.virtual.simulator.costs import KernelWork
 
-# Beyond it the older half is forgotten, and goes back operator by operator.
+# At this number of layers the older half is dropped, so that a long program does not grow. The
+# backward pass of a dropped layer is charged operator by operator.
 _N_KEPT = 1_000
 
 
 @dataclass(slots=True, eq=False)
 class _Layer:
-    """One call of a layer: its operators' numbers, and the kernels of the way back.
+    """One call of a layer.
 
     Attributes
     ----------
+    first, end
+        The range of its operators' sequence numbers, ``end`` excluded.
+    kernels
+        The library's kernels of the backward pass.
     is_launched
-        Whether the pass that is under way has launched the kernels.
+        Whether the present backward pass has launched the kernels.
     """
 
     first: int
@@ -35,7 +41,7 @@ class _Layer:
 
 
 class WholeLayers:
-    """The layers that were called on one machine, and where a backward pass is among them."""
+    """The layers that were called on one machine, and the one that backward is in."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -49,10 +55,20 @@ class WholeLayers:
         forward: Sequence[KernelWork],
         backward: Sequence[KernelWork],
     ) -> Any:
-        """Call what takes a layer apart, and launch the library's kernels in its place."""
+        """Run a layer: compute its values by operators, and launch the library's kernels.
+
+        Parameters
+        ----------
+        call
+            Runs PyTorch's operators of the layer, and returns the result.
+        forward, backward
+            The library's kernels of the two passes.
+        """
         first = next_sequence_number()
         machine = self._machine
         outer, machine.unrolled = machine.unrolled, Unrolled()
+        # A checkpoint may run a layer forward inside a backward pass; its operators are not that
+        # pass's own.
         follow, machine.follow_backward = machine.follow_backward, None
         try:
             out = call()
@@ -61,6 +77,7 @@ class WholeLayers:
             machine.unrolled, machine.follow_backward = outer, follow
         end = next_sequence_number()
         machine.host.skip_recorded(end)
+        # Without gradients autograd records nothing, and there will be no backward pass.
         if end > first:
             if len(self._layers) >= _N_KEPT:
                 del self._layers[: _N_KEPT // 2]
@@ -69,14 +86,14 @@ class WholeLayers:
         return out
 
     def count(self, nodes: Iterable[Any]) -> int:
-        """Return how many nodes of autograd there are, each layer counted as one."""
+        """Return the number of autograd's nodes, with all nodes of a layer counted as one."""
         if not self._layers:
             return len(list(nodes))
         found = [self._layer_of(sequence_number(node)) or node for node in nodes]
         return len(set(found))
 
     def follow(self) -> None:
-        """Note which layer the engine is in, before an operator of the way back is launched."""
+        """Note which layer autograd is in; called before each operator of a backward pass."""
         node = autograd_node()
         number = -1 if node is None else sequence_number(node)
         layer = self._current
@@ -93,7 +110,7 @@ class WholeLayers:
                 layer.is_launched = False
 
     def end_pass(self) -> None:
-        """Leave the layers that a backward pass went through."""
+        """End a backward pass: launch what is left, and forget which layers it visited."""
         if self._current is not None:
             self._leave()
         self._touched.clear()
@@ -101,7 +118,8 @@ class WholeLayers:
     def _leave(self) -> None:
         layer, self._current = self._current, None
         if layer is not None:
-            # It may come back to where gradients were added to older ones in between.
+            # Autograd may leave a layer and come back, because it adds up gradients in between.
+            # The second time only the last kernel is launched, to get the values of the rest.
             self._launch(layer.kernels[-1:] if layer.is_launched else layer.kernels)
             layer.is_launched = True
         self._machine.unrolled = None

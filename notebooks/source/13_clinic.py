@@ -3,20 +3,21 @@
 #
 # Twelve programs are ill. What is wrong with each, and how do you mend it?
 #
-# Each patient shows a symptom in its cell: a wrong number, a wrong value, an error, or no end.
-# Find the cause, write a mended program under it, and let the check prove it on works that you
-# have not seen. The first eight are the classic mistakes with streams and events; the other four
-# are just as common in published code.
+# Read each program and say what it will show before you run it: a wrong number, a wrong value, an
+# error, or no end. Then look at the symptom, write a mended program under it, and let the check
+# prove it on works that you have not seen. The first eight are the classic mistakes with streams
+# and events; the other four are just as common in published code.
 #
 # | section | what is wrong | minutes |
 # |---|---|---|
 # | 1 Wrong numbers | six programs that time something else | 20 |
-# | 2 Wrong values | six programs without the order they need, one of them without an end | 25 |
+# | 2 Wrong values | six programs without the order they need | 25 |
 
 # %%
 import time
 
 import torch
+from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
@@ -27,22 +28,33 @@ gpulab.use("auto")
 # %% [markdown]
 # ## 1 Wrong numbers
 #
-# `lab.kernel(2)` is a kernel of about two milliseconds on an H200. Call it `work`.
-#
-# ### Patient 1: the clock that does not wait
+# Call `lab.kernel(2)` your `work`: one kernel of some milliseconds. The cell shows what it takes.
+
+# %%
+work = lab.kernel(2)
+true = gpulab.measure(work)
+true
+
+# %% [markdown]
+# ### Patient 1: a stopwatch
+
 
 # %% tags=["exercise"]
-work = lab.kernel(2)
-work()  # first use
-
-
-def unwaited(work):
+def stopwatch(work):
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-unwaited(work)
+share = exercises.predict(
+    "What share of the kernel's time does it read?", ..., unit="%", name="13.patient-1"
+)
+share
+
+# %%
+print(f"{stopwatch(work) * 1e3:.4f} ms")
+torch.cuda.synchronize()
+share.compare(100 * stopwatch(work) / true.median_s)
 
 # %% tags=["exercise"]
 mended = ...
@@ -61,21 +73,28 @@ def mended(work):
 exercises.check("13.unwaited", mended)
 
 # %% [markdown]
-# ### Patient 2: the clock that starts too early
+# ### Patient 2: a stopwatch in a busy program
 #
-# The GPU still has other work in its queue, as in any program.
+# The GPU still has a kernel of `lab.kernel(10)` in its queue: five times your work.
 
 
 # %% tags=["exercise"]
-def backlog(work):
+def in_a_program(work):
     start = time.perf_counter()
     work()
     torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
+factor = exercises.predict(
+    "How many times the kernel's time does it read?", ..., unit="times", name="13.patient-2"
+)
+factor
+
+# %%
+torch.cuda.synchronize()
 lab.kernel(10)()
-backlog(work)
+factor.compare(in_a_program(work) / true.median_s)
 
 # %% tags=["exercise"]
 mended = ...
@@ -94,11 +113,11 @@ def mended(work):
 exercises.check("13.backlog", mended)
 
 # %% [markdown]
-# ### Patient 3: the events that are read too early
+# ### Patient 3: two events
 
 
 # %% tags=["exercise"]
-def too_early(work):
+def by_events(work):
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     work()
@@ -106,10 +125,21 @@ def too_early(work):
     return start.elapsed_time(end) / 1e3
 
 
+number = exercises.predict(
+    "Which number does it return?",
+    ...,
+    choices=("the kernel's time", "almost zero", "none"),
+    name="13.patient-3",
+)
+number
+
+# %%
 try:
-    print(too_early(work))
+    came = "the kernel's time" if by_events(work) > true.median_s / 2 else "almost zero"
 except RuntimeError as error:
     print(f"RuntimeError: {error}")
+    came = "none"
+number.compare(came)
 
 # %% tags=["exercise"]
 mended = ...
@@ -129,13 +159,13 @@ def mended(work):
 exercises.check("13.too-early", mended)
 
 # %% [markdown]
-# ### Patient 4: the first call
+# ### Patient 4: two readings
 #
-# Two readings of the same matmul. It has not run in this notebook before.
+# Two readings of a matmul, one after the other. No matmul has run in this notebook before.
 
 
 # %% tags=["exercise"]
-def first_call(work):
+def one_call(work):
     torch.cuda.synchronize()
     start = time.perf_counter()
     work()
@@ -143,8 +173,19 @@ def first_call(work):
     return time.perf_counter() - start
 
 
+longer = exercises.predict(
+    "How many times as long as the second reading is the first?",
+    ...,
+    unit="times",
+    name="13.patient-4",
+)
+longer
+
+# %%
 a = torch.randn(2048, 2048, device="cuda")
-first_call(lambda: a @ a), first_call(lambda: a @ a)
+readings = one_call(lambda: a @ a), one_call(lambda: a @ a)
+print(*(f"{reading * 1e3:.3f} ms" for reading in readings))
+longer.compare(readings[0] / readings[1])
 
 # %% tags=["exercise"]
 mended = ...
@@ -153,20 +194,20 @@ mended = ...
 ### BEGIN SOLUTION
 def mended(work):
     work()  # warm-up
-    return first_call(work)
+    return one_call(work)
 
 
 ### END SOLUTION
 exercises.check("13.first-call", mended)
 
 # %% [markdown]
-# ### Patient 5: a wait after each layer
+# ### Patient 5: a model with short layers
 #
-# Twenty layers, a short kernel each. Look at the gaps between them.
+# `lab.layers(6)` are six layers, a short kernel each (`lab.kernel(0.03)`).
 
 
 # %% tags=["exercise"]
-def each_layer(layers):
+def one_pass(layers):
     torch.cuda.synchronize()
     start = time.perf_counter()
     for layer in layers:
@@ -175,7 +216,16 @@ def each_layer(layers):
     return time.perf_counter() - start
 
 
-plots.timeline(gpulab.timeline(lambda: each_layer(lab.layers(6))))
+idle = exercises.predict(
+    "For what share of this time is the GPU idle?", ..., unit="%", name="13.patient-5"
+)
+idle
+
+# %%
+seen = gpulab.timeline(lambda: one_pass(lab.layers(6)))
+display(plots.timeline(seen))
+summary = seen.summary()
+idle.compare(100 * (1 - summary.devices[0].busy_s / summary.window_s))
 
 # %% tags=["exercise"]
 mended = ...
@@ -195,13 +245,13 @@ def mended(layers):
 exercises.check("13.each-layer", mended)
 
 # %% [markdown]
-# ### Patient 6: the copy that does not overlap
+# ### Patient 6: a copy and a kernel
 #
-# The copy has `non_blocking=True` and a stream of its own. It should run beside the kernel.
+# The copy has `non_blocking=True` and a stream of its own, and takes longer than the kernel.
 
 
 # %% tags=["exercise"]
-def pageable(n_bytes, work):
+def copy_and_work(n_bytes, work):
     host = torch.empty(n_bytes, dtype=torch.uint8)
     on_gpu = torch.empty_like(host, device="cuda")
     copying = torch.cuda.Stream()
@@ -214,7 +264,15 @@ def pageable(n_bytes, work):
     return time.perf_counter() - start
 
 
-plots.timeline(gpulab.timeline(lambda: pageable(2**24, lab.kernel(0.5))))
+beside = exercises.predict(
+    "What share of the kernel runs beside the copy?", ..., unit="%", name="13.patient-6"
+)
+beside
+
+# %%
+seen = gpulab.timeline(lambda: copy_and_work(2**24, lab.kernel(0.5)))
+display(plots.timeline(seen))
+beside.compare(100 * seen.summary().devices[0].overlap_achieved)
 
 # %% tags=["exercise"]
 mended = ...
@@ -240,16 +298,23 @@ exercises.check("13.pageable", mended)
 # %% [markdown]
 # ## 2 Wrong values
 #
-# These programs are fast enough. Their results are wrong, and no error says so.
-# `lab.slow_double(x)` is a long kernel and then `x * 2`.
+# These programs are fast enough. Their results are wrong, and no error says so. In most of them
+# two operations touch the same bytes, and nothing orders them: a race. Which kind of race is it?
+# `lab.race` runs a program and says what `gpulab.hazards()` finds first in it.
 #
-# ### Patient 7: two streams in no order
+# `lab.slow_double(x)` is a long kernel and then `x * 2`.
+
+# %%
+lab.RACES
+
+# %% [markdown]
+# ### Patient 7: a sum after another stream
 #
 # The sum of 0 to 999, doubled, is 999,000.
 
 
 # %% tags=["exercise"]
-def two_streams(x, double):
+def double_and_add(x, double):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -257,7 +322,12 @@ def two_streams(x, double):
     return y.sum().item()
 
 
-two_streams(lab.numbers(), lab.slow_double)
+race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-7")
+race
+
+# %%
+print(double_and_add(lab.numbers(), lab.slow_double))
+race.compare(lab.race(double_and_add, lab.numbers(), lab.slow_double))
 
 # %% tags=["exercise"]
 mended = ...
@@ -277,14 +347,13 @@ def mended(x, double):
 exercises.check("13.two-streams", mended)
 
 # %% [markdown]
-# ### Patient 8: memory that is given away too early
+# ### Patient 8: a tensor for a moment
 #
-# `temporary` is deleted, and its memory goes to the next tensor of that size. The result should
-# begin with 2, 4, 6.
+# The result should begin with 2, 4, 6.
 
 
 # %% tags=["exercise"]
-def freed(x, double):
+def double_plus_one(x, double):
     side, current = torch.cuda.Stream(), torch.cuda.current_stream()
     temporary = x + 1
     side.wait_stream(current)
@@ -296,7 +365,12 @@ def freed(x, double):
     return result + 0 * other
 
 
-freed(lab.numbers(), lab.slow_double)[:3]
+race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-8")
+race
+
+# %%
+print(double_plus_one(lab.numbers(), lab.slow_double)[:3])
+race.compare(lab.race(double_plus_one, lab.numbers(), lab.slow_double))
 
 # %% tags=["exercise"]
 mended = ...
@@ -320,21 +394,26 @@ def mended(x, double):
 exercises.check("13.freed", mended)
 
 # %% [markdown]
-# ### Patient 9: a copy that is read too early
+# ### Patient 9: a sum on the host
 #
 # The sum of 0 to 999 is 499,500. The GPU is busy when the copy is launched.
 
 
 # %% tags=["exercise"]
-def read_too_early(x):
+def add_on_host(x):
     host = torch.zeros(x.shape, pin_memory=True)
     host.copy_(x, non_blocking=True)
     return host.sum().item()
 
 
+race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-9")
+race
+
+# %%
 x = lab.numbers()
 lab.kernel(2)()
-read_too_early(x)
+print(add_on_host(x))
+race.compare(lab.race(add_on_host, x))
 
 # %% tags=["exercise"]
 mended = ...
@@ -352,13 +431,13 @@ def mended(x):
 exercises.check("13.read-too-early", mended)
 
 # %% [markdown]
-# ### Patient 10: a wait that comes too soon
+# ### Patient 10: a sum after an event
 #
 # The current stream waits for the event `done`, as it should. The result should be 999,000.
 
 
 # %% tags=["exercise"]
-def wait_before_record(x, double):
+def add_after_event(x, double):
     side, done = torch.cuda.Stream(), torch.cuda.Event()
     side.wait_stream(torch.cuda.current_stream())
     torch.cuda.current_stream().wait_event(done)
@@ -368,7 +447,12 @@ def wait_before_record(x, double):
     return y.sum().item()
 
 
-wait_before_record(lab.numbers(), lab.slow_double)
+race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-10")
+race
+
+# %%
+print(add_after_event(lab.numbers(), lab.slow_double))
+race.compare(lab.race(add_after_event, lab.numbers(), lab.slow_double))
 
 # %% tags=["exercise"]
 mended = ...
@@ -389,13 +473,13 @@ def mended(x, double):
 exercises.check("13.wait-before-record", mended)
 
 # %% [markdown]
-# ### Patient 11: a buffer that is refilled too early
+# ### Patient 11: one buffer for all batches
 #
 # The numbers of batch k are all k + 1, so the first numbers should be 1, 2, 3, 4, 5.
 
 
 # %% tags=["exercise"]
-def refilled(batches):
+def upload(batches):
     staging = torch.empty(batches[0].shape, pin_memory=True)
     uploaded = []
     for batch in batches:
@@ -404,8 +488,13 @@ def refilled(batches):
     return torch.stack(uploaded)
 
 
+race = exercises.predict("Which race is in it?", ..., choices=lab.RACES, name="13.patient-11")
+race
+
+# %%
 lab.kernel(2)()
-refilled(lab.batches())[:, 0]
+print(upload(lab.batches())[:, 0].tolist())
+race.compare(lab.race(upload, lab.batches()))
 
 # %% tags=["exercise"]
 mended = ...
@@ -427,14 +516,14 @@ def mended(batches):
 exercises.check("13.refilled", mended)
 
 # %% [markdown]
-# ### Patient 12: the program that never ends
+# ### Patient 12: a program that fills the time
 #
-# While `first` runs, the program fills the time with other work: `fill()` launches a short kernel
-# and pauses. `lab.cut_off` ends it after 500 polls of the event.
+# While `first` runs, the program fills the time with other work. `fill()` launches a kernel that
+# is a tenth as long as `first`.
 
 
 # %% tags=["exercise"]
-def endless(first, fill):
+def fill_up(first, fill):
     n_fillers, done = 0, torch.cuda.Event()
     first()
     done.record()
@@ -445,7 +534,19 @@ def endless(first, fill):
     return n_fillers
 
 
-lab.cut_off(endless, lab.kernel(2), lab.kernel(0.2))
+rounds = exercises.predict(
+    "How often does it call fill()?",
+    ...,
+    choices=("never", "about ten times", "without end"),
+    name="13.patient-12",
+)
+rounds
+
+# %%
+came = lab.cut_off(fill_up, lab.kernel(2), lab.kernel(0.2))
+print(came)
+counted = "about ten times" if came else "never"
+rounds.compare("without end" if isinstance(came, str) else counted)
 
 # %% tags=["exercise"]
 mended = ...

@@ -96,6 +96,14 @@ class Hands:
         start = (box["x"] + min(20, box["width"] / 2), box["y"] + box["height"] / 2)
         self.drag(start, (x, target["y"] + target["height"] / 2))
 
+    def slide(self, name: str) -> None:
+        """Drag the knob of a slider from its left end to its right end."""
+        slider = self.root.get_by_label(name)
+        slider.scroll_into_view_if_needed()
+        box: Any = slider.bounding_box()
+        y, half_a_knob = box["y"] + box["height"] / 2, 8
+        self.drag((box["x"] + half_a_knob, y), (box["x"] + box["width"], y))
+
     def solved(self) -> None:
         """Wait until the challenge is solved."""
         self.root.locator(".goal.solved").wait_for()
@@ -123,6 +131,9 @@ def test_challenges_by_mouse(machine: Hands) -> None:
     machine.root.get_by_label("Host memory").select_option("pinned")
     machine.solved()
     take_picture(machine.page, "machine_copy")
+    machine.begin("full queue")
+    machine.slide("Repetitions n")
+    machine.solved()
     machine.begin("race")
     second = machine.box('[data-kind="kernel"] .body', 1)
     machine.carry('[data-role="task"][data-place="1"] .body', "stream 1", second["x"])

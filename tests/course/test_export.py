@@ -55,7 +55,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
         f"{tmp_path} is not empty; name a new folder: a course is never written over another"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    with pytest.raises(CourseFolderError, match="is no course; make one: gpulab course export"):
+    with pytest.raises(CourseFolderError, match="is not a course; make one: gpulab course export"):
         course.report(tmp_path)
 
 

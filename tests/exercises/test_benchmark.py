@@ -83,7 +83,7 @@ def test_each_rung_passes_and_is_told_what_it_misses(rung: str) -> None:
     skipped = {"sleep": "", "measure": ""}
     missing = skipped.get(rung, later[0] if later else "")
     agrees = "It agrees with gpulab.measure on every work that was tried."
-    assert (f"What it misses yet ({missing}): " if missing else agrees) in verdict.message
+    assert (f"It still misses one thing ({missing}): " if missing else agrees) in verdict.message
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The clinic: each patient fails as it should, its cure is right, and nonsense is refused."""
 
 import ast
+import re
 from functools import cache
 from typing import Any
 
@@ -38,14 +39,16 @@ def programs() -> dict[str, Any]:
     """Return the programs of the notebook: each patient, and after its name ``-mended``."""
     names: dict[str, Any] = {}
     found: dict[str, Any] = {}
+    shown = ""
     for cell in build.solved(source_of("13_clinic")).cells:
         if cell.cell_type == "code":
             kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
             kept = [node for node in ast.parse(cell.source).body if isinstance(node, kinds)]
             exec(compile(ast.Module(kept, []), "13_clinic", "exec"), names)
-            for name in (node.name for node in kept if isinstance(node, ast.FunctionDef)):
-                patient = list(found)[-1] if name == "mended" else name.replace("_", "-")
-                found[f"{patient}-mended" if name == "mended" else patient] = names[name]
+            defined = (node.name for node in kept if isinstance(node, ast.FunctionDef))
+            shown = next((name for name in defined if name != "mended"), shown)
+            if checked := re.search(r'check\("13\.([\w-]+)"', cell.source):
+                found |= {checked[1]: names[shown], f"{checked[1]}-mended": names["mended"]}
     return found
 
 
@@ -72,6 +75,43 @@ def test_what_is_no_cure(name: str) -> None:
     assert judge(lambda *_: "soon", None).ok is False
     assert judge("soon", None).diagnosis_code == "not-a-choice"
     assert judge(lambda: 1.0, None).diagnosis_code == "raised"
+
+
+RACES_OF = {
+    "two-streams": "read before the write is done",
+    "freed": "read after free",
+    "read-too-early": "host read before the copy is done",
+    "wait-before-record": "read before the write is done",
+    "refilled": "host write into a buffer in flight",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), RACES_OF.items())
+def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
+    """It is what the learner is asked for; the mended program has no race."""
+    given = (lab.batches,) if name == "refilled" else (lab.numbers,)
+    doubled = (lab.slow_double,) if name not in {"read-too-early", "refilled"} else ()
+    with gpulab.virtual_gpu("H200", first_use=False):
+        found = [
+            lab.race(programs()[each], *(make() for make in given), *doubled)
+            for each in (name, f"{name}-mended")
+        ]
+    assert found == [kind, "no race"]
+    assert kind in lab.RACES
+
+
+def test_nothing_is_given_away_before_a_question() -> None:
+    """Each of twelve predictions is asked before its program runs; no name says what is wrong."""
+    cells = build.read_source(source_of("13_clinic")).cells
+    asked = [cell for cell in cells if "exercises.predict(" in cell.source]
+    for cell, number in zip(asked, range(1, 13), strict=True):
+        (program,) = (
+            node.name for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)
+        )
+        before = cells[: cells.index(cell) + 1]
+        assert f'name="13.patient-{number}"' in cell.source
+        assert not [each for each in before if re.search(rf"(?<!def ){program}\(", each.source)]
+        assert program.replace("_", "-") not in PATIENTS
 
 
 def test_a_program_without_an_end_is_cut_off() -> None:

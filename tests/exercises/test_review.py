@@ -168,7 +168,7 @@ def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
     """The message says what to do."""
     with pytest.raises(InvalidOptionError, match="has no file gpulab-progress"):
         exercises.class_progress(tmp_path)
-    with pytest.raises(InvalidOptionError, match="is no folder; name the one"):
+    with pytest.raises(InvalidOptionError, match="is not a folder; name the one"):
         exercises.class_progress(tmp_path / "none")
     fill_class(tmp_path)
     with pytest.raises(UnknownNameError, match=r"did you mean '01\.naive'\?"):

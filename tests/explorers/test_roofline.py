@@ -1,10 +1,13 @@
 """The roofline explorer by its state: filters, views, roofs, and what is measured."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import gpulab
+from gpulab.errors import InvalidOptionError
 from gpulab.explorers import _open, roofline_explorer
 from gpulab.explorers._roofline import FAMILIES, PREDICTION, ROOFLINE
 from gpulab.explorers._scene import CeilingsStep
@@ -181,3 +184,58 @@ def test_operations_are_chosen_by_families(explorer: Any) -> None:  # noqa: ANN4
     explorer.choose(operations=("softmax",))
     assert [chips.options[place] for place in chips.index] == ["softmax"]
     explorer.close()
+
+
+def test_a_second_gpu_is_drawn_beside_the_first(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Its roofs are broken lines, its points have a sign of their own, and the words compare."""
+    explorer.choose(view=ROOFLINE, operations=("add", "matmul"), beside="computed:T4", span=2**24)
+    scene = explorer.scene
+    frame = explorer.to_frame()
+    times_s = frame[(frame["size"] == 2**20)].set_index("device_name")["refined_s"]
+    ratio = times_s["Tesla T4"] / times_s[GPU]
+    assert scene.words[-2].startswith(
+        "Second GPU: Tesla T4, predicted. By the refined predictions of both at 2 points, it "
+    )
+    assert f" {ratio:.3g} times (add n = 1,048,576)" in scene.words[-2]
+    assert scene.words[-1] == (
+        "Roofs of the first and the second GPU: float32 66.9 TFLOP/s and 8.10 TFLOP/s, "
+        "memory 4.80 TB/s and 320 GB/s."
+    )
+    assert scene.spots[-1].hint.splitlines()[1] == "second GPU: Tesla T4, predicted"
+    (ax,) = explorer.figure().canvas.axes
+    drawn = {line.get_label(): (line.get_marker(), line.get_linestyle()) for line in ax.lines}
+    assert drawn["second GPU: Tesla T4, predicted"] == ("v", "None")
+    assert drawn["second GPU: roofs"] == ("None", "-.")
+    assert ax.get_ylim()[0] < min(spot.y for spot in scene.spots)
+    assert len(scene.markers) == 4
+    again = eval(explorer.code, {"gpulab": gpulab})  # our own code
+    assert again.state == explorer.state
+
+
+def test_second_gpu_measured_too(explorer: Any, tmp_path: Path) -> None:  # noqa: ANN401  # as above
+    """Two GPUs that were measured are compared by their times, on the axes of the first."""
+    slower = [replace(p, median_s=2 * p.median_s, high_s=3 * p.median_s) for p in KNOWN]
+    path = recording(tuple(slower), tmp_path)
+    explorer = roofline_explorer(gpu="here", found=KNOWN, recordings=path, operations="add")
+    before = explorer.scene
+    explorer.choose(beside=f"recorded:{path}")
+    scene = explorer.scene
+    assert "By measured times of both at 10 points, it takes 2 times" in scene.words[-1]
+    one, other = scene.spots[0], scene.spots[len(before.spots)]
+    assert (other.x, other.y) == pytest.approx((one.x, 2 * one.y))
+    explorer.choose(beside="")
+    assert explorer.scene.words == before.words
+
+
+def test_second_gpu_without_points_is_said_and_the_first_stays(explorer: Any) -> None:  # noqa: ANN401  # as above
+    """Predictions alone have no place against measurements; nothing of the first is lost."""
+    before = explorer.scene
+    explorer.choose(beside="computed:T4")
+    assert explorer.scene.spots == before.spots
+    why = (
+        "The second GPU is not drawn. Of this GPU there are predictions only, nothing measured. "
+        "Choose the picture “roofline”, or a GPU that was recorded."
+    )
+    assert explorer.scene.words == (*before.words, why)
+    with pytest.raises(InvalidOptionError, match=r"beside='abacus'; choose one of '', "):
+        explorer.choose(beside="abacus")

@@ -41,15 +41,15 @@ def test_an_operation_is_refused(changed: dict[str, object], message: str) -> No
         (
             {"operations": (KERNEL,) * 10_000},
             (
-                "a program of 10,000 operations; the machine takes at most 100, as no picture "
-                "shows more; use repetitions for a loop"
+                "a program of 10,000 operations; the machine takes at most 100, because the "
+                "picture shows no more; use repetitions for a loop"
             ),
         ),
         (
             {"operations": (KERNEL,) * 2, "repetitions": 1_000},
             (
                 "repetitions=1000 make 2,000 launches; the machine takes at most 1,500; repeat "
-                "less, or take operations away"
+                "less, or remove operations"
             ),
         ),
         (

@@ -119,8 +119,8 @@ def test_name_bound_in_the_body_alone_is_its_own(notebook: Notebook) -> None:
     ran = notebook.last("a = 1", "%%cudatime\na += 1")
     assert ran.error == "UnboundLocalError"
     assert ran.notes[-1] == (
-        "gpulab: a name that a timed cell binds is its own, not the notebook's; bind it on the "
-        "magic's line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
+        "gpulab: a name that a timed cell assigns is local to it; assign it on the magic's "
+        "line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
     )
 
 

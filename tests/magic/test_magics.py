@@ -91,7 +91,7 @@ def test_bad_option_fails_the_cell(notebook: Notebook) -> None:
     """A mistake in the options is one line on stderr, and an error for whoever runs the cell."""
     ran = notebook.last("%cudatime --run=1 x")
     assert (ran.error, ran.out) == ("UsageError", "")
-    assert ran.err == "UsageError: --run=1; --run stands alone, without a value\n"
+    assert ran.err == "UsageError: --run=1; --run takes no value; write --run alone\n"
 
 
 @pytest.mark.parametrize(

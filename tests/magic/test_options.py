@@ -12,7 +12,7 @@ from gpulab.timing import MeasurementOptions, measure
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
     "--timeline, --vs, --backend, --warmup, --precision, "
-    "--max-time, --seed, --stream, --run; code that begins with a minus goes after --"
+    "--max-time, --seed, --stream, --run; write -- before code that begins with a minus"
 )
 
 
@@ -106,7 +106,7 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
         ("--max-time inf x", "--max-time inf; it must be a number of seconds above 0"),
         ("--max-time 0 x", "--max-time 0; it must be a number of seconds above 0"),
         ("--seed -1 x", "--seed -1; it must be a whole number, 0 or more"),
-        ("--run=yes x", "--run=yes; --run stands alone, without a value"),
+        ("--run=yes x", "--run=yes; --run takes no value; write --run alone"),
         (
             "--cold -n 3 x",
             (
@@ -124,7 +124,7 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
         ),
         (
             "-o --run x",
-            "-o and --run both want to be the cell's result; use -v NAME with --run",
+            "-o and --run both set the cell's result; use -v NAME with --run",
         ),
     ],
 )
@@ -158,7 +158,7 @@ def test_options_that_exclude_each_other(line: str) -> None:
     first, second = (word for word in line.split() if word.startswith("--"))
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=True)
-    assert str(error.value) == f"{first} and {second} exclude each other; use one of them"
+    assert str(error.value) == f"{first} and {second} cannot be used together; use one of them"
 
 
 @pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])

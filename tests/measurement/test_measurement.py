@@ -361,8 +361,8 @@ def test_an_index_of_no_sample_is_refused() -> None:
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, flagged=(0, TAKEN.n_samples))
     assert str(error.value) == (
-        f"flagged has {TAKEN.n_samples}; it must be the index of one of the {TAKEN.n_samples} "
-        "samples, from 0"
+        f"flagged has {TAKEN.n_samples}; it must be the index of a sample, from 0 to "
+        f"{TAKEN.n_samples - 1}"
     )
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, flagged=(0, -1))

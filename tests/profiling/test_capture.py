@@ -480,8 +480,8 @@ def test_a_session_that_does_not_begin_says_why(
     with pytest.raises(ProfilerBusyError) as error:
         capture(fake.launch)
     assert str(error.value) == (
-        "torch.profiler begins no session (Can't disable Kineto profiler); where a schedule has "
-        f"one in its warm-up, leave its `with` block, {INSTEAD}"
+        "torch.profiler cannot begin a session (Can't disable Kineto profiler); if a profiler "
+        f"with a schedule is in its warm-up, leave its `with` block, {INSTEAD}"
     )
 
 
@@ -516,13 +516,13 @@ def test_another_session_of_torch_is_refused() -> None:
 
 SAYS = "WARNING:2026-01-31 10:00:00 1:1 init.cpp:116] function failed with error"
 HELD = (
-    "another tool holds CUPTI, which serves one at a time "
+    "another tool uses CUPTI, which serves one at a time "
     "(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED); restart Python without Nsight Systems, "
-    f"Nsight Compute or what else profiles this process, {INSTEAD}"
+    f"Nsight Compute or any other profiler of this process, {INSTEAD}"
 )
 FORBIDDEN = (
-    "the driver gives records to administrators only (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES); have "
-    "it loaded with NVreg_RestrictProfilingToAdminUsers=0, start a container with "
+    "the driver gives records to administrators only (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES); "
+    "load it with NVreg_RestrictProfilingToAdminUsers=0, start the container with "
     f"--cap-add=SYS_ADMIN, {INSTEAD}"
 )
 SILENT = (
@@ -558,7 +558,7 @@ def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.Monkey
     """Nothing is tried with a build that cannot."""
     monkeypatch.setattr(torch.profiler, "supported_activities", set)
     assert why_unusable() == (
-        f"torch {torch.__version__} was built without CUPTI, which keeps the records; "
+        f"torch {torch.__version__} was built without CUPTI, which collects the records; "
         'measure without records: method="calibrated"'
     )
     assert not fake.sleeps

@@ -61,7 +61,7 @@ def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_text, "_MAX_BYTES", 2 * MIB)
     with pytest.raises(DamagedDataError) as error:
         read_bytes("/dev/zero")
-    assert str(error.value) == "it holds more than 2 MiB"
+    assert str(error.value) == "it contains more than 2 MiB"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")

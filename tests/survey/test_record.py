@@ -38,6 +38,7 @@ from gpulab.survey import (
 )
 from gpulab.survey._plan import LONGEST_CPU_S
 from gpulab.sweeps import Point, Task
+from gpulab.units import counted
 from tests.support.refusing import halting
 
 Taken = list[str]
@@ -144,9 +145,7 @@ def test_the_same_call_goes_on(out: Path, taken: Taken) -> None:
     again = record(out, quick=True, progress=False)
     assert len(taken) == n_quick + 5
     assert len(again.points) == n_quick
-    assert f"  {n_quick + 5} points and sections are in the file already" in str(
-        plan(out, quick=True)
-    )
+    assert f"  {n_quick + 5} results already in the file" in str(plan(out, quick=True))
 
 
 def test_what_failed_is_tried_again(
@@ -221,8 +220,8 @@ def test_a_full_disk_loses_nothing(
     assert [*partial.sections, *(point.task.key for point in partial.points)] == taken
     assert str(error.value) == (
         f"{out} cannot be written: No space left on device; make room on the disk, or give a file "
-        f"on another one; what was measured ({len(partial.points)} points) is in memory, as this "
-        "error's .partial: after a traceback sys.last_value.partial"
+        f"on another one; what was measured ({counted(len(partial.points), 'point')}) is in "
+        "memory, as .partial of this error; after a traceback it is sys.last_value.partial"
     )
     again = record(out, progress=False)
     assert {*again.sections, *(point.task.key for point in again.points)} == {*taken, "left_out"}
@@ -404,7 +403,7 @@ def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
     """Times of two GPUs are not mixed, and the file stays whole."""
     record(out, sections=["clocks"], progress=False)
     device.use("A100")
-    with pytest.raises(InvalidOptionError, match="was taken with gpu='NVIDIA H200'"):
+    with pytest.raises(InvalidOptionError, match="was measured with gpu='NVIDIA H200'"):
         record(out, progress=False)
     assert list(recordings.load(out).sections) == ["clocks", "left_out"]
     assert taken == ["clocks"]
@@ -416,8 +415,8 @@ def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
     with pytest.raises(RecordingError) as error:
         record(path)
     assert str(error.value) == (
-        f"{path} would be a compressed file, to which nothing can be added while recording; "
-        "record to a name that ends in .jsonl, and pack it: gpulab.recordings.save(...)"
+        f"{path} would be a compressed file, and results cannot be added to one; record to a "
+        "name that ends in .jsonl, and compress it afterwards: gpulab.recordings.save(...)"
     )
     assert not taken
 

@@ -423,11 +423,11 @@ def test_a_broken_pool_ends_the_sweep_and_keeps_the_rest(h200: VirtualGpu, tmp_p
     found = quiet(executor=executor, out=out)
     assert str(found).splitlines() == [
         "2 of 4 points; virtual NVIDIA H200",
-        f"failed: {TASKS[1]}: a worker died while this task or one beside it ran",
+        f"failed: {TASKS[1]}: a worker died while this task ran, or one at the same time",
         "stopped by its executor, which broke: A process died.",
         (
-            f"missing: {TASKS[2]} and 1 more; the same call with the same file in out= goes on "
-            "with what is missing"
+            f"missing: {TASKS[2]} and 1 more; to measure what is missing, repeat the same call "
+            "with the same file in out="
         ),
     ]
     again = quiet(out=out)
@@ -488,7 +488,7 @@ def test_a_worker_of_another_kind_is_not_mixed_in(h200: VirtualGpu) -> None:
     del h200
     other = Point(TASKS[0], median_s=1.0, n_samples=9, device_name="Tesla T4")
     found = quiet(executor=Canned(lambda task: other if task == TASKS[0] else None))
-    assert found.points[0].error == "its worker has Tesla T4, and the sweep is of NVIDIA H200"
+    assert found.points[0].error == "its worker has Tesla T4, but the sweep is for NVIDIA H200"
     assert not any(point.error for point in found.points[1:])
 
 
@@ -742,8 +742,8 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
     with gpulab.virtual_gpu("T4"), pytest.raises(InvalidOptionError) as error:
         quiet(out=out)
     assert str(error.value) == (
-        f"{out} was taken with gpu='NVIDIA H200', and here it is 'Tesla T4'; their points may not "
-        "be mixed: give another file, or go on where it was begun"
+        f"{out} was measured with gpu='NVIDIA H200', and here it is 'Tesla T4'; one file cannot "
+        "have points of both: give another file, or continue on the first machine"
     )
     assert out.read_bytes() == before
 
@@ -751,12 +751,12 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("hello", SchemaVersionError, "{out} is no file of a sweep; give another file"),
+        ("hello", SchemaVersionError, "{out} is not the file of a sweep; give another file"),
         (
             '{"schema": "gpulab.sweep/2", "provenance": {}}\n',
             SchemaVersionError,
             (
-                "{out} has the schema 'gpulab.sweep/2' and this version of gpulab goes on with "
+                "{out} has the schema 'gpulab.sweep/2', and this version of gpulab needs "
                 "'gpulab.sweep/1'; give another file"
             ),
         ),
@@ -765,14 +765,13 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
             SchemaVersionError,
             (
                 "line 2 of {out} is damaged: it is not JSON (Expecting property name enclosed in "
-                "double quotes: line 1 column 2 (char 1)); take that line out, or give another "
-                "file"
+                "double quotes: line 1 column 2 (char 1)); remove that line, or give another file"
             ),
         ),
         (
             "[]\n",
             SchemaVersionError,
-            "line 1 of {out} is not a record; give the file of a sweep",
+            "line 1 of {out} is not a JSON object; give the file of a sweep",
         ),
         (
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"task": {"workload": 1}}\n',
@@ -780,7 +779,7 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
             (
                 "line 2 of {out} is damaged: the saved data have the schema None and this version "
                 "of gpulab reads 'gpulab.point/1'; read them with the gpulab that wrote them, or "
-                "save them again with this; take that line out, or give another file"
+                "save them again with this; remove that line, or give another file"
             ),
         ),
         (
@@ -788,21 +787,21 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
             SchemaVersionError,
             (
                 "line 2 of {out} is damaged: it has the number 1e400, which is not finite or "
-                "beyond 64 bits; take that line out, or give another file"
+                "beyond 64 bits; remove that line, or give another file"
             ),
         ),
         (
             "\ufeff" + '{"schema": "gpulab.sweep/1", "provenance": {}}\n',
             SchemaVersionError,
             (
-                "{out} is no file of a sweep: it begins with a byte order mark, and must be UTF-8 "
-                "without one, as gpulab wrote it; give another file"
+                "{out} is not the file of a sweep: it begins with a byte order mark, and must be "
+                "UTF-8 without one, as gpulab wrote it; give another file"
             ),
         ),
         (
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"checksum": "x", "n_lines": 1}\n',
             InvalidOptionError,
-            "{out} is a finished recording, which a checksum closes; give another file",
+            "{out} is a finished recording, closed by a checksum; give another file",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_full_disk_loses_nothing(
     assert str(error.value) == (
         f"{out} cannot be written: No space left on device; make room on the disk, or give a file "
         f"on another one; what was measured ({len(partial.points)} of 4 points) is in memory, as "
-        "this error's .partial: after a traceback sys.last_value.partial"
+        ".partial of this error; after a traceback it is sys.last_value.partial"
     )
     assert "stopped by its file, which cannot be written" in str(partial)
     lines = out.read_bytes().splitlines()

@@ -73,13 +73,16 @@ def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None
         ),
         (
             lambda: Task("add", 1, n_threads=2),
-            "n_threads=2 of add on the GPU; threads are the CPU's: leave it out, or take on='cpu'",
+            (
+                "n_threads=2 for add on the GPU; only the CPU uses threads: leave n_threads out, "
+                "or use on='cpu'"
+            ),
         ),
         (
             lambda: Task("add", 1, on="cpu", transfers="in"),
             (
-                "transfers='in' of add on the CPU, whose data are there already; leave it out, or "
-                "take on='gpu'"
+                "transfers='in' for add on the CPU, where nothing is copied; leave transfers out, "
+                "or use on='gpu'"
             ),
         ),
         (
@@ -90,7 +93,7 @@ def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None
             lambda: Point(TASK),
             (
                 "n_samples=0 of add/4096/float32/gpu/cold/calibrated/none without an error; a "
-                "point has samples, or says why it has none"
+                "point needs samples, or an error that says why it has none"
             ),
         ),
     ],
@@ -158,7 +161,7 @@ def test_frame_of_nothing_has_the_columns() -> None:
             replace(TASK, transfers="both"),
             "add n=4,096 float32 on the GPU: cold, calibrated, transfers both",
         ),
-        (Task("add", 1, on="cpu"), "add n=1 float32 on the CPU: threads as torch is set"),
+        (Task("add", 1, on="cpu"), "add n=1 float32 on the CPU: PyTorch's number of threads"),
         (Task("add", 1, on="cpu", n_threads=1), "add n=1 float32 on the CPU: 1 thread"),
         (Task("add", 1, on="cpu", n_threads=4), "add n=1 float32 on the CPU: 4 threads"),
     ],

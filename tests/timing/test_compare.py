@@ -137,7 +137,8 @@ def test_pairs_must_match() -> None:
     with pytest.raises(InvalidOptionError) as error:
         Comparison(ONE, replace(ONE, samples_s=(1.0,)))
     assert str(error.value) == (
-        "first has 6 samples and second 1; they are compared in pairs and must have as many"
+        "first has 6 samples and second has 1 sample; they are compared in pairs, so both must "
+        "have the same number"
     )
 
 

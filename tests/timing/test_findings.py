@@ -65,8 +65,8 @@ def test_work_that_synchronizes() -> None:
     """The message says what was seen, with both of its causes; the advice names the culprits."""
     assert found(synchronizes=True, method="synchronized") == Finding(
         "synchronizes-inside",
-        "the call returned only when all that was queued before it was done: the work waits for "
-        "the GPU inside, or launches more than the queue holds",
+        "the call returned only after everything queued before it was done: the work waits for "
+        "the GPU inside, or launches more than the queue can store",
         "take .item(), .cpu(), print and synchronize out of it, unless you time that wait",
     )
 
@@ -130,7 +130,7 @@ def test_interval_below_the_resolution_of_events() -> None:
     """Events less than 0.5 µs apart are told, with both numbers."""
     assert found(samples_s=(0.1e-6,) * 10, inner_loops=4) == Finding(
         "below-resolution",
-        "the events are 400 ns apart, and they resolve 500 ns",
+        "the events are 400 ns apart, and their resolution is 500 ns",
         "raise inner_loops until the interval is many times longer",
     )
 
@@ -198,8 +198,8 @@ def test_work_on_a_side_stream() -> None:
     """The device went on when the stream was done."""
     assert found(side_s=0.4e-3) == Finding(
         "side-stream",
-        "the device was busy for 400 µs more when the current stream was done: the work uses "
-        "another stream, and the reading does not hold all of it",
+        "the device was busy for another 400 µs after the current stream was done: the work uses "
+        "another stream, and the reading does not include all of it",
         "join it: torch.cuda.current_stream().wait_stream(side) at the end of the work; or use "
         'method="profiler" or "synchronized"',
     )
@@ -208,15 +208,15 @@ def test_work_on_a_side_stream() -> None:
 def test_method_that_stood_in_is_named() -> None:
     """Work that waits is read by plain events, and the record says so."""
     message = found(synchronizes=True, asked_method="calibrated").message
-    assert message.endswith("; events stood in for calibrated")
+    assert message.endswith("; the method events was used instead of calibrated")
 
 
 def test_starved_samples() -> None:
     """A host that no sleep could put ahead is told, unless the reason is known already."""
     assert found(n_starved=3) == Finding(
         "starved",
-        "in 3 of 30 samples the device was ahead of the host, however long it slept: the work "
-        "launches more than the queue holds, or waits",
+        "in 3 of 30 samples the GPU had to wait for the host, however long it slept first: the "
+        "work launches more than the queue can store, or waits",
         'time a part of it, or capture it: method="graph"',
     )
     assert found(n_starved=3, synchronizes=True).code == "synchronizes-inside"
@@ -254,7 +254,8 @@ def test_clock_that_moved() -> None:
     """More than 3 % is told, with the samples that were taken elsewhere."""
     assert found(clocks_mhz=(1900, 1980), n_flagged=4) == Finding(
         "clock-changed",
-        "the clock was between 1900 and 1980 MHz; 4 of 30 samples lie in another regime than most",
+        "the clock was between 1900 and 1980 MHz; in 4 of 30 samples the clock regime differs "
+        "from that of most",
         "warm up longer (n_warmup) until it has settled, and compare only at equal clocks",
     )
     assert examine(observed(STEADY_S, "events", clocks_mhz=(1935, 1980))) == ()
@@ -271,7 +272,7 @@ def test_little_above_the_floor_is_below_the_resolution() -> None:
     finding = found(samples_s=(2e-7,) * 10, floor_s=3e-6, host_s=1e-8, method="calibrated")
     assert (finding.code, finding.message) == (
         "below-resolution",
-        "the events are 200 ns apart, and they resolve 500 ns",
+        "the events are 200 ns apart, and their resolution is 500 ns",
     )
 
 
@@ -322,7 +323,7 @@ def test_samples_in_two_clusters() -> None:
     """One median hides that the work ran in two ways; a level that moved once is a drift."""
     mixed_s = (1.0e-3, 1.3e-3, 1.0e-3) * 10
     assert found(samples_s=mixed_s).message == (
-        "the samples lie in 2 clusters, round 1.00 ms, 1.30 ms: the work ran in more than one way"
+        "the samples lie in 2 clusters, around 1.00 ms, 1.30 ms: the work ran in more than one way"
     )
     assert found(samples_s=(1.0e-3,) * 15 + (1.3e-3,) * 15).code == "drifting"
 

@@ -92,7 +92,7 @@ def test_stream_left_open_is_refused() -> None:
         torch.cuda.set_stream(torch.cuda.Stream())
     assert str(error.value) == (
         "the work returned with another current stream than it was given; write "
-        "`with torch.cuda.stream(s):` in it, which puts the first one back"
+        "`with torch.cuda.stream(s):` in it, which restores the first one"
     )
 
 
@@ -109,7 +109,7 @@ def test_device_left_open() -> None:
         torch.cuda.set_device(1)
     assert str(error.value) == (
         "the work returned with cuda:1 as the current device, and was given cuda:0; write "
-        "`with torch.cuda.device(...):` in it, which puts the first one back"
+        "`with torch.cuda.device(...):` in it, which restores the first one"
     )
     torch.cuda.set_device(0)
 

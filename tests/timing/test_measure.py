@@ -361,7 +361,7 @@ def test_stream_left_open(n_warmup: int) -> None:
         measure(lambda: torch.cuda.set_stream(torch.cuda.Stream()), n_warmup=n_warmup)
     assert str(error.value) == (
         "the work returned with another current stream than it was given; write "
-        "`with torch.cuda.stream(s):` in it, which puts the first one back"
+        "`with torch.cuda.stream(s):` in it, which restores the first one"
     )
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
@@ -389,7 +389,8 @@ def test_events_stand_in_where_the_work_waits(method: str) -> None:
     x = torch.ones(4, device="cuda")
     measurement = measure(lambda: x.sum().item(), method=method)
     assert (measurement.method, measurement.floor_s) == ("events", 0.0)
-    assert measurement.findings[0].message.endswith(f"; events stood in for {method}")
+    message = measurement.findings[0].message
+    assert message.endswith(f"; the method events was used instead of {method}")
 
 
 def test_naive_is_called_a_launch() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch.profiler import profile
 
 import gpulab
-from gpulab.errors import DamagedDataError, GpulabError
+from gpulab.errors import DamagedDataError, GpulabError, NotReadError
 from gpulab.tracing import read_trace
 
 
@@ -78,7 +78,9 @@ def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "it is not JSON"),
+        ("", "it is empty"),
+        (" \n", "it is empty"),
+        ("hello", "it is not JSON"),
         ("{", "it is not JSON"),
         ([], "has no kernel and no copy"),
         ({}, "it has no list of trace events"),
@@ -88,7 +90,7 @@ def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
         ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": "long"}]}, "dur='long'"),
         ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": -1}]}, "dur=-1"),
         ({"traceEvents": [event("kernel", "k", 1e300)]}, "ts=1e+300"),
-        ({"otherData": {"place": "virtual"}, "traceEvents": []}, "Timeline.load"),
+        ({"otherData": {"place": "virtual"}, "traceEvents": []}, "Timeline.from_json"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> None:
@@ -97,6 +99,22 @@ def test_other_files_are_refused(tmp_path: Path, content: object, said: str) -> 
         read_trace(written(tmp_path, content))
     assert said in str(caught.value)
     assert "trace.json" in str(caught.value)
+
+
+def test_what_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what the path is, where it was looked for, and what to do next."""
+    monkeypatch.chdir(tmp_path)
+    said = {
+        "step.json": f"there is no file step.json in {tmp_path}; check the name, or record a ",
+        tmp_path / "step.json": f"there is no file {tmp_path / 'step.json'}; check the name, or ",
+        tmp_path: f"{tmp_path} is a folder; name the file in it: give read_trace() a file that ",
+        "nul\0": "nul\\x00 cannot be read: Invalid argument; give read_trace() a file that ",
+    }
+    for path, words in said.items():
+        with pytest.raises(NotReadError, match="export_chrome_trace") as caught:
+            read_trace(path)
+        assert isinstance(caught.value, OSError)
+        assert str(caught.value).startswith(words)
 
 
 def test_a_trace_without_times_is_refused(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_words_for_two_devices_and_lost_records() -> None:
     lines = summarize(spans, PLACE, n_missing=1).lines()
     assert lines[:3] == [
         "20.0 µs on virtual NVIDIA H200: 2 kernels, 1 host call.",
-        "1 launch left no record: more ran.",
+        "1 launch left no record: more ran than is shown.",
         "cuda:0: busy 50.0 %, idle 50.0 %, one stream.",
     ]
     assert "cuda:1: busy 25.0 %, idle 75.0 %, one stream." in lines
@@ -119,7 +119,7 @@ def test_words_for_nothing() -> None:
     )
     assert summarize([host("wait", 0, 4)], PLACE).lines() == [
         "4.00 µs on virtual NVIDIA H200: 1 wait.",
-        "No GPU did anything.",
+        "No GPU did any work.",
     ]
 
 

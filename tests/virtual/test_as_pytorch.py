@@ -91,7 +91,7 @@ def test_an_assertion_on_the_device_fails_the_call_that_waits() -> None:
     ) as caught:
         torch.cuda.synchronize()
     assert caught.value.__notes__ == [
-        "This is of aten._assert_async.default, which was launched earlier."
+        "The error comes from aten._assert_async.default, which was launched earlier."
     ]
     torch._assert_async(torch.ones(1, device="cuda"))
     torch.cuda.synchronize()

@@ -151,7 +151,7 @@ def test_an_error_of_the_model_fails_the_call_that_waits(
             active().host.catch_up()  # looks, and does not wait
             with pytest.raises(ZeroDivisionError) as caught:
                 torch.cuda.synchronize()
-        note = "This is of the model of mul, which was launched earlier."
+        note = "The error is in gpulab's model of mul, which was launched earlier."
         assert caught.value.__notes__ == [note]
         torch.cuda.synchronize()
         assert x.sum().item() == 6

@@ -202,8 +202,8 @@ def test_tensors_of_two_virtual_gpus_do_not_mix() -> None:
         with pytest.raises(VirtualGpuError):
             x + 1
     assert str(error.value) == (
-        "a tensor of another virtual GPU (H200) is used; move it with .cpu() while that one is "
-        "entered, and to this one after"
+        "a tensor of another virtual GPU (H200) is used; copy it with .cpu() while that GPU is in "
+        "use, and move the copy to this one"
     )
 
 

@@ -1,4 +1,4 @@
-"""The forms that an answer can have, and how each is judged."""
+"""The kinds of answers, such as letters, numbers or a function, each with its judge."""
 
 import lazy_loader
 

@@ -1,4 +1,7 @@
-"""The form of answers that are a benchmark: it times works whose truth is known, rung by rung."""
+"""The judge for a learner's benchmark: it has to time works whose true time is known.
+
+The course builds the benchmark in steps, called rungs, one in each lesson from 01 to 07.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,25 +18,26 @@ Work = Callable[[], object]
 
 RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "measure")
 _TOLERANCE = 0.15
-_FLOOR_S = 6e-6  # a pair of events reads up to this much more than the work between it
-_MIB = 2**18  # elements of 4 bytes
-_N_SLOW = 30  # first calls that are slow: more than half of 50 samples, so a median sees them
+_FLOOR_S = 6e-6  # a pair of events reads at most so much more than the work between them takes
+_MIB = 2**18  # number of elements of 4 bytes in one MiB
+_N_SLOW = 30  # slow first calls: more than half of 50 samples, so that they move a median
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTrial:
-    """What a benchmark returned for one work, and what it did.
+    """The result of one call of a learner's benchmark, and what the benchmark did.
 
     Attributes
     ----------
     value
-        What it returned.
+        The returned value.
     error
-        What it raised, or None.
+        The exception that it raised, or None.
     n_calls, n_elapsed
-        How often it called the work, and asked a pair of events for their time.
+        How often it called the work, and how often it called ``elapsed_time``.
     timer
-        Timer of somebody else that called the work in its place; empty if none did.
+        Name of a finished timer, such as ``timeit``, that called the work; empty if there was
+        none.
     """
 
     value: object
@@ -44,13 +48,13 @@ class BenchmarkTrial:
 
     @property
     def seconds(self) -> float | None:
-        """The time returned, alone or first of a pair; None if there is none."""
+        """The returned time, alone or as the first of a pair; None if there is none."""
         first = self.value[0] if isinstance(self.value, tuple) and self.value else self.value
         return _number(first)
 
     @property
     def clock_mhz(self) -> float | None:
-        """The clock returned as second of a pair; None if there is none."""
+        """The returned clock, as the second of a pair; None if there is none."""
         pair = self.value
         is_pair = isinstance(pair, tuple) and len(pair) == 2  # noqa: PLR2004  # time and clock
         return _number(pair[1]) if is_pair else None  # type: ignore[index]  # is_pair
@@ -58,15 +62,23 @@ class BenchmarkTrial:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkJudge:
-    """Judges ``benchmark(fn)`` on the virtual H200, over works whose true time is known.
+    """A judge for ``benchmark(fn)``, on the virtual H200 and works whose true time is known.
 
-    Each lesson asks for one rung more, and the rungs below it are tried as well. A right answer
-    is shown what its benchmark still misses.
+    Each lesson asks for one more rung, and the judge tries all rungs up to it. The message for a
+    right answer names the next thing that the benchmark cannot do yet.
 
     Attributes
     ----------
     rung
-        The highest that is asked for, one of ``RUNGS``.
+        The highest rung that the lesson asks for, one of ``RUNGS``.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import RUNGS, BenchmarkJudge
+    >>> RUNGS[:3]
+    ('stopwatch', 'wait', 'events')
+    >>> BenchmarkJudge("wait")(...).ok is None
+    True
     """
 
     rung: str
@@ -89,7 +101,7 @@ class BenchmarkJudge:
         return RUNGS.index(self.rung) + 1
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the benchmark, and name the first rung that is missing."""
+        """Run the benchmark on each rung, and explain the first one that it fails."""
         if not callable(answer):
             return no_function(answer, self.how)
         with fresh_h200():
@@ -107,21 +119,21 @@ class BenchmarkJudge:
         for rung in RUNGS[self._n_rungs :]:
             found = _missing(rung, answer)
             if found is not None:
-                return f"{done} What it misses yet ({rung}): {found.message}"
+                return f"{done} It still misses one thing ({rung}): {found.message}"
         return f"{done} It agrees with gpulab.measure on every work that was tried."
 
 
 def _missing(rung: str, answer: Work) -> Diagnosis | None:
-    """Try one rung on a GPU that no other one has warmed."""
+    """Return what a benchmark does wrong on one rung, tried on a new virtual GPU, or None."""
     with fresh_h200():
         return _PROBES[rung](answer)
 
 
-# One function for each rung: it returns what is wrong, or None.
+# One function for each rung. It returns the diagnosis of what is wrong, or None.
 
 
 def _stopwatch(answer: Work) -> Diagnosis | None:
-    """Accept any positive number of seconds for one call, be it of the launch or of the work."""
+    """Expect a positive number of seconds for one call, of the launch or of the work."""
     launch_s, true_s = _launch_s(_spin(2.0)), _true_s(_spin(2.0))
     reading = _try(answer, _spin(2.0))
     problem = _unreadable(reading)
@@ -144,7 +156,7 @@ def _stopwatch(answer: Work) -> Diagnosis | None:
 
 
 def _wait(answer: Work) -> Diagnosis | None:
-    """Expect the whole work, on an idle GPU and on a busy one."""
+    """Expect the time of the whole work, on an idle GPU and on a busy one."""
     work = _spin(2.0)
     true_s, idle_s = _true_s(work), _seconds(_try(answer, work))
     if idle_s < (1 - _TOLERANCE) * true_s:
@@ -161,7 +173,7 @@ def _wait(answer: Work) -> Diagnosis | None:
 
 
 def _events(answer: Work) -> Diagnosis | None:
-    """Expect a short kernel to be read by the GPU's own clock."""
+    """Expect the time of a short kernel, by events."""
     work = _spin(0.02)
     true_s, reading = _true_s(work), _try(answer, work)
     if reading.n_elapsed == 0:
@@ -179,7 +191,7 @@ def _events(answer: Work) -> Diagnosis | None:
 
 
 def _warm_up(answer: Work) -> Diagnosis | None:
-    """Expect of work whose first calls are slow the time of the later ones."""
+    """Expect the time of the later calls if the first calls are slow."""
     true_s = _true_s(_spin(0.2))
     value_s = _seconds(_try(answer, _slow_at_first(0.2)))
     if value_s > (1 + _TOLERANCE) * true_s + _FLOOR_S:
@@ -190,11 +202,11 @@ def _warm_up(answer: Work) -> Diagnosis | None:
 
 
 def _clock(answer: Work) -> Diagnosis | None:
-    """Expect the clock at which the work ran beside the time."""
+    """Expect a pair: the time, and the clock at which the work ran."""
     from gpulab import clocks
 
     work = _hot_matmul()
-    for _ in range(200):
+    for _ in range(200):  # about 0.3 s, after which the clock has fallen to the power limit
         work()
     before = clocks.read().sm_mhz
     reading = _try(answer, work)
@@ -216,7 +228,7 @@ def _clock(answer: Work) -> Diagnosis | None:
 
 
 def _flush(answer: Work) -> Diagnosis | None:
-    """Expect inputs that come from memory."""
+    """Expect the time with a cold cache: the inputs come from memory."""
     work = _matmul(1024)
     hot_s, cold_s = _true_s(work), _true_s(work, cache="cold")
     value_s = _seconds(_try(answer, work)) - _own_floor_s(answer)
@@ -228,7 +240,7 @@ def _flush(answer: Work) -> Diagnosis | None:
 
 
 def _sleep(answer: Work) -> Diagnosis | None:
-    """Expect no gaps between small kernels, although Python is slower than they are."""
+    """Expect a time without gaps between small kernels, although Python launches more slowly."""
     work = _small_kernels(30)
     true_s = _true_s(work, cache="cold")
     value_s = _seconds(_try(answer, work))
@@ -243,7 +255,7 @@ def _sleep(answer: Work) -> Diagnosis | None:
 
 
 def _measure(answer: Work) -> Diagnosis | None:
-    """Expect what gpulab.measure finds, for several works."""
+    """Expect the times that gpulab.measure finds, for several works."""
     works = {
         "a matmul of 2,048 x 2,048": _matmul(2048),
         "a sum of 64 MiB": _sum(64 * _MIB),
@@ -276,7 +288,7 @@ def _said(name: str, value_s: float, true_s: float) -> str:
 
 
 def _unreadable(reading: BenchmarkTrial) -> Diagnosis | None:
-    """Diagnose a benchmark that gave no reading of its own."""
+    """Return the diagnosis of a benchmark that did not return a time of its own, or None."""
     if reading.error is not None:
         return raised(reading.error)
     if reading.n_calls == 0:
@@ -294,7 +306,7 @@ def _unreadable(reading: BenchmarkTrial) -> Diagnosis | None:
 
 
 def _seconds(reading: BenchmarkTrial) -> float:
-    """Return the seconds of a reading; of one that was not taken, infinitely many."""
+    """Return the seconds of a trial; infinity if the benchmark returned none."""
     if reading.error is not None or reading.seconds is None:
         return float("inf")
     return reading.seconds
@@ -311,7 +323,7 @@ def _near(value: float, expected: float) -> bool:
 
 
 def _own_floor_s(answer: Work) -> float:
-    """Return what the benchmark reads too much of a kernel that knows no cache."""
+    """Return by how many seconds the benchmark reads too much for a kernel without data."""
     work = _spin(0.02)
     return max(_seconds(_try(answer, work)) - _true_s(work), 0.0)
 
@@ -329,7 +341,7 @@ def _launch_s(work: Work) -> float:
 
 
 def _try(answer: Work, work: Work, *, backlog: Work | None = None) -> BenchmarkTrial:
-    """Run the benchmark on some work, on an idle GPU or after a backlog."""
+    """Run the benchmark on some work, on an idle GPU or with a backlog in the queue."""
     import torch
 
     calls: list[str] = []
@@ -361,12 +373,12 @@ def _call(answer: Callable[..., object], fn: Work) -> tuple[object, Exception | 
 def _spin(length_ms: float) -> Work:
     from gpulab.torch_private import spin
 
-    n_cycles = round(length_ms * 1_980_000)
+    n_cycles = round(length_ms * 1_980_000)  # the boost clock of the virtual H200: 1,980 MHz
     return lambda: spin(n_cycles)
 
 
 def _slow_at_first(length_ms: float) -> Work:
-    """Return work whose first call takes forty times as long, and each next one less."""
+    """Return work whose first call takes forty times as long, the next ones less and less."""
     usual = _spin(length_ms)
     slow = [_spin(length_ms * (1 + 39 * n_left / _N_SLOW)) for n_left in range(1, _N_SLOW + 1)]
 

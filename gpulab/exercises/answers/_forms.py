@@ -1,4 +1,4 @@
-"""The forms an answer can have: dataclasses whose fields are the key and whose call judges."""
+"""Judges for letters and tables: records that contain the key and judge an answer when called."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,26 +11,40 @@ from gpulab.units import parse_time
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The name of a typical mistake, and what to tell the learner who made it."""
+    """A typical mistake: a short name, and the message for a learner who made it.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis
+    >>> print(Diagnosis("no-wait", "You timed the launch.").verdict())
+    Not yet. You timed the launch.
+    """
 
     code: str
     message: str
 
     def verdict(self) -> Verdict:
-        """Make the verdict on an answer with this mistake."""
+        """Return the verdict "wrong" with this message."""
         return Verdict(ok=False, message=self.message, diagnosis_code=self.code)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few letters; every wrong one has its diagnosis.
+    """A judge for one letter; each wrong letter has its own diagnosis.
 
     Attributes
     ----------
     right, why
-        The right letter, and why it is right.
+        The right letter, and the reason why it is right.
     wrong
-        Letter to diagnosis, for all the others.
+        The diagnosis of each wrong letter.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Choice, Diagnosis
+    >>> judge = Choice("a", "It waits.", {"b": Diagnosis("launch", "b only launches.")})
+    >>> print(judge("b"))
+    Not yet. b only launches.
     """
 
     right: str
@@ -60,16 +74,25 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A set of letters; a letter too many or too few is diagnosed, the most telling one first.
+    """A judge for a set of letters; it explains one letter that is wrong or missing.
 
     Attributes
     ----------
     right, why
-        The right letters, and why they are right.
+        The right letters, and the reason why they are right.
     wrongly_in, missing
-        Letter to diagnosis, in the order in which mistakes are worth talking about.
+        The diagnosis of each wrong letter and of each missing one. The first that fits is shown,
+        so the most instructive mistakes come first.
     all_chosen, none_chosen
-        What to say when the answer has every letter, or none.
+        The diagnosis of an answer with every letter, or with none.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis, Letters
+    >>> item, shape = Diagnosis("item", "item waits."), Diagnosis("shape", "shape does not.")
+    >>> judge = Letters(frozenset("a"), "Yes.", {"b": shape}, {"a": item}, shape, item)
+    >>> judge.how
+    'Answer with a set of some of a, b, for example {"a", "b"}.'
     """
 
     right: frozenset[str]
@@ -115,18 +138,26 @@ class Letters:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A value for each of a few keys.
+    """A judge for a dict with a word, or a tuple of words, for each key.
 
     Attributes
     ----------
     right, why
-        The right value of each key, and why. A value is a word or a tuple of words.
+        The right value of each key, and the reason. A value is a word or a tuple of words.
     allowed
-        The words for each position of a value.
+        The words that each position of a value may have.
     wrong
-        (key, word) to diagnosis, in the order in which mistakes are worth talking about.
+        The diagnosis of each pair of key and wrong word. The first that fits is shown.
     otherwise
-        For each position of a value, what to say when no other diagnosis fits.
+        For each position of a value, the diagnosis if no other one fits.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis, Table
+    >>> other = Diagnosis("other", "Look again.")
+    >>> judge = Table({"a": "hot", "b": "cold"}, "Yes.", (("hot", "cold"),), {}, (other,))
+    >>> print(judge({"a": "hot", "b": "hot"}))
+    Not yet. Look again. (Wrong so far: b.)
     """
 
     right: Mapping[str, str | tuple[str, ...]]
@@ -168,7 +199,7 @@ class Table:
         return self._explain(bad)
 
     def _explain(self, bad: Mapping[str, tuple[str, ...]]) -> Verdict:
-        """Diagnose the first position in which a value differs, over all wrong keys."""
+        """Return the verdict on wrong keys, by the first position at which a value differs."""
         more = f" (Wrong so far: {', '.join(sorted(bad))}.)"
         pairs = {key: (words, _words(self.right[key])) for key, words in bad.items()}
         first = {
@@ -181,7 +212,7 @@ class Table:
         return Diagnosis(diagnosis.code, diagnosis.message + more).verdict()
 
     def _read(self, answer: object) -> dict[str, tuple[str, ...]] | None:
-        """Bring an answer into one form; None if it cannot be one.  ``...`` is left out."""
+        """Return an answer in a uniform form without open entries, or None if it has no form."""
         if not isinstance(answer, Mapping):
             return None
         given = {_key(key): _words(value) for key, value in answer.items() if not is_open(value)}
@@ -195,40 +226,74 @@ class Table:
 
 
 def unanswered(how: str) -> Verdict:
-    """Make the verdict on no answer: it says how to give one."""
+    """Return the verdict "not answered yet", which says how to answer.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import unanswered
+    >>> print(unanswered("Answer with one letter."))
+    Not answered yet. Answer with one letter.
+    """
     return Verdict(ok=None, message=how)
 
 
 def malformed(answer: object, how: str) -> Verdict:
-    """Make the verdict on an answer that is none of the possible ones."""
+    """Return the verdict on an answer that does not have the form that is asked for.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import malformed
+    >>> print(malformed(7, "Answer with one letter."))
+    Not yet. 7 isn't a valid answer. Answer with one letter.
+    """
     return Diagnosis("not-a-choice", f"{_shown(answer)} isn't a valid answer. {how}").verdict()
 
 
 def _shown(answer: object) -> str:
-    """Show an answer on one line; of one that cannot be shown, its type."""
+    """Return an answer as one line of text, or its type if its ``repr`` raises an error."""
     try:
         text = " ".join(repr(answer).split())
-    except Exception:  # noqa: BLE001  # what a learner gives may raise when it is shown
+    except Exception:  # noqa: BLE001  # the repr of a learner's object may raise anything
         return f"An object of type {type(answer).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  # one line
 
 
 def raised(error: Exception) -> Diagnosis:
-    """Make the diagnosis of a function that raised an error when it was tried."""
+    """Return the diagnosis of a function that raised an error when it was tried.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import raised
+    >>> raised(ValueError("no data")).message.partition(chr(10))[0]
+    'Your function raised ValueError: no data'
+    """
     message = f"Your function raised {type(error).__name__}: {error}"
     return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
 
 
 def no_function(answer: object, how: str) -> Verdict:
-    """Make the verdict on what cannot be called where a function is asked for."""
+    """Return the verdict on an answer that is not a function although one is asked for.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import no_function
+    >>> print(no_function(3, "Answer with the function f."))
+    Not yet. 3 isn't a valid answer. Answer with the function f.
+    """
     return unanswered(how) if is_open(answer) else malformed(answer, how)
 
 
 def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
-    """Tell whether a number is right: near enough, or the value rounded to its digits.
+    """Return whether a number is close enough to the right value, or is that value rounded.
 
     A number with at least two digits is right if the value rounds to it: 41 for 41.2, and 0.33
     for a third.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import agrees
+    >>> agrees(41, 41.2), agrees(42, 41.2)
+    (True, False)
     """
     if isclose(given, value, rel_tol=rel_tol):
         return True
@@ -238,7 +303,14 @@ def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
 
 
 def read_number(answer: object) -> float | None:
-    """Read a finite number, or text with a unit of time (then in seconds); None for all else."""
+    """Return a finite number, or the seconds in a text with a unit of time; otherwise None.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import read_number
+    >>> read_number("2 s"), read_number("many")
+    (2.0, None)
+    """
     if isinstance(answer, str):
         try:
             return parse_time(answer)

@@ -1,4 +1,4 @@
-"""A virtual H200 of its own for each answer that is tried, whatever GPU is in use."""
+"""A new virtual H200 for each answer that is tried, independent of the GPU in use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from gpulab import device
 
 @contextmanager
 def fresh_h200(*, first_use: bool = False) -> Iterator[None]:
-    """Lend a virtual H200 that nothing has warmed.
+    """Use a new virtual H200 in a ``with`` block.
 
     Parameters
     ----------
     first_use
-        Whether its first calls pay for context, libraries and kernels.
+        Whether its first calls take extra time for context, libraries and kernels.
     """
     from gpulab import virtual
 

@@ -1,4 +1,4 @@
-"""The form of answers that are a function of numbers: it is called for a few cases and judged."""
+"""The judge for answers that are functions of numbers: it calls them for some cases."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,30 +24,42 @@ Formula = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class CaseFunction:
-    """A function that is judged by what it returns for some cases.
+    """A judge for a function of numbers, by the results that it returns for some cases.
 
-    A wrong formula is recognised by all of its results together, since it may be right for one
-    case. What is reported otherwise is the first case for which the result is wrong.
+    A wrong formula may be right for one case, so a mistake is recognised by all results together.
+    If no known mistake fits, the verdict shows the first case with a wrong result.
 
     Attributes
     ----------
     signature
-        How the function is written, e.g. ``"least_time(m, k, n)"``.
+        The function's name and arguments, for example ``"least_time(m, k, n)"``.
     returns
-        What it must return, as the end of "and return ...".
+        What it must return; this completes the sentence "and return ...".
     why
-        What to say when it is right.
+        The message for a right answer.
     cases
         The arguments of each call.
     right
-        The function that is asked for.
+        A right function.
     mistakes
         Wrong functions with their diagnoses, in the order in which they are tried.
     otherwise
-        Describes a case and what is expected of it, for a result that no mistake explains.
+        Returns a sentence about a case and its right result, for a result that no mistake
+        explains.
     special
-        Cases that are tried last, each with its own diagnosis; ``{did}`` in its message becomes
-        what the function did.
+        Cases that are tried last, each with its own diagnosis. ``{did}`` in its message is
+        replaced by what the function did.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import CaseFunction, Diagnosis
+    >>> sum_of = (lambda a, b: a + b, Diagnosis("sum", "You added them."))
+    >>> judge = CaseFunction(
+    ...     "flops(a, b)", "their product", "Right.", ((2, 3),), lambda a, b: a * b,
+    ...     (sum_of,), lambda case: "The product is expected.",
+    ... )
+    >>> print(judge(lambda a, b: a + b))
+    Not yet. You added them.
     """
 
     signature: str
@@ -65,7 +77,7 @@ class CaseFunction:
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Call the function for each case, and recognise what it computes."""
+        """Call the function for each case, and recognise a mistake by the results."""
         results, verdict = run_on_cases(answer, self.cases, self.how)
         if verdict is not None:
             return verdict
@@ -104,7 +116,7 @@ class CaseFunction:
 
 
 def _same(result: object, expected: object) -> bool:
-    """Compare two results: numbers to a thousandth, words whatever their case."""
+    """Return whether two results agree: numbers within 0.1 %, words without regard to case."""
     if isinstance(expected, str):
         return isinstance(result, str) and result.strip().lower() == expected
     number, wanted = read_number(result), read_number(expected)
@@ -116,21 +128,27 @@ def _same(result: object, expected: object) -> bool:
 def run_on_cases(
     answer: object, cases: Iterable[tuple[object, ...]], how: str
 ) -> tuple[list[object], Verdict | None]:
-    """Return the results of a function for some cases, or the verdict that there are none.
+    """Return the results of a learner's function for some cases, or a verdict if it has none.
 
     Parameters
     ----------
     answer
-        What the learner gave; anything.
+        The learner's answer, which may be any object.
     cases
         The arguments of each call.
     how
-        How the answer is to be written.
+        How to write the answer.
 
     Returns
     -------
     tuple
-        The results; and a verdict if the answer is open, is no function, or raises.
+        The results, and None; or a verdict if the answer is open, not a function, or raises.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import run_on_cases
+    >>> run_on_cases(abs, [(-1,), (2,)], "Answer with a function.")
+    ([1, 2], None)
     """
     if not callable(answer):
         return [], no_function(answer, how)

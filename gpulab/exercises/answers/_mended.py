@@ -1,4 +1,4 @@
-"""The form of answers that are a mended program: it runs on hidden works whose truth is known."""
+"""The judge for repaired programs: it runs them on hidden works whose right results are known."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -24,14 +24,20 @@ _UNITS = ((1e3, "milliseconds", "ms"), (1e6, "microseconds", "µs"))
 
 @dataclass(frozen=True, slots=True)
 class HiddenWork:
-    """Arguments for a mended program that the learner has not seen.
+    """Arguments for a repaired program that the learner has not seen.
 
     Attributes
     ----------
     name
-        What it is, for the learner, such as ``"a matmul of 4,096 x 4,096"``.
+        Description for the learner, for example ``"a matmul of 4,096 x 4,096"``.
     make
-        Makes the arguments. It is called on the virtual GPU, once for each program that is run.
+        Returns the arguments. It is called on the virtual GPU, once for each program.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork
+    >>> HiddenWork("three calls", lambda: (3,)).make()
+    (3,)
     """
 
     name: str
@@ -40,16 +46,16 @@ class HiddenWork:
 
 @dataclass(frozen=True)
 class MendedTrial:
-    """What a learner's program returned for each hidden work, and what it should have returned.
+    """The results of a learner's program for the hidden works, compared with the right ones.
 
     Attributes
     ----------
     mended
-        The judge, with its works.
+        The judge with its hidden works.
     answer
         The learner's program.
     values
-        What it returned, work by work.
+        The result of the program for each work.
     """
 
     mended: "Mended"
@@ -58,7 +64,7 @@ class MendedTrial:
 
     @cached_property
     def expected(self) -> tuple[object, ...]:
-        """What a right program returns, work by work."""
+        """The right result for each work."""
         return _known_values(self.mended, self.mended.right)
 
     @cached_property
@@ -68,7 +74,7 @@ class MendedTrial:
 
     @cached_property
     def hazards(self) -> frozenset[str]:
-        """The kinds of races that the program has on the first work."""
+        """The kinds of data races that the program has on the first work."""
         from gpulab.sanitizer import hazards
 
         with fresh_h200():
@@ -78,30 +84,30 @@ class MendedTrial:
         return frozenset(each.kind for each in found.found)
 
     def part(self, number: int) -> tuple[object, ...]:
-        """Return one part of each value, for programs that return several."""
+        """Return one part of each result, for programs that return tuples."""
         return tuple(
             value[number] if isinstance(value, tuple) and number < len(value) else None
             for value in self.values
         )
 
     def part_is_right(self, number: int) -> bool:
-        """Tell whether one part of the values is right for all works."""
+        """Return whether one part of the results is right for all works."""
         wanted = (value[number] for value in self.expected if isinstance(value, tuple))
         return all(map(self.mended.agree, self.part(number), wanted))
 
     def is_slower_in(self, number: int, factor: float) -> bool:
-        """Tell whether one part is a time, and far too long for all works."""
+        """Return whether one part is a time that is ``factor`` times too long for all works."""
         wanted = (value[number] for value in self.expected if isinstance(value, tuple))
         pairs = zip(map(read_number, self.part(number)), wanted, strict=True)
         return all(got is not None and got > factor * each for got, each in pairs)
 
     def is_in_unit(self, factor: float) -> bool:
-        """Tell whether the values are right but for a unit of time that is so much smaller."""
+        """Return whether the times are right in a unit that is ``factor`` times smaller."""
         scaled = (_scaled(value, factor) for value in self.values)
         return all(map(self.mended.agree, scaled, self.expected))
 
     def is_like(self, program: MendedProgram) -> bool:
-        """Tell whether another program returns the same for all works."""
+        """Return whether another program returns the same results for all works."""
         return all(map(self.mended.agree, self.values, _known_values(self.mended, program)))
 
 
@@ -109,41 +115,61 @@ Recognise = Callable[[MendedTrial], bool]
 
 
 def like(program: MendedProgram) -> Recognise:
-    """Recognise a mistake by a program that makes it: both return the same."""
+    """Return a function that recognises a mistake by a program that makes it.
+
+    The mistake is recognised if the learner's program returns the same results.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import like
+    >>> recognise = like(lambda n: n + 1)
+    >>> callable(recognise)
+    True
+    """
     return lambda trial: trial.is_like(program)
 
 
 @dataclass(frozen=True)
 class Mended:
-    """Judges a mended program on the virtual H200, by what it returns for hidden works.
+    """A judge for a repaired program, by its results for hidden works on the virtual H200.
 
-    Each program runs on a GPU of its own, which nothing has warmed. A program is right if it
-    returns what the right program returns: numbers within the tolerance, tensors exactly.
+    The program runs on a new virtual GPU for each work. It is right if it returns what the right
+    program returns: numbers within the tolerance, tensors exactly.
 
     Attributes
     ----------
     signature
-        How the program is written, such as ``"mended(n)"``.
+        The program's name and arguments, for example ``"mended(n)"``.
     returns
-        What it must return, as the end of "and return ...".
+        What it must return; this completes the sentence "and return ...".
     why
-        What to say when it is right.
+        The message for a right answer.
     works
-        What it is tried on.
+        The hidden works.
     right
-        The program that is asked for.
+        A right program.
     mistakes
-        What recognises a mistake, and its diagnosis, in the order in which they are tried.
+        Functions that recognise a mistake, each with its diagnosis, in the order in which they
+        are tried.
     show
-        Writes what was returned, for a wrong value that no mistake explains.
+        Returns a result as text, for a wrong result that no mistake explains.
     tolerance, floor
-        How far a number may be off: as a share, and by how much more it may be.
+        How far a number may be off: a share in both directions, and an amount by which it may be
+        too large.
     first_use
-        Whether the first calls pay for context, libraries and kernels.
+        Whether the first calls take extra time for context, libraries and kernels.
     errors
         Part of an exception's message, and the diagnosis of a program that raises it.
     around
-        A context for each run, such as one that ends a program which would go on for ever.
+        A context for each run, for example one that ends a program with an endless loop.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import HiddenWork, Mended
+    >>> works = (HiddenWork("three", lambda: (3,)),)
+    >>> judge = Mended("twice(n)", "2 * n", "It doubles.", works, lambda n: 2.0 * n, (), str)
+    >>> print(judge(lambda n: n + n))
+    Right. It doubles.
     """
 
     signature: str
@@ -165,7 +191,7 @@ class Mended:
         return f"Answer with the function: def {self.signature}, and return {self.returns}."
 
     def __call__(self, answer: object, readings: object = None) -> Verdict:  # noqa: ARG002  # Judge
-        """Run the program on the hidden works, and recognise its mistake."""
+        """Run the program on the hidden works, and recognise a mistake by the results."""
         if not callable(answer):
             return no_function(answer, self.how)
         try:
@@ -180,7 +206,7 @@ class Mended:
         return self._explain(trial).verdict()
 
     def run(self, program: MendedProgram) -> tuple[object, ...]:
-        """Run a program on each work, each on a GPU of its own."""
+        """Return the result of a program for each work; each runs on a new virtual GPU."""
         return tuple(self._run_once(program, work) for work in self.works)
 
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> object:
@@ -192,7 +218,7 @@ class Mended:
             return _on_host(value)
 
     def agree(self, value: object, expected: object) -> bool:
-        """Compare what two programs returned."""
+        """Return whether a result agrees with the expected one."""
         import torch
 
         if isinstance(expected, tuple | list):
@@ -239,7 +265,7 @@ class Mended:
     def _shown(self, value: object) -> str:
         try:
             return self.show(value)
-        except Exception:  # noqa: BLE001  # of what cannot be shown, the type
+        except Exception:  # noqa: BLE001  # a result of another type may not fit `show`
             return f"something of type {type(value).__name__}"
 
     def _explain_error(self, error: Exception) -> Diagnosis:
@@ -249,12 +275,12 @@ class Mended:
 
 @cache
 def _known_values(mended: Mended, program: MendedProgram) -> tuple[object, ...]:
-    """Run a program of ours once: on the virtual GPU it returns the same each time."""
+    """Return the results of one of our programs; they never change, so it runs only once."""
     return mended.run(program)
 
 
 def _scaled(value: object, factor: float) -> object:
-    """Divide the times in what a program returned: a number, or the first of several."""
+    """Return a result with its time divided by a factor; in a tuple the first part is the time."""
     number = None if isinstance(value, tuple) else read_number(value)
     if number is not None:
         return number / factor
@@ -264,7 +290,7 @@ def _scaled(value: object, factor: float) -> object:
 
 
 def _on_host(value: object) -> object:
-    """Bring tensors to the host, so that values outlive their GPU."""
+    """Return a result with its tensors on the host, because the virtual GPU ends after a run."""
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -1,4 +1,4 @@
-"""The form of answers that are a few numbers with units; known wrong ones have their diagnosis."""
+"""The judge for answers that are a dict of numbers; typical wrong numbers have a diagnosis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,21 +6,29 @@ from dataclasses import dataclass
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises.answers._forms import Diagnosis, agrees, malformed, read_number, unanswered
 
-_TOLERANCE = 0.03  # two digits are enough for a limit
+_TOLERANCE = 0.03  # so that an answer with two digits is close enough
 
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """A number for each of a few keys, whose names carry the units.
+    """A judge for a dict of numbers, whose keys name the units.
 
     Attributes
     ----------
     right, why
-        The right number of each key, and why. An answer within 3 % is right.
+        The right number of each key, and the reason. An answer within 3 % is right.
     wrong
-        (key, number, diagnosis), in the order in which mistakes are worth talking about.
+        Key, wrong number and diagnosis of each typical mistake. The first that fits is shown.
     otherwise
-        What to say of a number that nobody foresaw; its key is put in front.
+        The diagnosis of any other wrong number. Its message comes after the key.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import Diagnosis, Quantities
+    >>> other = Diagnosis("other", "Divide bytes by seconds.")
+    >>> judge = Quantities({"gb_s": 4800.0}, "Right.", (), other)
+    >>> print(judge({"gb_s": 480}))
+    Not yet. gb_s: Divide bytes by seconds.
     """
 
     right: Mapping[str, float]
@@ -44,7 +52,7 @@ class Quantities:
         return self._explain(given) if given else unanswered(self.how)
 
     def _explain(self, given: Mapping[str, float]) -> Verdict:
-        """Diagnose what is missing, then the most telling of the wrong numbers."""
+        """Return the verdict on missing keys or, if there are none, on the first wrong number."""
         missing = [key for key in self.right if key not in given]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
@@ -52,7 +60,7 @@ class Quantities:
         bad = [key for key, value in self.right.items() if not _same(given[key], value)]
         if not bad:
             return Verdict(ok=True, message=self.why)
-        # Also of right numbers none is listed as wrong, so all of them may be looked up.
+        # Looking up the right numbers too does no harm: `wrong` lists no right number.
         known = (item for key, value, item in self.wrong if _same(given.get(key), value))
         found = next(known, None)
         if found is not None:
@@ -60,7 +68,7 @@ class Quantities:
         return Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}").verdict()
 
     def _read(self, answer: object) -> dict[str, float] | None:
-        """Return the numbers that are given; None where something else is."""
+        """Return the numbers in an answer, or None if it contains anything else."""
         if not isinstance(answer, Mapping) or not answer.keys() <= self.right.keys():
             return None
         read = {key: read_number(value) for key, value in answer.items() if not is_open(value)}

@@ -1,4 +1,4 @@
-"""The form of answers that are a function which times work: it is run, and its reading judged."""
+"""The judge for functions that time work: it runs them and judges their readings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,31 +16,40 @@ from gpulab.exercises.answers._watching import elapsed_calls, ready_made_timer
 from gpulab.torch_private import spin
 from gpulab.units import counted
 
-# Half a millisecond for each million cycles on the GPUs of today; only ratios are judged.
+# A million cycles take about half a millisecond at 2 GHz. Only ratios of times are judged, so the
+# clock of the GPU does not matter.
 _WORK_CYCLES = 4_000_000
 _BACKLOG_CYCLES = 20_000_000
-# A reading may contain the launch and the wake-up; the work is long enough to make them small.
+# A reading may contain the launch and the wake-up of the host: microseconds, and the work takes
+# milliseconds.
 _TOLERANCE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionTrial:
-    """What one call of a learner's timing function returned and did.
+    """The result of one call of a learner's timing function, and what the function did.
 
     Attributes
     ----------
     value
-        What it returned.
+        The returned value.
     error
-        What it raised, or None.
+        The exception that it raised, or None.
     n_calls
-        How often it called the work it was given.
+        How often it called the work.
     n_elapsed
-        How often it asked a pair of events for the time between them.
+        How often it called ``elapsed_time``.
     ready_made
-        The timer of somebody else that called the work for it; empty if there was none.
+        Name of a finished timer, such as ``timeit``, that called the work; empty if there was
+        none.
     work_s, backlog_s
-        What the work, and what was queued in front of it, took by our own stopwatch.
+        Seconds that the work and the backlog in front of it took by our own stopwatch.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import FunctionTrial
+    >>> FunctionTrial(2e-3, None, 1, 0, "", work_s=4e-3, backlog_s=0.0).ratio
+    0.5
     """
 
     value: object
@@ -53,7 +62,7 @@ class FunctionTrial:
 
     @property
     def ratio(self) -> float | None:
-        """Returned seconds divided by those of the work; None if no number was returned."""
+        """Returned seconds divided by the true seconds; None if it did not return a number."""
         if isinstance(self.value, bool) or not isinstance(self.value, Real):
             return None
         return float(self.value) / self.work_s
@@ -61,19 +70,26 @@ class FunctionTrial:
 
 @dataclass(frozen=True, slots=True)
 class TimerFunction:
-    """A function ``f(work)`` that returns the seconds which the work took.
+    """A judge for a function ``f(work)`` that returns the seconds that the work took.
 
     Attributes
     ----------
     name
-        Its name in the question.
+        Name of the function in the question.
     why
-        What to say when it is right.
+        The message for a right answer.
     explain
-        Diagnoses the readings that are particular to one method of timing. It gets the trial
-        on the idle GPU and the one with a backlog; None means that nothing is wrong.
+        Returns the diagnosis of the mistakes of one method of timing, or None if nothing is
+        wrong. It gets two trials: on an idle GPU, and with a backlog in the queue.
     errors
         Part of an exception's message, and the diagnosis of a function that raised it.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import TimerFunction
+    >>> judge = TimerFunction("timed", "Right.", lambda idle, busy: None)
+    >>> judge(3).message.partition(".")[0]
+    "3 isn't a valid answer"
     """
 
     name: str
@@ -102,7 +118,7 @@ class TimerFunction:
         return diagnosis.verdict() if diagnosis else Verdict(ok=True, message=self.why)
 
     def _without_reading(self, trial: FunctionTrial) -> Diagnosis | None:
-        """Diagnose a function that gave no reading at all."""
+        """Return the diagnosis of a function that did not return a time of its own, or None."""
         if trial.error is not None:
             return self._raised(trial.error)
         if trial.n_calls == 0:
@@ -136,12 +152,27 @@ _NOTHING_RETURNED = Diagnosis(
 
 
 def near(value: float | None, expected: float) -> bool:
-    """Tell whether two ratios agree as well as two honest stopwatches would."""
+    """Return whether two ratios agree within 25 %, the error of a stopwatch on such work.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import near
+    >>> near(1.1, 1), near(2.0, 1), near(None, 1)
+    (True, False, False)
+    """
     return value is not None and isclose(value, expected, rel_tol=_TOLERANCE)
 
 
 def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
-    """Make the diagnosis of readings that are wrong in a way that nobody foresaw."""
+    """Return the diagnosis of readings that no known mistake explains.
+
+    Examples
+    --------
+    >>> from gpulab.exercises.answers import FunctionTrial, unexplained
+    >>> trial = FunctionTrial(2e-3, None, 1, 0, "", work_s=4e-3, backlog_s=0.0)
+    >>> unexplained(trial, trial).message.partition(";")[0]
+    'On an idle GPU your reading is 0.5 times what the work takes'
+    """
     on_idle, on_busy = (
         f"{trial.ratio or 0.0:.3g} times what the work takes" for trial in (idle, busy)
     )
@@ -153,7 +184,7 @@ def unexplained(idle: FunctionTrial, busy: FunctionTrial) -> Diagnosis:
 
 
 def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionTrial:
-    """Call a learner's function with some work, on an idle GPU or after five times as much."""
+    """Call a learner's function on an idle GPU, or with a backlog of five times the work."""
     calls: list[str] = []
 
     def work() -> None:
@@ -161,7 +192,7 @@ def _try(function: Callable[..., object], *, backlog: bool = False) -> FunctionT
         spin(_WORK_CYCLES)
 
     with device.active():
-        spin(1)  # the first launch of all pays for loading the kernel
+        spin(1)  # so that the first timed call does not pay for loading the kernel
         work_s = stopwatch_s(partial(spin, _WORK_CYCLES))
         backlog_s = stopwatch_s(partial(spin, _BACKLOG_CYCLES)) if backlog else 0.0
         if backlog:
@@ -187,12 +218,12 @@ def _is_stub(trial: FunctionTrial) -> bool:
 
 
 def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
-    """Recognise readings that are wrong by their unit, their sign or the number of calls."""
+    """Return the diagnosis of a wrong unit, sign or number of calls, or None."""
     if near(trial.ratio, 1e3):
         return Diagnosis(
             "milliseconds",
             "Your function returns milliseconds: the number is 1,000 times too large. Return "
-            "seconds (what elapsed_time gives are milliseconds: divide them by 1,000).",
+            "seconds (elapsed_time returns milliseconds: divide by 1,000).",
         )
     if near(trial.ratio, 1e6):
         return Diagnosis(
@@ -205,7 +236,7 @@ def _wrong_scale(trial: FunctionTrial) -> Diagnosis | None:
     if trial.n_calls > 1 and near(trial.ratio, trial.n_calls):
         return Diagnosis(
             "called-several-times",
-            f"Your interval holds work() {counted(trial.n_calls, 'time')}, but the time of one "
-            "call is asked for. Warm up outside the interval, or divide.",
+            f"Your interval contains work() {counted(trial.n_calls, 'time')}, but the question "
+            "asks for the time of one call. Warm up outside the interval, or divide.",
         )
     return None

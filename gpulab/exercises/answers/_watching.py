@@ -1,11 +1,11 @@
-"""What a learner's function does while it times some work: which timers it uses."""
+"""Observe which timers a learner's function uses while it times some work."""
 
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 
-# Modules that time work for you, and what one calls there.
+# Modules that contain finished timers, and the name by which learners know each.
 _READY_MADE = {
     "gpulab.timing": "gpulab.measure",
     "torch.utils.benchmark": "torch.utils.benchmark.Timer",
@@ -15,26 +15,30 @@ _READY_MADE = {
 
 
 def ready_made_timer(caller: CodeType) -> str:
-    """Return the timer of somebody else that is among the callers, or an empty text.
+    """Return the name of a finished timer that is among the callers, or an empty text.
 
     Parameters
     ----------
     caller
-        Code of the function that called the learner's; callers further out are not looked at.
+        Code of our function that called the learner's. The search ends there: what called the
+        check does not matter.
     """
     found = ""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code is not caller:
         module = frame.f_globals.get("__name__", "")
         known = (said for name, said in _READY_MADE.items() if f"{module}.".startswith(f"{name}."))
-        found = next(known, found)  # the outermost: the learner called this one
+        found = next(known, found)  # the outermost one: that is the one the learner called
         frame = frame.f_back
     return found
 
 
 @contextmanager
 def elapsed_calls() -> Iterator[list[None]]:
-    """Count the calls of ``torch.cuda.Event.elapsed_time``; the method is put back."""
+    """Yield a list that gets one entry for each call of ``torch.cuda.Event.elapsed_time``.
+
+    The method is replaced inside the ``with`` block and restored after it.
+    """
     import torch
 
     calls: list[None] = []

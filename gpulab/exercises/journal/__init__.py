@@ -1,4 +1,4 @@
-"""What a learner said, drew and answered, kept in one file that is only ever added to."""
+"""The learner's progress file: guesses, drawings and answers, one per line, never overwritten."""
 
 from gpulab.exercises.journal._file import (
     FILE_NAME,

@@ -1,4 +1,4 @@
-"""The learner's file, one for each learner and folder: added to, and never overwritten."""
+"""Read and write a learner's progress file; lines are added, and never changed or removed."""
 
 import getpass
 import hashlib
@@ -23,27 +23,27 @@ from gpulab.widgets import jupyter_kernel
 SCHEMA = "gpulab.progress/1"
 FILE_NAME = "gpulab-progress.jsonl"
 _NAMES = "gpulab-progress*.jsonl"
-_MOST_FILES = 100  # of other learners, damaged ones, or newer ones, in one folder
+_MOST_FILES = 100  # progress files in one folder, those of other learners and damaged ones too
 # Two notebooks of a folder may write at the same moment; each needs a few milliseconds.
 _N_TRIES, _TRY_EVERY_S = 100, 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file of progress contains.
+    """The content of a progress file.
 
     Attributes
     ----------
     learner
-        A random name, which joins the copies of one file.
+        Random id of the learner, by which copies of one file are recognised.
     records
-        All lines that can be read, in their order.
+        The records of all lines that can be read, in their order.
     n_damaged
-        Lines that nobody can read.
+        Number of lines that cannot be read.
     problem
-        Why the file cannot be used, as a clause; empty if it can.
+        The reason why the file cannot be used, such as "is damaged"; empty if it can.
     is_own
-        Whether the account that runs now has written it.
+        Whether the current user account wrote the file.
     """
 
     learner: str = ""
@@ -54,12 +54,12 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """Return what a file contains; a file that is no such file has a problem and no records."""
+    """Return the content of a progress file; of any other file, a problem and no records."""
     try:
         content = read_bytes(path)
     except (OSError, DamagedDataError) as error:
         return Contents(problem=f"cannot be read ({getattr(error, 'strerror', '') or error})")
-    if not content:  # another notebook is just about to begin it
+    if not content:  # another notebook has created the file and is about to write its first line
         return Contents()
     # The rest after the last line break is being written now, or was cut off by a crash.
     first, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
@@ -74,7 +74,7 @@ def read(path: Path) -> Contents:
 
 
 def _header(line: bytes) -> dict[str, object] | str:
-    """Return the header of a file, or why it cannot be used."""
+    """Return the header of a file, or the reason why the file cannot be used."""
     try:
         header = parse_json(line)
     except DamagedDataError:
@@ -89,7 +89,7 @@ def _header(line: bytes) -> dict[str, object] | str:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the files of progress in a folder and in those below it, in a steady order."""
+    """Yield the progress files in a folder and its subfolders, sorted by path."""
     yield from sorted(path for path in folder.rglob(_NAMES) if path.is_file())
 
 
@@ -102,20 +102,20 @@ def _user() -> str:
 
 
 def _account(learner: str) -> str:
-    """Return the account that runs now, in a form that gives no name away."""
+    """Return a hash of the current user account: a class shares its files without names."""
     return hashlib.sha256(f"{learner}:{_user()}".encode()).hexdigest()[:16]
 
 
 class LearnerJournal:
-    """The records of one learner: those of the file, and those that are not written yet.
+    """The records of one learner, in the file and in memory.
 
-    What cannot be written stays in memory, is said once, and is tried again with the next record.
-    Nothing here raises for what a disk or another program did: a notebook runs on without it.
+    A record that cannot be written stays in memory and is written with the next one. The learner
+    is warned once. Problems of a disk or of another program raise no error: the notebook goes on.
 
     Parameters
     ----------
     folder
-        Where the file is or will be; None keeps everything in memory.
+        Folder of the file; with None all records stay in memory.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -125,12 +125,12 @@ class LearnerJournal:
 
     @property
     def path(self) -> Path | None:
-        """The file of this learner, which may not exist yet; None where there can be none."""
+        """The file of this learner, which may not exist yet; None if all stays in memory."""
         return None if self._folder is None else self._own()[0]
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """All records, read anew: other notebooks of the folder write to the same file."""
+        """All records. The file is read each time, because other notebooks write to it too."""
         if self._folder is None:
             return tuple(self._waiting)
         path, contents = self._own()
@@ -141,10 +141,10 @@ class LearnerJournal:
         return (*contents.records, *self._waiting)
 
     def add(self, record: Record) -> None:
-        """Keep a record, in the file if that can be.
+        """Add a record, and write it to the file if possible.
 
-        A file is begun with the first guess, answer or hint: a notebook that somebody only runs
-        leaves none behind.
+        The first guess, answer or hint creates the file. If you only run a notebook, it creates
+        none.
         """
         self._waiting.append(record)
         if self._folder is None:
@@ -161,7 +161,7 @@ class LearnerJournal:
             )
 
     def forget(self) -> None:
-        """Drop what is in memory alone."""
+        """Drop the records that were not written to the file."""
         self._waiting.clear()
 
     def _write(self, path: Path) -> None:
@@ -192,7 +192,7 @@ class LearnerJournal:
     def _own(self) -> tuple[Path, Contents]:
         """Return the file of this learner: the first that can be used, or the first free name.
 
-        Files that are damaged, newer, or another learner's are left where they are.
+        Files that are damaged, of a newer gpulab or of another learner are not touched.
         """
         assert self._folder is not None  # noqa: S101  # for mypy: the callers have asked
         others: list[str] = []
@@ -214,7 +214,7 @@ class LearnerJournal:
             yield folder / f"{Path(FILE_NAME).stem}-{number}.jsonl"
 
     def _say(self, text: str) -> None:
-        """Say something once, in the output of the cell."""
+        """Print a sentence in the output of the cell, unless it was printed before."""
         if text not in self._said:
             self._said.add(text)
             sys.stderr.write(visible(text) + "\n")
@@ -235,15 +235,15 @@ def _why_other(path: Path, contents: Contents) -> str:
 
 @cache
 def journal() -> LearnerJournal:
-    """Return the journal of this process: of its folder in Jupyter, else in memory alone."""
+    """Return the journal of this process: in Jupyter with a file, elsewhere in memory only."""
     return LearnerJournal(None if jupyter_kernel() is None else Path.cwd() / way_home())
 
 
-@cache  # where the kernel was started counts, not where the program goes
+@cache  # the folder in which the kernel started counts, even if the program changes it later
 def way_home() -> str:
-    """Return the way from a notebook to the folder of the lessons; empty if it is there.
+    """Return the relative path from a notebook to the folder of the lessons, "" or "../".
 
-    The cases are in a folder inside, and share the file with the lessons.
+    The cases are in a subfolder and use the same file as the lessons.
     """
     folder = Path.cwd()
     is_inside = not (folder / FIRST_LESSON).exists() and (folder.parent / FIRST_LESSON).exists()

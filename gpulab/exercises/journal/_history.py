@@ -1,4 +1,4 @@
-"""From the lines of a file to what counts: the last guess before the outcome was shown."""
+"""Find which records of a progress file count: the last guess before the outcome was shown."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,19 +8,18 @@ from gpulab.exercises.journal._records import Answer, Guess, HintRead, Record, R
 
 @dataclass(slots=True)
 class KeptPrediction:
-    """All that is kept of one prediction.
+    """All records of one prediction.
 
     Attributes
     ----------
     name
-        Lesson and name.
+        Lesson and name of the prediction.
     guess
-        The last guess before the outcome was shown, which is the one that counts; None if there
-        was none.
+        The guess that counts: the last one before the outcome was shown; None if there was none.
     reveal
-        The outcome and the score, as first shown; None if it was not shown yet.
+        The outcome and the score as they were shown first; None if they were not shown yet.
     late
-        Guesses that were given after the outcome was shown.
+        Guesses from after the outcome was shown.
     """
 
     name: str
@@ -30,19 +29,19 @@ class KeptPrediction:
 
     @property
     def is_scored(self) -> bool:
-        """Whether there is a guess, and an outcome that was shown after it."""
+        """Whether a guess was made and then judged against the outcome."""
         return (
             self.guess is not None and self.reveal is not None and self.reveal.is_right is not None
         )
 
     @property
     def latest(self) -> Guess | None:
-        """The last guess, late or not."""
+        """The last guess, even if it was made after the outcome."""
         return self.late[-1] if self.late else self.guess
 
 
 def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
-    """Return what is kept of each prediction by its name, in the order of the first record."""
+    """Return the records of each prediction, by its name, in the order of their first records."""
     found: dict[str, KeptPrediction] = {}
     for record in _since_reset(records):
         if isinstance(record, Guess | Reveal):
@@ -57,12 +56,12 @@ def predictions_of(records: Iterable[Record]) -> dict[str, KeptPrediction]:
 
 
 def exercises_of(records: Iterable[Record]) -> Iterable[Answer | HintRead]:
-    """Yield the answers and the hints that count."""
+    """Return the answers and the hints since the last reset of their lesson."""
     return (record for record in _since_reset(records) if isinstance(record, Answer | HintRead))
 
 
 def lesson_of(name: object) -> str:
-    """Return the lesson of an exercise or a prediction, such as ``"08b"``."""
+    """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``."""
     return str(name).partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""The lines of a learner's file: what was said, what came out, what was answered."""
+"""The records in a progress file: guesses, outcomes, answers, hints and resets."""
 
 import json
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from gpulab.errors import DamagedDataError, SchemaVersionError
 from gpulab.serialization import Saved, parse_json
 
-# The steps of confidence, and how often what is said with each of them should be right.
+# The three degrees of confidence, and how often predictions with each of them should be right.
 CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A curve that was drawn: the places on both axes where it was given."""
+    """A drawn curve: its name, its x values and its y values."""
 
     name: str
     x: tuple[float, ...]
@@ -22,28 +22,28 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True)
 class Guess(Saved):
-    """A prediction.
+    """A guess of a prediction.
 
     Attributes
     ----------
     name
         Lesson and name of the prediction, such as ``"01.naive"``.
     at
-        When it was said, in UTC.
+        Time of the guess, in UTC.
     number
-        The guess in seconds or as a count; None where it is a choice or a drawing.
+        The guess in seconds or as a count; None if it is a choice or a drawing.
     choice
-        The guess among choices; empty for all others.
+        The chosen answer; empty if the guess is not a choice.
     unit
         Unit in which the number was given.
     confidence
-        One of the three steps; empty if none was given.
+        One of the keys of ``CONFIDENCE``; empty if not given.
     is_late
         Whether the outcome had been shown before.
     strokes
-        What was drawn.
+        The drawn curves.
     question
-        What was asked, for those who read the file without the lesson.
+        Text of the question, for readers of the file who do not have the lesson.
     """
 
     schema = "guess"
@@ -59,31 +59,31 @@ class Guess(Saved):
 
     @property
     def said(self) -> tuple[object, ...]:
-        """What makes two guesses the same one."""
+        """The fields in which two equal guesses agree."""
         return (self.number, self.choice, self.confidence, self.strokes)
 
 
 @dataclass(frozen=True, slots=True)
 class Reveal(Saved):
-    """What came out, and how far the guess was from it.
+    """An outcome as it was shown, and how far the guess was from it.
 
     Attributes
     ----------
     name
         Lesson and name of the prediction.
     at
-        When it was shown, in UTC.
+        Time at which it was shown, in UTC.
     outcome
-        What came out, in words.
+        The outcome as text.
     message
-        What the learner was told; empty where there was no guess.
+        Text that the learner saw; empty without a guess.
     counts
-        What made a guess a good one, such as ``"factor"`` or ``"choice"``.
+        Rule that judged the guess, such as ``"factor"`` or ``"choice"``.
     word
         The verdict in a word or two, such as ``"Far off."``; empty without a guess.
     size
-        How far the guess was off, in the terms that ``counts`` names: times, percentage points,
-        a count or percent. None where there is no such number.
+        How far the guess was off, in the unit of the rule: times, percentage points, a count or
+        percent. None if the rule gives no number.
     is_right
         Whether the guess counts as right; None without a guess.
     """
@@ -101,7 +101,7 @@ class Reveal(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Saved):
-    """An answer to an exercise that was right or wrong."""
+    """An answer to an exercise, and whether it was right."""
 
     schema = "answer"
     exercise_id: str
@@ -112,7 +112,7 @@ class Answer(Saved):
 
 @dataclass(frozen=True, slots=True)
 class HintRead(Saved):
-    """A hint of an exercise that was read."""
+    """A learner read a hint of an exercise."""
 
     schema = "hint"
     exercise_id: str
@@ -121,7 +121,7 @@ class HintRead(Saved):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Saved):
-    """From here on a lesson counts as new, or the whole course where there is no lesson."""
+    """A new start: earlier records of the lesson, or of all lessons, no longer count."""
 
     schema = "reset"
     at: str
@@ -145,7 +145,7 @@ def to_line(record: Record) -> str:
 
 
 def from_line(line: bytes) -> Record | None:
-    """Return the record of a line, or None where nobody can read it."""
+    """Return the record of a line, or None if it cannot be read."""
     try:
         data = parse_json(line)
         kind = _KINDS.get(str(data.get("schema"))) if isinstance(data, dict) else None

@@ -1,4 +1,4 @@
-"""The floor: what a pair of events reads beyond the work between them."""
+"""The floor: how much more time a pair of events shows than the work between them takes."""
 
 from gpulab.timing.calibration._device_floor import (
     FLOOR_METHODS,

@@ -1,4 +1,4 @@
-"""What a pair of events reads beyond the kernel between them, found on the device in use."""
+"""The floor of the device: how much more a pair of events reads than a kernel takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,49 +28,52 @@ __all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
 FLOOR_METHODS = ("auto", "profiler", "timer", "assumed")
 
 _N_READINGS = 100
-_N_FOR_A_RUN = 20
+_N_FOR_A_RUN = 20  # fewer, because every measurement reads the floor again
 _N_RECORDS = 30
 _N_ELEMENTS = 1_024
 _NS = 1e-9
-_TICK_S = 32 * _NS
-# What a record of the timer kernel holds besides the time from its first instruction to its last,
-# so that the floor found is that of a usual work of 61, hot and cold; how long a record of the
-# reference kernel is, and how much more the floor of a usual kernel is than the reference's; all
-# on an H200: see docs/floor.md.
+_TICK_S = 32 * _NS  # one step of the clock of events on an H200
+# The next three were measured on an H200; see docs/floor.md. The record of the timer kernel is
+# taken to be this much longer than the time from its first instruction to its last, so that the
+# floor found is that of a typical workload; 61 were compared, hot and cold.
 _AROUND_TIMER_S = 0.46e-6
+# The length of a record of the reference kernel, and how much larger the floor of a typical kernel
+# is than that of the reference kernel.
 _ASSUMED_S = 0.91e-6
 _USUAL_S = 0.09e-6
-# How much less the floor of a usual kernel is in a graph than the floor of these two there: 0.5 µs
-# of a hot cache and 0.1 of a cold one, on an H200.
+# In a graph the floor of a typical kernel is smaller than that of the timer and the reference
+# kernel: on an H200 by 0.5 µs on a hot cache and by 0.1 µs on a cold one. This is the middle.
 _LESS_S = {"launches": 0.0, "graph": 0.3e-6}
 _RECORDED = (9, 0)  # the H200's compute capability
-# How far the floor of one kernel may lie from that of another: 52 of 56 readings of 14 kernels,
-# hot and cold, did on an H200. Products and reductions lie above the rest, by 0.2 to 0.5 µs.
+# How far the floors of two kernels may be apart. On an H200, 52 of 56 readings of 14 kernels, hot
+# and cold, were within it. Matmuls and reductions are 0.2 to 0.5 µs above the rest.
 _BETWEEN_KERNELS_S = 0.4e-6
-# How far the two figures above may be wrong: from process to process on an H200, and on other
-# GPUs. The latter is a guess, as nobody has looked.
+# How far _AROUND_TIMER_S and _ASSUMED_S may be wrong: between processes on an H200, and on other
+# GPUs. The second is a guess, because nobody has measured it.
 _ERROR_S = {"profiler": 0.0, "timer": 0.1e-6, "assumed": 0.2e-6}
 _ERROR_ELSEWHERE_S = {"profiler": 0.0, "timer": 0.2e-6, "assumed": 0.5e-6}
 
 
 def floor(method: str = "auto", *, of: str = "launches") -> Floor:
-    """Return the floor of the device in use; it is looked for once per process and device.
+    """Return the floor of the device in use: how much more events read than a kernel takes.
 
-    A pair of events round one kernel reads the kernel and, before and after it, the way from
-    one to the next: on an H200 about 3 µs, whatever the kernel's length. Work of several
-    kernels has it once: the pauses between them are a part of the work. Copies between host and
-    device have a floor of their own, which is smaller; docs/floor.md has the figures.
+    A pair of events around one kernel reads the time of the kernel, plus the time from the first
+    event to the kernel and from the kernel to the second event: about 3 µs on an H200, whatever
+    the length of the kernel. For work of several kernels the floor counts only once, because the
+    pauses between the kernels are part of the work. Copies between host and device have a smaller
+    floor of their own; docs/floor.md has the figures. The floor is measured once per process and
+    device.
 
     Parameters
     ----------
     method
-        ``"profiler"``: readings of a small kernel, less its records. ``"timer"``: readings of
-        a kernel that takes its own time, less that time and what a record would add, which is
-        known of an H200. ``"assumed"``: readings of a small kernel, less what it takes on an
-        H200. ``"auto"``: the first of timer, profiler and assumed that works here, as the
-        profiler takes longest. A virtual GPU has its records for all of them.
+        ``"profiler"``: times of a small kernel by events, minus its records. ``"timer"``: times of
+        a kernel that reads the GPU's clock itself, minus its own result and minus a constant that
+        was measured on an H200. ``"assumed"``: times of a small kernel, minus what it takes on an
+        H200. ``"auto"``: the first of timer, profiler and assumed that works here; timer comes
+        first because the profiler is slow. A virtual GPU uses its own records in all cases.
     of
-        ``"launches"``: events round kernels launched one by one, with the host ahead.
+        ``"launches"``: events around kernels launched one by one, with the host ahead.
         ``"graph"``: events that are part of a CUDA graph.
 
     Raises
@@ -78,9 +81,19 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     UnknownNameError
         If there is no such method or no such kind of floor.
     NotModelledError
-        If ``"timer"`` is asked for on a virtual GPU.
+        If you ask for ``"timer"`` on a virtual GPU.
     ProfilerBusyError, ProfilerUnavailableError
-        If ``"profiler"`` is asked for and gives nothing; ``"timer"`` raises the latter, too.
+        If you ask for ``"profiler"`` and it gives no records. ``"timer"`` raises
+        ProfilerUnavailableError if the kernel cannot be loaded.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import floor
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     found = floor()
+    >>> found.method, 1e-6 < found.value_s < 5e-6
+    ('records', True)
     """
     NameOf("method to find the floor", FLOOR_METHODS).check(method=method)
     NameOf("kind of floor", _SAMPLERS).check(of=of)
@@ -96,18 +109,26 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
 
 
 def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
-    """Return the floor as it is at this moment, after what goes ahead of each sample.
+    """Return the floor of the device as it is now, in the same cache state as the samples.
 
-    The floor drifts by 0.1 or 0.2 µs within a minute, and after a flush it is more than on a
-    hot cache, so a measurement reads it again, in the same state. The work whose duration
-    is known is found once per process and device.
+    The floor drifts by 0.1 or 0.2 µs within a minute, and after a flush it is larger than on a
+    hot cache. So each measurement reads it again. The kernel of known duration that this needs
+    is prepared once per process and device.
 
     Parameters
     ----------
     before
-        What goes ahead of each sample of the measurement; None where nothing does.
+        What is called before each sample of the measurement; None for nothing.
     of
         ``"launches"`` or ``"graph"``, as in :func:`floor`.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import device_floor
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     1e-6 < device_floor(None).value_s < 5e-6
+    True
     """
     with device.active() as in_use:
         if in_use.virtual is not None:
@@ -116,13 +137,19 @@ def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
         if key not in _known:
             _known[key] = _first_that_works()
         known = _known[key]
-        # Only a kernel that takes its own time is known to take it on a cold cache, too.
+        # Only the timer kernel measures its own duration, so only that is known on a cold cache.
         ahead = before if known.method == "timer" else None
         return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_FOR_A_RUN), of)
 
 
 def forget_floors() -> None:
-    """Forget all floors, so that the next question is answered by looking again."""
+    """Forget all floors, so that the next call measures them again.
+
+    Examples
+    --------
+    >>> from gpulab.timing import forget_floors
+    >>> forget_floors()
+    """
     _floors.clear()
     _virtual_floors.clear()
     _known.clear()
@@ -131,7 +158,7 @@ def forget_floors() -> None:
 
 _Floors = dict[tuple[str, str, int], Floor]
 _floors: _Floors = {}
-# With the virtual GPU its floors go, and leaving and entering it again changes nothing.
+# Weak keys: the floors live as long as their virtual GPU, also while it is left and entered again.
 _virtual_floors: WeakKeyDictionary[VirtualGpu, _Floors] = WeakKeyDictionary()
 
 _SAMPLERS: dict[str, type[SaturatedSampler | GraphSampler]] = {
@@ -142,7 +169,7 @@ _SAMPLERS: dict[str, type[SaturatedSampler | GraphSampler]] = {
 
 @dataclass(frozen=True, slots=True)
 class _KnownWork:
-    """Work of which it is known how long the device takes, and from what."""
+    """Work whose duration on the device is known, and how it is known."""
 
     method: str
     work: Work
@@ -158,7 +185,7 @@ def _measured(method: str, of: str, _device_name: str) -> Floor:
 
 
 def _read(known: _KnownWork, readings_s: list[float], of: str) -> Floor:
-    """Return what events read of known work beyond its duration."""
+    """Return the floor: how much more events read than the known duration of the work."""
     low_s, high_s = median_interval(readings_s)
     off_s = known.duration_s + _LESS_S[of]
     errors_s = _ERROR_S if torch.cuda.get_device_capability() == _RECORDED else _ERROR_ELSEWHERE_S
@@ -219,11 +246,11 @@ _WAYS: dict[str, Callable[[], _KnownWork]] = {
 
 
 def _of_model(method: str, of: str, device_name: str) -> Floor:
-    """Return the model's floor, from the times of the events before torch rounds them."""
+    """Return the floor of a virtual GPU, from the times of its events before torch rounds them."""
     if method == "timer":
         raise NotModelledError(
             "the virtual GPU has no model of compiled kernels, and needs none to know its "
-            "floor; ask for floor()"
+            "floor; call floor() without a method"
         )
     work = _reference()
     (call,) = per_call(work, n_samples=1)
@@ -236,7 +263,7 @@ def _of_model(method: str, of: str, device_name: str) -> Floor:
 
 
 def _reference() -> Work:
-    """Return a launch of a kernel like most: elementwise, and far too small to disturb a cache."""
+    """Return the launch of a typical kernel: elementwise, and too small to disturb a cache."""
     ones = torch.ones(_N_ELEMENTS, dtype=torch.float32, device="cuda")
     product = torch.ones_like(ones)
 
@@ -249,6 +276,8 @@ def _reference() -> Work:
 
 
 def _fine_median(values_s: list[float]) -> float:
-    """Return the median of values that are multiples of a tick, finer than the tick."""
-    middle_s = median_low(values_s)  # one of them, also where they fall into two groups
+    """Return the median of values that are multiples of a clock tick, finer than the tick."""
+    # median_low is always one of the values. The mean of two middle values could lie in the gap
+    # between two groups, with no value near it.
+    middle_s = median_low(values_s)
     return fmean(value_s for value_s in values_s if abs(value_s - middle_s) <= 1.5 * _TICK_S)

@@ -1,4 +1,4 @@
-"""A kernel that reads the device's own clock at its beginning and its end."""
+"""A kernel that times itself: it reads the GPU's clock at its start and its end."""
 
 import importlib
 from collections.abc import Callable
@@ -11,14 +11,15 @@ import torch
 __all__ = ["TimerKernel", "load"]
 
 
-# Its shortest run. The clock's steps are 32 ns on an H200; where they are a microsecond, as on
-# older GPUs, the readings show it, and are of no use here.
+# Shortest run of the kernel. The clock advances in steps of 32 ns on an H200. On older GPUs they
+# are a microsecond; then the result is more than _TICK_MOST_NS too long, and is not used.
 _SPIN_NS = 2_100
 _TICK_MOST_NS = 64
 _N_KEPT = 256
 
 _NAME = "gpulab_timer"
-# In PTX, which the driver translates in milliseconds; a compiler would take a third of a second.
+# Written in PTX, which the driver translates in milliseconds. A compiler (NVRTC) would take a
+# third of a second.
 _PTX = f"""
 .version 7.0
 .target sm_70
@@ -48,7 +49,7 @@ READ:
 
 
 class TimerKernel:
-    """Launches the kernel, and tells how long its launches took from the inside."""
+    """Launches the kernel, and returns how long its launches took by the GPU's clock."""
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self._kernel = kernel
@@ -61,10 +62,10 @@ class TimerKernel:
         self._kernel((1, 1, 1), (1, 1, 1), [self._readings, place, _SPIN_NS])
 
     def own_ns(self) -> float | None:
-        """Return the median time from first to last instruction, or None if it says nothing.
+        """Return the median time from first to last instruction, or None if the clock is coarse.
 
-        It is less than a profiler's record of the same launch, which also holds the way to the
-        first instruction and the way out.
+        A profiler's record of the same launch is longer, because it also includes the time until
+        the first instruction and after the last.
         """
         read_ns = [reading_ns for reading_ns in self._readings.tolist() if reading_ns]
         own_ns = median(read_ns) if read_ns else 0.0
@@ -72,10 +73,10 @@ class TimerKernel:
 
 
 def load() -> TimerKernel | None:
-    """Load the kernel onto the current device; None where this torch or driver cannot."""
+    """Return the kernel on the current device; None if torch or the driver cannot load it."""
     try:
-        # Private, as torch has no public way to load a kernel; it is there in 2.11 and in 2.13.
+        # PyTorch has no public way to load a kernel. The private one exists in 2.11 and in 2.13.
         loading = importlib.import_module("torch.cuda._utils")._cuda_load_module  # noqa: SLF001  # PyTorch has no public name for it
         return TimerKernel(loading(_PTX, [_NAME])[_NAME])
-    except Exception:  # noqa: BLE001 # whatever it was, there is another way to find the floor
+    except Exception:  # noqa: BLE001 # other ways to find the floor remain
         return None

@@ -1,6 +1,6 @@
-"""The floor: how much events read too much, and how it is found from records of the work itself.
+"""The floor of some work: how much too long events read it, by the driver's records of that work.
 
-The floors of kernels differ, so the work's own is the most accurate.
+Kernels differ in their floor, so the floor of the work itself is the most accurate.
 """
 
 import math
@@ -19,21 +19,21 @@ from gpulab.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """How much a pair of events reads too much.
+    """How many seconds too long a pair of events reads.
 
     Attributes
     ----------
     value_s
-        Seconds to subtract from the reading of a pair round kernels.
+        Seconds to subtract from the time between two events around kernels.
     low_s, high_s
-        Its 95 % interval. The floors of single kernels differ, and lie within it.
+        Its 95 % interval. Kernels differ in their floor; nearly all floors are within it.
     method
-        How it was found: ``"work"``, by records of the very work; ``"profiler"``, ``"timer"``
-        or ``"assumed"``, by other kernels on the device; ``"records"``, on a virtual GPU.
+        How it was found: ``"work"``, from records of this work; ``"profiler"``, ``"timer"``
+        or ``"assumed"``, from another kernel on the device; ``"records"``, on a virtual GPU.
     device_name
         As the driver reports it.
     n_samples
-        Readings that it is the median of.
+        Number of readings whose median it is.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Floor:
     n_samples: int
 
     def joined(self, later: "Floor") -> "Floor":
-        """Return the mean of this floor and one that was read later, and the wider interval."""
+        """Return the mean of this floor and a later one, with the wider of the two intervals."""
         value_s = (self.value_s + later.value_s) / 2
         aside_s = max(self.high_s - self.low_s, later.high_s - later.low_s) / 2
         return replace(
@@ -67,30 +67,41 @@ class Floor:
 _N_CALLS = 12
 _N_LEAST = 6
 _NS = 1e-9
-# Where the profiler slows the kernel itself, its record says nothing of how long it takes without:
-# on an H200 one of 38, a softmax, was 5 µs longer in session, and no other by more than this.
+# If the profiler slows the kernel down by more than this, its record does not show how long the
+# kernel takes without the profiler. On an H200 one kernel of 38, a softmax, took 5 µs longer in a
+# session; no other was slowed by more than this.
 _SLOWED_S = 1.5e-6
-# What a pair of events reads more in session than out of it, on an H200: see docs/floor.md.
+# How much more a pair of events reads in a session of the profiler than outside, on an H200: see
+# docs/floor.md.
 SESSION_S = 0.12e-6
-# Where the floor of work on one stream may lie; outside of it something else was seen.
+# Limits for the floor of work on one stream. A value outside them is not a floor: the records and
+# the events saw different work.
 _LEAST_S, _MOST_S = 0.5e-6, 9e-6
-# How far the floor of one kernel, and of several with their pauses, moves from one batch of calls
-# to the next, and by which share of the work two batches a tenth of a second apart differ:
-# nine of ten on an H200.
+# How much the floor of one kernel, and of several kernels with their pauses, differs between two
+# batches of calls; and by which share of the work two batches a tenth of a second apart differ.
+# On an H200, nine of ten differ by less.
 _ERROR_S, _ERROR_OF_SEVERAL_S = 0.15e-6, 0.5e-6
 _DRIFT = 0.005
 
-# Calls with all of their records, and what events read of each.
+# Calls whose records are complete, and what a pair of events read for each.
 RecordedCalls = list[tuple[Records, float]]
 
-# Devices whose driver gave no records: it would give none the next time.
+# Devices whose driver gave no records. They would give none the next time either.
 _refused: set[int] = set()
 
 
 def can_record() -> bool:
-    """Tell whether the floor of some work may be read on the GPU in use.
+    """Return whether the floor of some work can be found from records on the GPU in use.
 
-    Not on a virtual one, whose floor is known; nor where CUPTI cannot be taken out again.
+    False on a virtual GPU, whose floor is known, and if CUPTI could not be detached afterwards.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.timing import can_record
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     can_record()
+    False
     """
     if device.current().virtual is not None or torch.cuda.current_device() in _refused:
         return False
@@ -98,24 +109,34 @@ def can_record() -> bool:
 
 
 def forget_refusals() -> None:
-    """Ask for records again, of devices that gave none."""
+    """Ask devices that gave no records for them again."""
     _refused.clear()
 
 
 def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
-    """Call some work a dozen times more, and return what :func:`work_floor` needs.
+    """Return the records of 12 more calls of some work, which :func:`work_floor` needs.
 
     Parameters
     ----------
     work
         Enqueues the work.
     before
-        What goes ahead of each sample, as it does without the profiler; None where nothing does.
+        What is called before each sample, with and without the profiler; None for nothing.
 
     Raises
     ------
     ProfilerBusyError, ProfilerUnavailableError
         If the driver gives no records, or too few.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import record_calls
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(64, 64, device="cuda")
+    ...     calls = record_calls(lambda: a @ a)
+    >>> len(calls), calls[0][0].n_kernels
+    (12, 1)
     """
     try:
         calls = read_calls(work, n_samples=_N_CALLS, before=before)
@@ -125,32 +146,44 @@ def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
     whole = [(call, reading_s) for call, reading_s in calls if _is_whole(call)]
     if len(whole) < _N_LEAST:
         raise ProfilerUnavailableError(
-            f"the profiler kept the records of {len(whole)} of {len(calls)} calls, which is too "
-            'few; measure without them: floor="device"'
+            f"the profiler gave complete records of {len(whole)} of {len(calls)} calls, which is "
+            'too few; measure without them: floor="device"'
         )
     return whole
 
 
 def work_floor(calls: RecordedCalls, readings_s: list[float]) -> Floor:
-    """Return the floor of some work, from records of it.
+    """Return the floor of some work, from the driver's records of it.
 
-    What events read beyond the kernel differs from kernel to kernel, by up to 0.5 µs on an H200.
-    One kernel's floor is what the readings are more than its record. Of several kernels the
-    profiler stretches the pauses, so theirs is what events read in the profiler's session more
-    than the span of the records there. It makes the readings agree with the driver's records on
-    the whole; it does not tell how far those are from the truth.
+    The floors of kernels differ by up to 0.5 µs on an H200. For a single kernel, the floor is the
+    difference between what events read and its record. For several kernels the profiler makes
+    the pauses longer, so the floor is the difference between what events read in the profiler's
+    session and the span of the records in the same session. With this floor, times by events
+    agree with the driver's records on average. How far the records are from the truth is not
+    known.
 
     Parameters
     ----------
     calls
         From :func:`record_calls`.
     readings_s
-        What events read of other calls of the work, without the profiler.
+        What events read for other calls of the work, without the profiler.
 
     Raises
     ------
     ProfilerUnavailableError
-        If records and readings are not of the same: of work on another stream, for one.
+        If records and events did not see the same work, for example work on another stream.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.timing import SaturatedSampler, record_calls, work_floor
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     a = torch.ones(1024, 1024, device="cuda")
+    ...     readings_s = SaturatedSampler(lambda: a @ a)(10)
+    ...     found = work_floor(record_calls(lambda: a @ a), readings_s)
+    >>> found.method, 0.5e-6 < found.value_s < 9e-6
+    ('work', True)
     """
     spans_s = [call.span_s for call, _ in calls]
     inside_s = [reading_s - call.span_s - SESSION_S for call, reading_s in calls]
@@ -162,8 +195,8 @@ def work_floor(calls: RecordedCalls, readings_s: list[float]) -> Floor:
         value_s, varying_s, error_s = median(inside_s), inside_s, _ERROR_OF_SEVERAL_S
     if not _LEAST_S <= value_s <= _MOST_S:
         raise ProfilerUnavailableError(
-            f"the records leave {value_s / _NS:.0f} ns for the floor, so they are of something "
-            'else than what the events read; measure without them: floor="device"'
+            f"the records leave {value_s / _NS:.0f} ns for the floor, so they do not show the "
+            'work that the events timed; measure without them: floor="device"'
         )
     low_s, high_s = median_interval(varying_s)
     aside_s = math.hypot((high_s - low_s) / 2, error_s, _DRIFT * median(readings_s))

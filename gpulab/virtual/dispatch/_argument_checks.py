@@ -1,4 +1,4 @@
-"""Refuse arguments that CUDA refuses and meta tensors would accept, in PyTorch's words."""
+"""Refuse calls that CUDA refuses and meta tensors accept, with PyTorch's own error messages."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from gpulab.torch_private import arguments_of, overload_name
 from gpulab.virtual.kernels import operator_name
 from gpulab.virtual.tensors import TensorLayout
 
-# Where the two matrices of a product stand among the arguments.
+# Positions of the two factors of a matmul among the arguments.
 _FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
-_OF_MATRICES = {"mm", "addmm"}  # of others the stand-ins say it in CUDA's words
+_OF_MATRICES = {"mm", "addmm"}  # for the others, meta tensors give the same message as CUDA
 _TYPE_NAMES = {
     torch.float16: "c10::Half",
     torch.bfloat16: "c10::BFloat16",
@@ -22,10 +22,10 @@ _TYPE_NAMES = {
 
 
 def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
-    """Return what PyTorch says when the tensors of a call are on several devices."""
+    """Return PyTorch's message for a call whose tensors are on several devices."""
     found = [
         (argument.name, tensor.device)
-        # Tensors of one number may lie on the host, so PyTorch names none of those.
+        # A tensor without dimensions may be on the host, so PyTorch's message names none of them.
         for argument, given in zip(arguments_of(func), args, strict=False)
         for tensor in (given if isinstance(given, (list, tuple)) else (given,))
         if isinstance(tensor, torch.Tensor) and tensor.dim()
@@ -44,12 +44,12 @@ def mixed_devices(func: Any, args: tuple[Any, ...]) -> str:
 
 
 def check_written(layout: TensorLayout) -> None:
-    """Refuse to write to a tensor of which several elements lie in the same place.
+    """Refuse to write to a tensor that has several elements at the same address.
 
     Raises
     ------
     RuntimeError
-        As PyTorch does.
+        With PyTorch's message.
     """
     if layout.span_bytes < layout.n_elements * layout.dtype.itemsize:
         raise RuntimeError(
@@ -59,12 +59,12 @@ def check_written(layout: TensorLayout) -> None:
 
 
 def check_call(func: Any, args: tuple[Any, ...]) -> None:
-    """Refuse products of matrices that do not fit, and convolutions of two types.
+    """Refuse matmuls whose shapes or types do not match, and convolutions of mixed types.
 
     Raises
     ------
     RuntimeError
-        As PyTorch does on a CUDA GPU.
+        With the message of PyTorch on a CUDA GPU.
     """
     name = operator_name(func)
     if name == "convolution" and args[0].dtype != args[1].dtype:

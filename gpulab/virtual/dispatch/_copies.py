@@ -1,4 +1,4 @@
-"""Copy between host and GPUs: on which engine, how long, who waits, and when the values move."""
+"""Copies between host and GPUs: their engine, their duration, who waits, and when bytes move."""
 
 import math
 import warnings
@@ -33,24 +33,51 @@ from gpulab.virtual.tensors import (
     wrap,
 )
 
-# Between two GPUs the host takes 7 µs more than for other copies, as seen beside two H200.
+# The host needs 7 µs more to launch a copy between two GPUs than another copy, measured on a
+# machine with two H200.
 _PEER_LAUNCH_NS = 7_000
 
 
 class MissingValuesWarning(UserWarning):
-    """``nan`` was read from a tensor of the virtual GPU that has no values."""
+    """Warns that ``nan`` was read from a tensor of the virtual GPU that has no values.
+
+    Examples
+    --------
+    >>> import gpulab, torch, warnings
+    >>> with gpulab.virtual_gpu("H200", max_value_elements=10), warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", MissingValuesWarning)
+    ...     torch.ones(1_000_000, device="cuda").sum().item()
+    nan
+    """
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:
-    """Tell whether a host tensor lies in pinned memory of the virtual machine."""
+    """Return whether a host tensor is in pinned memory of the virtual machine.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     is_pinned(torch.ones(4)), is_pinned(torch.ones(4, pin_memory=True))
+    (False, True)
+    """
     return hasattr(tensor.untyped_storage(), "pinned_block")
 
 
 def pin(tensor: torch.Tensor) -> torch.Tensor:
-    """Let a new host tensor lie in pinned memory, until it is dropped.
+    """Mark a new host tensor as pinned, and return it.
 
-    On another thread than the one of the virtual GPU that takes no time and no block.
+    On the thread of the virtual GPU this takes time and a block of pinned memory, which is free
+    again when the tensor is dropped. On another thread, such as a data loader's, it costs nothing.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     is_pinned(pin(torch.ones(4)))
+    True
     """
+    # The mark is an attribute of the storage, so that every view of the tensor is pinned, too.
     storage: Any = tensor.untyped_storage()
     storage.pinned_block = None
     if is_owner():
@@ -61,7 +88,7 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _note_use(tensor: torch.Tensor, gpu: SimulatedGpu) -> None:
-    """Keep pinned memory from being used again before a copy on the current stream is done."""
+    """Prevent that pinned memory is used again before the current stream's copy is done."""
     block = tensor.untyped_storage().pinned_block  # type: ignore[attr-defined] # our mark
     if block is not None:
         block.streams[gpu.stream] = None
@@ -70,7 +97,7 @@ def _note_use(tensor: torch.Tensor, gpu: SimulatedGpu) -> None:
 def to_device(
     source: torch.Tensor, gpu: SimulatedGpu, layout: TensorLayout, *, non_blocking: bool = False
 ) -> VirtualTensor:
-    """Copy a host tensor of the same type to new memory of ``gpu``, where it gets this layout."""
+    """Return a copy of a host tensor in new memory of ``gpu``, with this layout."""
     machine = active()
     storage = Storage(machine, gpu, layout.span_bytes, missing_by_size(machine, layout))
     target = wrap(layout, storage)
@@ -79,14 +106,14 @@ def to_device(
 
 
 def to_host(source: VirtualTensor, *, non_blocking: bool = False) -> torch.Tensor:
-    """Copy a virtual tensor to new host memory; values that are not computed become ``nan``."""
+    """Return a copy of a virtual tensor in host memory; missing values become ``nan``."""
     key = source.layout_key
-    # Gaps and repetitions are not copied; the order of the dimensions is kept.
+    # empty_like gives a dense layout with the same order of dimensions, as PyTorch's cpu() does.
     shape = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device="meta")
     with without_symbols():
         target = torch.empty_like(shape, device="cpu")
     if non_blocking:
-        pin(target)  # as PyTorch: only then can the copy go on while the host does
+        pin(target)  # as PyTorch does: the host can only go on if the target is pinned
     copy_out(target, source, non_blocking=non_blocking)
     return target
 
@@ -96,7 +123,8 @@ def copy_in(
 ) -> None:
     """Copy host memory into a virtual tensor."""
     on_device = reference(target)
-    # Pageable memory is read before the call returns, pinned memory only when the copy runs.
+    # The driver reads pageable memory before the call returns, but pinned memory only when the
+    # copy runs. So a program that changes pinned memory too early copies the new bytes.
     held = source if pinned else source.detach().clone()
 
     def move(_seed: int) -> None:
@@ -119,8 +147,9 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     on_device = reference(source)
     pinned = is_pinned(target)
     if not source.has_values:
-        _stand_in(source)  # refuses now what could not be refused when the copy ends
-    # Where no value is carried at all nobody looks, and filling takes longer than all the rest.
+        _stand_in(source)  # raises or warns now, on the line of the program that copies
+    # With values switched off nobody looks at the result, and filling it with nan would take
+    # longer than the rest of the copy.
     may_look = active().limits.max_elements > 0
 
     def move(_seed: int) -> None:
@@ -139,9 +168,10 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
 
 
 def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
-    """Copy between two GPUs, on the current stream of the source's.
+    """Copy a virtual tensor to another GPU, on the current stream of the source's GPU.
 
-    As PyTorch does: the stream of the target's GPU waits for the copy, and the copy for it.
+    As in PyTorch, the copy waits for the current stream of the target's GPU, and that stream waits
+    for the copy.
     """
     machine = active()
     written, read = reference(target), reference(source)
@@ -164,7 +194,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
 
 
 def read_item(source: VirtualTensor) -> Any:
-    """Return the one value of a tensor, after waiting for it."""
+    """Wait for a tensor of one element and return its value, as ``Tensor.item`` does."""
     on_device = reference(source)
     accesses = [device_access(source, is_write=False)] if _is_watched() else []
     _launch(_copy_task(Kind.COPY_OUT, source, pinned=True, move=None), accesses, waits=True)
@@ -174,12 +204,30 @@ def read_item(source: VirtualTensor) -> Any:
 
 
 def require_values(tensor: VirtualTensor, where: str = "") -> None:
-    """Refuse a tensor whose values are not computed; ``where`` it is, as ``["fc.weight"]``.
+    """Raise an error if a tensor's values are not computed.
+
+    Parameters
+    ----------
+    tensor
+        The tensor to check.
+    where
+        Where the tensor was found, for the message, e.g. ``'["fc.weight"]'``.
 
     Raises
     ------
     NoValuesError
-        Naming the limits and how to raise them.
+        If it has no values. The message names the limit and the option that raises it.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> from gpulab.errors import NoValuesError
+    >>> with gpulab.virtual_gpu("H200", max_value_elements=10):
+    ...     try:
+    ...         require_values(torch.ones(1_000_000, device="cuda"))
+    ...     except NoValuesError as error:
+    ...         print(str(error).partition(":")[0])
+    this torch.float32 tensor of shape (1000000,) has no values
     """
     missing = tensor.storage_block.values.missing
     if missing is not None:
@@ -188,11 +236,17 @@ def require_values(tensor: VirtualTensor, where: str = "") -> None:
 
 
 def _stand_in(tensor: VirtualTensor) -> float:
-    """Return what stands for a value that was not computed, or refuse where nothing could."""
+    """Return nan for a value that was not computed, with one warning for each virtual machine.
+
+    Raises
+    ------
+    NoValuesError
+        If the type is not a floating point type, because integers have no nan.
+    """
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         require_values(tensor)
     machine, missing = active(), tensor.storage_block.values.missing
-    # Who has switched values off knows; the others are told once.
+    # A user who switched values off (max_elements is 0) expects nan and needs no warning.
     if missing is not None and machine.limits.max_elements and not machine.has_warned:
         machine.has_warned = True
         message = (
@@ -214,7 +268,8 @@ def _host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
 
 
 def _refuse_pageable(gpu: SimulatedGpu) -> None:
-    """Refuse a pageable copy into a graph: its host memory may be gone at the replay."""
+    """Raise PyTorch's error for a pageable copy in a CUDA graph."""
+    # The host memory of the copy may be gone when the graph is replayed.
     capture = active().capture
     if capture is not None and capture.has(gpu.stream):
         raise RuntimeError(

@@ -1,7 +1,7 @@
-"""Operators whose results take their shape from values: masks, unique values, packed sequences.
+"""Operators whose result has a shape that depends on values: masks, ``unique``, packed sequences.
 
 PyTorch waits for the device in most of them. Packing a sequence does not wait, because the lengths
-are on the host, and so is its second result.
+of the sequences are on the host; its second result stays there, too.
 """
 
 from contextlib import nullcontext
@@ -15,12 +15,13 @@ from gpulab.virtual.dispatch._references import reference
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, wrap
 
-# How many of the data's dimensions say which step of which sequence a row is.
+# How many leading dimensions of the data are steps and sequences; the others are features.
 _N_LEADING = {"_pack_padded_sequence": 2, "_pad_packed_sequence": 1}
 
 
 def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
     """Return the second result of packing or padding, which PyTorch leaves on the host."""
+    # It depends on the lengths only, so it is computed with a single feature.
     n_leading = _N_LEADING[func.overloadpacket.__name__]
     data: torch.Tensor = args[0]
     thin = torch.empty((*data.shape[:n_leading], 1), dtype=data.dtype, device="cpu")
@@ -29,7 +30,7 @@ def host_result(func: Any, args: tuple[Any, ...]) -> torch.Tensor:
 
 
 def selects_by_mask(indices: Any) -> bool:
-    """Tell whether an index selects by truth, so that its result depends on values."""
+    """Return whether an index contains a mask, so that the result's shape depends on values."""
     masks = (torch.bool, torch.uint8)
     return any(isinstance(item, torch.Tensor) and item.dtype in masks for item in indices)
 
@@ -37,12 +38,13 @@ def selects_by_mask(indices: Any) -> bool:
 def run_data_dependent(
     func: Any, args: Any, kwargs: Any, tensors: list[VirtualTensor], gpu: SimulatedGpu
 ) -> Any:
-    """Wait for the inputs, compute on their values and take the result to the device."""
+    """Wait for the inputs, compute the result on the host, and return it as a virtual tensor."""
     machine = active()
     for tensor in tensors:
         require_values(tensor)
     machine.note_hidden_wait()
-    # On hardware too the host must know the size of the result before it can ask for its memory.
+    # On a CUDA GPU the host also waits here: it must know the size of the result before it can
+    # allocate it.
     machine.wait_for_stream(gpu.stream)
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = func(*_elements(args), **_elements(kwargs))

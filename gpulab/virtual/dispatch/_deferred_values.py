@@ -1,6 +1,6 @@
 """Compute a kernel's values when the simulated kernel ends, not when it is launched.
 
-So a program that reads too early reads the old values, as it does on hardware.
+A program that reads too early therefore reads the old values, as it does on a CUDA GPU.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,24 +19,29 @@ from gpulab.virtual.tensors import VirtualTensor
 
 _CPU = torch.device("cpu")
 _HALVES = (torch.float16, torch.bfloat16)
-# Products of halves take CPUs a hundred times longer than those of float32; and backward passes of
-# norms have statistics in float32 on a GPU, which CPUs refuse to mix with halves.
+# Operators whose half-precision inputs are converted to float32 first. A CPU takes a hundred times
+# as long for matmuls in half precision. And the backward passes of norms have float32 statistics
+# on a GPU, which PyTorch's CPU kernels refuse beside half-precision inputs.
 _WIDENED = {"mm", "bmm", "addmm", "baddbmm", "convolution", "convolution_backward"} | {
     "native_layer_norm_backward",
     "native_batch_norm_backward",
     "batch_norm_backward",
 }
 
-# To know of a repeated call takes as long as to compute a small one.
+# Checking whether a call was computed before takes about as long as computing a small one.
 _WORTH_A_LOOK_S = 20e-6
-# With out= CPUs refuse statistics in float32 beside halves, which a GPU wants so.
+# On a GPU the statistics are float32 beside half-precision inputs. CPU kernels refuse to write
+# such statistics through out=, so these operators run without out=, and the results are copied.
 _STATISTICS_WIDER = {"native_batch_norm"}
 
 Payload = Callable[[int], None]
 
 
 class DeferredValues:
-    """The values of a call, computed when its kernel ends, from the seed of the launch."""
+    """Computes the values of a call when its simulated kernel ends.
+
+    Call it with the seed for the random numbers of this launch.
+    """
 
     __slots__ = (
         *("_args", "_changed", "_is_complex", "_kwargs", "_may_repeat"),
@@ -52,7 +57,8 @@ class DeferredValues:
     ) -> None:
         operator, args, kwargs = call.operator, call.args, call.kwargs
         if operator.is_random and generator_in(operator.func, args, kwargs) is not None:
-            args, kwargs = without_generator(operator.func, args, kwargs)  # it gave the seed
+            # The generator has already given the seed of this launch.
+            args, kwargs = without_generator(operator.func, args, kwargs)
         self._operator = operator
         self._is_complex = has_complex(args)
         self._args = [_to_references(arg) for arg in args]
@@ -69,11 +75,11 @@ class DeferredValues:
         self._repetition: Repetition | None = None
 
     def __call__(self, seed: int) -> None:
-        """Compute them, and put them where they belong, unless they are there already."""
+        """Compute the values and write them to the outputs, unless they are there already."""
         if not self._may_repeat:
             self._run(seed)
             return
-        if self._repetition is None:  # kept for the next launch of a graph
+        if self._repetition is None:  # made once: a graph launches the same call many times
             written = [*self._changed, *(item for item in self._targets if item is not None)]
             self._repetition = repetition_of(self._operator, self._args, self._kwargs, written)
         if self._repetition is None:
@@ -86,12 +92,14 @@ class DeferredValues:
     def _run(self, seed: int) -> None:
         for item in self._changed:
             item.to_write()
-        guard = disable_dispatch()  # these operations are no one's work
+        # Without this, the operators below would be launched as kernels of the program.
+        guard = disable_dispatch()
         try:
             with conjugating_lazily() if self._is_complex else nullcontext():
                 self._compute(seed)
         except Exception as error:
-            # As with an assertion in a real kernel, the line that waits is rarely at fault.
+            # The error appears on a later line that waits, as an assertion in a CUDA kernel does.
+            # So it gets a note about the operator that caused it.
             note_origin(error, str(self._operator.func))
             raise
         finally:
@@ -105,12 +113,12 @@ class DeferredValues:
             out = self._call()
         outs = out if isinstance(out, (list, tuple)) else (out,)
         for target, value in zip(self._targets, outs, strict=False):
-            # Some results are empty on the CPU and not on the GPU, or the other way round.
+            # Some results are empty on the CPU but not on the GPU, or the other way round.
             if target is not None and value is not None and value.numel():
                 target.to_write().copy_(value)
 
     def _call(self) -> Any:
-        """Call it; some operators of half precision in float32."""
+        """Run the operator on the CPU; some half-precision operators run in float32."""
         args = [_to_views(arg) for arg in self._args]
         kwargs = {name: _to_views(arg) for name, arg in self._kwargs.items()}
         if self._operator.out_names:
@@ -120,7 +128,8 @@ class DeferredValues:
         wide = [_widen(arg) for arg in args]
         out = self._operator.func(*wide, **kwargs)
         for arg, widened in zip(args, wide, strict=True):
-            if widened is out and widened is not arg:  # in place, as addmm_() works
+            # An in-place operator such as addmm_() has changed the float32 copy.
+            if widened is out and widened is not arg:
                 arg.copy_(widened)
         return out
 
@@ -130,10 +139,11 @@ class DeferredValues:
             given = {name: arg for name, arg in kwargs.items() if name not in names}
             out = self._operator.func.overloadpacket(*args, **given)
             for name, computed in zip(names, out, strict=True):
-                if computed.numel():  # without training, CPUs return no statistics
+                if computed.numel():  # CPU kernels return empty statistics in eval mode
                     _copy(kwargs[name], computed)
             return out
-        # Here two tensors are parts of one storage, which PyTorch takes for a sign of overlap.
+        # The outputs get new tensors: the virtual tensors of a segment share one CPU storage, and
+        # some operators refuse out= because that looks like an overlap with an input.
         fresh = {name: _like(kwargs[name]) for name in self._operator.out_names}
         if self._operator.name in _WIDENED:
             args = [_widen(arg) for arg in args]
@@ -158,10 +168,10 @@ def _copy(out: Any, written: Any) -> None:
 
 @contextmanager
 def conjugating_lazily() -> Iterator[None]:
-    """Have operators understand complex tensors that PyTorch conjugates or negates lazily.
+    """Let operators inside the block apply PyTorch's lazy conjugation and negation.
 
-    Inside a dispatch mode it takes that as done, and operators that are made of others would
-    compute with other numbers.
+    Inside a dispatch mode PyTorch assumes that both have been applied. A composite operator would
+    then compute with numbers that are not conjugated.
     """
     for key in lazy_keys:
         exclude_key_from_here(key, False)  # noqa: FBT003 # torch's signature
@@ -173,17 +183,17 @@ def conjugating_lazily() -> Iterator[None]:
 
 
 def has_complex(args: Iterable[Any]) -> bool:
-    """Tell whether there is a complex tensor among an operator's arguments."""
+    """Return whether one of an operator's arguments is a complex tensor."""
     return any(isinstance(item, torch.Tensor) and item.is_complex() for item in args)
 
 
 def note_origin(error: Exception, what: str) -> None:
-    """Say on an error that it is of ``what``, and not of the line that waits for it."""
-    error.add_note(f"This is of {what}, which was launched earlier.")
+    """Add a note to an error: it comes from ``what``, not from the line that waits."""
+    error.add_note(f"The error comes from {what}, which was launched earlier.")
 
 
 def without_dispatch(payload: Payload, what: str) -> Payload:
-    """Keep a payload's own tensor operations from the dispatcher: they are no one's work."""
+    """Return a payload whose tensor operations run on the CPU and are not launched as kernels."""
 
     def run(seed: int) -> None:
         guard = disable_dispatch()
@@ -200,7 +210,7 @@ def without_dispatch(payload: Payload, what: str) -> Payload:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draw from the device's random numbers and leave the host's as they are."""
+    """Seed the CPU's generator inside the block, and restore the program's state afterwards."""
     before = torch.get_rng_state()
     torch.default_generator.manual_seed(seed)
     try:

@@ -61,11 +61,20 @@ OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Sends every operation of the thread through :func:`dispatch`."""
+    """A dispatch mode that sends every operator of the thread to :func:`dispatch`.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> from torch.utils._python_dispatch import _get_current_dispatch_mode
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     isinstance(_get_current_dispatch_mode(), VirtualMode)
+    True
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        # True would import torch._dynamo (1.3 s) and wrap every operation.
+        # With True, torch 2.13 imports torch._dynamo (1.3 s) and wraps every operation.
         return False
 
     def __torch_dispatch__(
@@ -79,8 +88,18 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carry out one operation on the virtual machine."""
-    handler = _HANDLERS.get(id(func))  # PyTorch hashes an operator in Python
+    """Run one operator on the virtual machine, and return its result.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(2, device="cuda")
+    ...     dispatch(torch.ops.aten.add.Tensor, (x, x), {}).tolist()
+    [2.0, 2.0]
+    """
+    # By id: hashing an OpOverload runs Python code of PyTorch, once for each operator call.
+    handler = _HANDLERS.get(id(func))
     if handler is not None:
         return handler(func, args, kwargs)
     return _run_planned(func, args, kwargs)
@@ -91,10 +110,21 @@ Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Let ``observer`` carry out each operation, by :func:`dispatch`, for a while.
+    """Send each operator inside the block to ``observer``, which must call :func:`dispatch`.
 
-    The method of the class is replaced, so that operations cost nothing more while nobody looks.
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> seen = []
+    >>> def note(func, args, kwargs):
+    ...     seen.append(str(func))
+    ...     return dispatch(func, args, kwargs)
+    >>> with gpulab.virtual_gpu("H200"), observing(note):
+    ...     x = torch.ones(2, device="cuda").exp()
+    >>> seen[-1]
+    'aten.exp.default'
     """
+    # The method of the class is replaced, so that an operator is no slower without an observer.
 
     def observed(
         _mode: VirtualMode,
@@ -115,10 +145,11 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Plan and execute an operator that has no handler, or that its handler passes on."""
+    """Plan and run an operator that has no handler of its own, or whose handler calls this."""
     operator = operator_of(func)
     if operator.is_composite:
-        # Only inference mode lets these through; elsewhere autograd has taken them apart.
+        # A composite operator arrives here only in inference mode; otherwise autograd has already
+        # decomposed it.
         with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
             return func.decompose(*args, **kwargs)
     call = (args, kwargs)
@@ -128,7 +159,7 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     tensors: list[VirtualTensor] = []
     key = _CallKey(tensors)
     options = key.of_mapping(call[1]) if kwargs else ()
-    default = torch.get_default_dtype()  # the type of what has none of its own
+    default = torch.get_default_dtype()  # of results such as torch.ones(2)
     parts: tuple[Hashable, ...] = (operator, key.of(call[0]), options, default)
     device = kwargs.get("device") if kwargs else None
     if not tensors and (device is None or device.type not in {"cuda", "meta"}):
@@ -146,14 +177,15 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         parts = (*parts, tf32_allowed())
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
-    # Without tensors the numbers decide the shape, as in arange(2.5).
+    # The key contains only the type of a float, but without tensors its value may decide the
+    # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))
     plan = plan_for(func, *call, tensors, hashable)
     return execute_plan(plan, DispatchedCall(operator, args, kwargs, tensors, gpu))
 
 
 class _CallKey:
-    """Builds the key of a call, and collects its tensors on the way."""
+    """Builds the key of a call, and collects the tensors among its arguments."""
 
     __slots__ = ("host_tensors", "tensors")
 
@@ -168,9 +200,10 @@ class _CallKey:
             key: Hashable = value.layout_key
             return key
         if kind is float:
-            return float  # else an optimizer's changing step size would be a new plan each time
+            # Only the type: an optimizer's step size changes, and each value would need a plan.
+            return float
         if kind is list or kind is tuple:
-            return tuple([self.of(item) for item in value])  # quicker than from a generator
+            return tuple([self.of(item) for item in value])  # faster than from a generator
         if isinstance(value, torch.Tensor):
             return self._of_host_tensor(value)
         return (kind, value)
@@ -180,7 +213,7 @@ class _CallKey:
             return str(type(value))
         if value.dim() or value.is_meta:
             self.host_tensors.append(value)
-        # Nested tensors have no shape.
+        # A nested tensor has no shape, so the name of its class stands for it.
         return (value.dtype, str(type(value)) if value.is_nested else tuple(value.shape))
 
     def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
@@ -188,7 +221,7 @@ class _CallKey:
 
 
 def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operation on host tensors, at the host's cost, while the device goes on."""
+    """Run an operator on host tensors; its real time advances the virtual clock of the host."""
     machine = active()
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
@@ -207,7 +240,7 @@ def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _size_bytes(tensor: torch.Tensor) -> int:
-    """Return the size of a host tensor; a sparse or nested one has several parts, and counts 0."""
+    """Return the size of a host tensor in bytes; 0 for a sparse or nested one."""
     is_dense = tensor.layout is torch.strided and not tensor.is_nested
     return tensor.nbytes if is_dense else 0
 
@@ -237,10 +270,10 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _is_same_memory(first: VirtualTensor, second: VirtualTensor) -> bool:
-    """Tell whether both are the same elements in the same order, perhaps in another shape.
+    """Return whether both tensors are the same memory in the same order, perhaps reshaped.
 
-    PyTorch's C++ layer cannot see that views of a virtual tensor share its memory, and copies a
-    result from one to the other.
+    PyTorch's C++ layer does not see that two views of a virtual tensor share memory, and may copy
+    a result onto itself. That copy must not be launched.
     """
     return (
         first.storage_block is second.storage_block
@@ -259,7 +292,8 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     non_blocking = bool(kwargs.get("non_blocking", False))
     memory_format = kwargs.get("memory_format")
     if not isinstance(source, VirtualTensor):
-        # Autograd says meta where it sends a derivative to the GPU.
+        # To C++ a virtual tensor is a meta tensor, so autograd asks for meta where it would ask
+        # for cuda.
         is_gradient = device is not None and device.type == "meta" and in_derivative()
         if is_gradient or (device is not None and device.type == "cuda"):
             gpu = gpu_of([], device, func, args)
@@ -275,24 +309,25 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> Any:
     if device.type == "cuda":
         return _to_gpu(func, source, gpu_of([], device, func, args), options)
     if dtype != source.dtype or memory_format not in {None, torch.preserve_format}:
-        source = _run_planned(func, (source,), options)  # the GPU converts, then it copies
+        # As in PyTorch: the GPU converts the type first, then the result is copied.
+        source = _run_planned(func, (source,), options)
     return to_host(source, non_blocking=non_blocking)
 
 
 def _converted(source: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Convert a host tensor, which the host does before the copy, with what is there by now."""
+    """Return a host tensor converted to ``dtype`` by the host, with its values of this moment."""
     if source.dtype == dtype:
         return source
     return cast("torch.Tensor", _on_host(to_copy, (source,), {"dtype": dtype}))
 
 
 def _to_gpu(func: Any, source: VirtualTensor, gpu: SimulatedGpu, options: dict[str, Any]) -> Any:
-    """Copy a virtual tensor to ``gpu``, which may be where it is."""
+    """Return a copy of a virtual tensor on ``gpu``, which may be the tensor's own GPU."""
     if source.storage_block.gpu is gpu:
         return _run_planned(func, (source,), options)
     if options["dtype"] != source.dtype:
         source = _run_planned(func, (source,), options)
-    # Elements that expand() repeats there are each of their own here.
+    # The copy of an expanded tensor is dense: empty_like gives each element its own memory.
     key = source.layout_key
     like = torch.empty_strided(key.sizes, key.strides, dtype=key.dtype, device=META)
     with without_symbols():
@@ -314,7 +349,8 @@ def _pack_or_pad(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
-    """Conjugate or negate at once; PyTorch puts it off and marks the tensor."""
+    """Conjugate or negate a tensor at once."""
+    # PyTorch would defer this: it returns a view with a mark, and computes when it is read.
     physical = aten.conj_physical if func is conj_view else aten.neg
     return _run_planned(physical.default, args, kwargs)
 
@@ -325,7 +361,7 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
-    """Raise what a factorization has found, for which PyTorch waits."""
+    """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
     if info.has_values:
         func(to_host(info), *args[1:], **kwargs)
@@ -338,7 +374,7 @@ def _set(_func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
-    """Have a handler run for virtual tensors only."""
+    """Return a handler that passes calls on host tensors to :func:`_run_planned`."""
 
     def handle(func: Any, args: Any, kwargs: Any) -> Any:
         chosen = handler if isinstance(args[0], VirtualTensor) else _run_planned

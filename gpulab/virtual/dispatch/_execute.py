@@ -35,11 +35,12 @@ from gpulab.virtual.simulator import (
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, Storage, VirtualTensor, device_accesses, wrap
 
+# The operator by which a GradScaler finds out whether a gradient overflowed.
 _FINDING_INFINITIES = {"_amp_foreach_non_finite_check_and_unscale"}
 
 
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
-    """Make the results of a call and launch its kernel."""
+    """Allocate the results of a call, launch its kernels, and return the results."""
     machine, tensors = active(), call.tensors
     if machine.follow_backward is not None and machine.host.n_backward:
         machine.follow_backward()
@@ -64,7 +65,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
 
 
 def _n_listed(args: Sequence[Any]) -> int:
-    """Return how many tensors there are in the first list among some arguments."""
+    """Return the number of tensors in the first list among the arguments; 0 without a list."""
     return next((len(arg) for arg in args if isinstance(arg, (list, tuple))), 0)
 
 
@@ -112,12 +113,12 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     for tensor in changed:
         if missing is None or not _is_flag(call, tensor):
             mark_written(machine, tensor, missing)
-    # Looked at here, because a warm machine should not even ask.
+    # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
         _load(machine, call.operator.func, work)
     accesses = [_access(tensor, is_write=False) for tensor in read]
     accesses += [_access(tensor, is_write=True) for tensor in written]
-    # One call of PyTorch may launch several kernels; they come one after another in the stream.
+    # A call may launch several kernels. The last one leaves the values; the others only take time.
     for step in work.before:
         _launch_step(machine, call, step, accesses)
     task = StreamTask(
@@ -126,21 +127,22 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         name=work.name or call.operator.name,
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
-    # What writes nothing is an assertion.
+    # A kernel that writes nothing is an assertion (torch._assert_async), and must run.
     if missing is None and (not written or any(item.has_values for item in written)):
         task.payload = DeferredValues(call, results, changed, plan)
     if call.operator.is_random:
         is_captured = machine.capture is not None and machine.capture.includes(task)
         task.draw = _drawing(call, is_captured=is_captured)
-    # Only the race detector needs them, and they would cost every launch a few microseconds.
+    # Only the race detector needs the accesses. Computing them takes a few µs for each launch.
     memory_accesses = device_accesses(read, written) if machine.hazards is not None else ()
     machine.launch(task, work.launch_ns, memory_accesses)
 
 
 def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
-    """Tell whether a tensor only says that infinities were found, as the one of a GradScaler.
+    """Return whether a tensor is the flag of a GradScaler that says that a gradient overflowed.
 
-    None were found among values that are not computed: the optimizer takes its step.
+    The flag keeps its values even if the gradients have none: nothing overflowed, so the optimizer
+    takes its step.
     """
     return call.operator.name in _FINDING_INFINITIES and tensor is call.args[1]
 
@@ -148,7 +150,7 @@ def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
 def _launch_step(
     machine: Machine, call: DispatchedCall, work: KernelWork, accesses: Sequence[CacheAccess]
 ) -> None:
-    """Launch a kernel that prepares for the last one of the call, which leaves the values."""
+    """Launch one of the kernels that run before the last one of the call."""
     demand = ModelledKernel(work, work.accesses_of(accesses))
     name = work.name or call.operator.name
     machine.launch(
@@ -163,7 +165,7 @@ def _load(machine: Machine, func: Any, work: KernelWork) -> None:
 
 
 def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
-    """Return what draws the seed of each launch."""
+    """Return a function that draws the seed for each launch of the call."""
     given = generator_in(call.operator.func, call.args, call.kwargs)
     generator = generator_for(given, call.gpu.index)
     return captured_seeds(generator) if is_captured else partial(next_seed, generator)
@@ -172,9 +174,20 @@ def _drawing(call: DispatchedCall, *, is_captured: bool) -> Callable[[], int]:
 def mark_written(
     machine: Machine, tensor: VirtualTensor, missing: MissingValues | None = None
 ) -> None:
-    """Note a change: a storage has values after it only if what was written has, and is small."""
+    """Update whether a storage has values, before a kernel writes to ``tensor``.
+
+    Parameters
+    ----------
+    machine
+        The virtual machine.
+    tensor
+        The tensor that is written.
+    missing
+        Why the written values are not computed, or None if they are.
+    """
     storage = tensor.storage_block
     if missing is None:
+        # A write to a part of a storage cannot give it values that the rest does not have.
         if tensor.layout_key.span_bytes < storage.values.size_bytes:
             return
         counted_bytes = storage.counted_bytes

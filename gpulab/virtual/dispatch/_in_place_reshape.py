@@ -16,11 +16,11 @@ from gpulab.virtual.tensors import (
     wrap,
 )
 
-_GROWING_NS = 2_000  # the kernel that copies what a grown tensor held
+_GROWING_NS = 2_000  # duration of the kernel that copies the old values of a grown tensor
 
 
 def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
-    """Give ``tensor`` another layout, and more memory if it needs that."""
+    """Give ``tensor`` another layout, and new memory if the old is too small."""
     storage, offset = tensor.storage_block, tensor.offset + change.offset
     end_bytes = offset * tensor.dtype.itemsize + change.layout.span_bytes
     if end_bytes > storage.values.size_bytes:
@@ -30,14 +30,14 @@ def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
 
 
 def _grown(tensor: VirtualTensor, size_bytes: int, missing: MissingValues | None) -> Storage:
-    """Return larger memory that will hold what ``tensor`` held."""
+    """Return larger memory, and launch the kernel that copies the values of ``tensor`` into it."""
     machine, old = active(), reference(tensor)
     gpu = tensor.storage_block.gpu
     storage = Storage(machine, gpu, size_bytes, missing)
     if tensor.layout_key.n_elements:
         new = reference(wrap(tensor.layout_key, storage, tensor.offset))
 
-        # In the order of the stream, as what is still being written must be taken along.
+        # A task of the stream, so that the values of kernels launched before are copied, too.
         def move(_seed: int) -> None:
             new.to_write().copy_(old.view())
 
@@ -49,9 +49,9 @@ def _grown(tensor: VirtualTensor, size_bytes: int, missing: MissingValues | None
 
 
 def as_strided(_func: Any, args: Any, kwargs: Any) -> Any:
-    """Return a view that counts from the beginning of the storage."""
+    """Return a view of a tensor's storage with the given sizes, strides and offset."""
     tensor, sizes, strides = args[:3]
-    # Unlike other views it counts from the beginning of the storage, whatever the tensor's offset.
+    # Unlike for other views, the offset counts from the start of the storage, not of the tensor.
     given = args[3] if len(args) > 3 else kwargs.get("storage_offset")  # noqa: PLR2004 # its fourth argument
     offset = tensor.offset if given is None else given
     view = layout(tuple(sizes), tuple(strides), tensor.dtype)

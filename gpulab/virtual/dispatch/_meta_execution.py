@@ -1,4 +1,4 @@
-"""Run an operator on meta tensors, to learn the shapes and the memory of its results."""
+"""Run an operator on meta tensors to find the shapes and strides of its results."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,16 +16,26 @@ from gpulab.virtual.tensors import VirtualTensor
 
 META = torch.device("meta")
 _CPU = torch.device("cpu")
-# The results of these have other shapes without values than the CPU's have.
+# On meta tensors these return shapes that differ from those on the CPU (seen in torch 2.13).
 _WRONG_ON_META = {"_embedding_bag", "_embedding_bag_forward_only"}
-# On stand-ins these do nothing, and send nothing.
+# Collective operators do nothing on meta tensors, so a program would silently not communicate.
 _BETWEEN_PROCESSES = {"c10d", "_c10d_functional"}
-_MAX_CPU_ELEMENTS = 1 << 20
+_MAX_CPU_ELEMENTS = 1 << 20  # larger inputs are not worth allocating on the CPU only for a shape
 
 
 @dataclass(frozen=True, slots=True)
 class MetaExecution:
-    """An operator's call on stand-ins of its tensors."""
+    """A call of an operator in which stand-ins replace the virtual tensors.
+
+    Attributes
+    ----------
+    stand_ins
+        The stand-in of each virtual tensor, by the ``id`` of the tensor.
+    args, kwargs
+        The arguments with the stand-ins.
+    out
+        What the operator returned.
+    """
 
     stand_ins: dict[int, torch.Tensor]
     args: tuple[Any, ...]
@@ -34,18 +44,26 @@ class MetaExecution:
 
 
 def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MetaExecution:
-    """Run the operator on stand-ins: without values if it can, else on small ones on the CPU."""
+    """Run an operator on meta tensors, or on CPU tensors of zeros if it has no meta kernel.
+
+    Raises
+    ------
+    NotModelledError
+        If neither is possible, or the operator communicates between processes.
+    RuntimeError
+        If the operator refuses its arguments.
+    """
     if func.namespace in _BETWEEN_PROCESSES:
         raise NotModelledError(
-            f"the virtual GPU has no model of {func}, which sends between processes; send a copy "
-            "on the CPU, as tensor.cpu(), or use CUDA GPUs"
+            f"the virtual GPU has no model of {func}, which communicates between processes; send "
+            "a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
     check_call(func, args)
     if operator_name(func) in _WRONG_ON_META:
         return _execute_on(func, args, kwargs, _CPU)
     try:
         return _execute_on(func, args, kwargs, META)
-    # There is no kernel for stand-ins without values, or the shape depends on values.
+    # The operator has no kernel for meta tensors, or the shape depends on values.
     except NotImplementedError:
         pass
     except RuntimeError as error:
@@ -61,9 +79,10 @@ def execute_on_meta(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _execute_or_refuse(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: RuntimeError
 ) -> MetaExecution:
-    """Refuse a call as PyTorch does with values; what only stand-ins refuse is accepted.
+    """Run a call that meta tensors refused on the CPU, or raise the CPU's error.
 
-    PyTorch has other words for some mistakes where there are no values.
+    For some mistakes PyTorch's message for meta tensors differs from the one for CPU and CUDA. And
+    meta kernels refuse some calls that are correct.
     """
     try:
         return _execute_on(func, args, kwargs, _CPU)
@@ -88,11 +107,14 @@ def _execute_on(
 
 
 class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Asks an operator's function for shapes in C++, which CUDA asks too, where there is one."""
+    """Runs the C++ shape function of an operator, which the CUDA kernel also uses, if it has one.
+
+    PyTorch would choose its Python implementation for meta tensors instead.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # else the compiler would be imported
+        return False  # True would import torch._dynamo; see VirtualMode
 
     def __torch_dispatch__(
         self,
@@ -108,7 +130,7 @@ class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
 
 
 class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
-    """Leaves out what follows a function for shapes: the operator that writes into its results."""
+    """Skips the ``out=`` operator that follows a shape function, and returns its outputs."""
 
     def __torch_dispatch__(
         self,
@@ -125,20 +147,22 @@ class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
 
 
 def _as_cudnn(func: Any, args: tuple[Any, ...], out: Any) -> Any:
-    """Have a convolution keep channels last, which cuDNN does and stand-ins do not."""
+    """Return a convolution's result in channels-last format if an input has it, as cuDNN does."""
+    # Meta tensors return a contiguous result.
     if operator_name(func) != "convolution":
         return out
     if not any(_has_channels_last(item) for item in args[:2]):
         return out
-    is_flat = out.dim() == 4  # noqa: PLR2004 # images, not volumes
+    is_flat = out.dim() == 4  # noqa: PLR2004 # images have 4 dimensions, volumes 5
     memory_format = torch.channels_last if is_flat else torch.channels_last_3d
     return torch.empty_like(out, memory_format=memory_format)
 
 
 def _has_channels_last(tensor: torch.Tensor) -> bool:
-    """Tell whether PyTorch takes these strides for channels last, as ``suggest_memory_format``.
+    """Return whether a tensor is in channels-last format, by the rules of PyTorch's C++ code.
 
-    With one channel or one pixel a tensor is contiguous in both orders, and counts as neither.
+    The rules are those of ``suggest_memory_format``. A tensor with one channel or one pixel has
+    the strides of both formats, and counts as contiguous.
     """
     sizes, strides = tensor.shape, tensor.stride()
     if tensor.dim() not in {4, 5} or strides[1] == 0:
@@ -167,7 +191,7 @@ def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device
 
 
 def not_modelled(func: Any) -> NotModelledError:
-    """Return the error that names an operator without a model."""
+    """Return the error for an operator that the virtual GPU has no model of."""
     return NotModelledError(
         f"the virtual GPU has no model of {func}; run this part on the CPU, or on a CUDA GPU"
     )

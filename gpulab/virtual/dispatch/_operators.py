@@ -1,4 +1,4 @@
-"""Look up what is known of an operator of PyTorch, whatever its arguments."""
+"""Look up the properties of a PyTorch operator that do not depend on its arguments."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +13,10 @@ from gpulab.virtual.tensors import VirtualTensor
 
 aten = torch.ops.aten
 
-# These replace what they write to, so that the old values do not matter.
+# These replace all values of their first argument, so they do not read it.
 OVERWRITING = {"copy", "fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential"}
-# The shape of their result depends on values, so PyTorch itself waits for the device in them;
-# most are marked so by PyTorch.
+# The shape of their result depends on values, or the host needs the values, so PyTorch itself
+# waits for the device in them. PyTorch marks most others with Tag.dynamic_output_shape.
 _DATA_DEPENDENT = {
     "_unique",
     "_unique2",
@@ -30,18 +30,18 @@ _DATA_DEPENDENT = {
 
 @dataclass(slots=True, eq=False)
 class Operator:
-    """An operator and its properties; compared and hashed by identity, which is quick.
+    """An operator and its properties; compared and hashed by identity, which is fast.
 
     Attributes
     ----------
     func
         The overload, such as ``aten.add.Tensor``.
     name
-        Its bare name, such as ``"add"``.
+        The name without namespace and overload, such as ``"add"``.
     out_names
-        The names of the arguments that it writes its results to, such as ``("out",)``.
+        Names of the arguments that receive its results, such as ``("out",)``.
     overwrites
-        Whether it replaces its first argument, whatever that held.
+        Whether it replaces all values of its first argument without reading them.
     """
 
     func: Any
@@ -64,13 +64,13 @@ class DispatchedCall:
     Attributes
     ----------
     operator
-        What is called.
+        The operator.
     args, kwargs
-        With what.
+        Its arguments.
     tensors
-        The virtual tensors among the arguments, in the order in which a plan numbers them.
+        The virtual tensors among the arguments; the indices in a plan refer to this list.
     gpu
-        Where it runs.
+        The GPU that it runs on.
     """
 
     operator: Operator
@@ -80,13 +80,13 @@ class DispatchedCall:
     gpu: SimulatedGpu
 
 
-# By identity, because PyTorch hashes an operator in Python; each is kept here with its record, so
-# that no other can have its identity.
+# By id, because hashing an OpOverload runs Python code of PyTorch. Each record refers to its
+# operator, so the operator lives on and its id cannot be reused.
 _known: dict[int, Operator] = {}
 
 
 def operator_of(func: Any) -> Operator:
-    """Return what is known of an operator."""
+    """Return the properties of an operator, which are found on its first call."""
     found = _known.get(id(func))
     if found is None:
         name = operator_name(func)

@@ -1,4 +1,4 @@
-"""Find the GPU that an operator runs on, and refuse tensors that are elsewhere."""
+"""Find the GPU that an operator runs on, and refuse tensors on other devices."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,15 +11,23 @@ from gpulab.virtual.dispatch._argument_checks import mixed_devices
 from gpulab.virtual.simulator import SimulatedGpu, active
 from gpulab.virtual.tensors import VirtualTensor
 
-# Index tensors on the host are accepted beside device tensors.
+# These accept index tensors on the host together with device tensors.
 _INDEXES = {"index", "index_put", "_index_put_impl"}
-# Lengths of sequences are host tensors, and the shapes of their results depend on them.
+# These take the lengths of sequences as a host tensor, and their shapes depend on the lengths.
 TAKES_LENGTHS = {"_pack_padded_sequence", "_pack_padded_sequence_backward", "lstm", "gru"}
 TAKES_LENGTHS |= {"_pad_packed_sequence", "rnn_tanh", "rnn_relu", "_thnn_fused_lstm_cell"}
 
 
 def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
-    """Refuse host tensors beside those of a GPU, except as indices."""
+    """Refuse host tensors together with tensors of a GPU, except as indices or lengths.
+
+    Raises
+    ------
+    NotModelledError
+        If a tensor has no values because PyTorch made it on the meta device.
+    RuntimeError
+        With PyTorch's message.
+    """
     if any(item.is_meta for item in _flat(args) if not isinstance(item, VirtualTensor)):
         raise NotModelledError(
             f"a tensor that PyTorch made without values reached {name}; make it with "
@@ -34,7 +42,7 @@ def check_host_tensors(func: Any, name: str, args: tuple[Any, ...]) -> None:
 
 
 def _flat(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors among arguments, those in lists included."""
+    """Yield the tensors among arguments, including those in lists."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -45,9 +53,16 @@ def _flat(value: Any) -> Iterator[torch.Tensor]:
 def gpu_of(
     tensors: list[VirtualTensor], device: Any, func: Any, args: tuple[Any, ...]
 ) -> SimulatedGpu:
-    """Return the GPU that a call runs on; its tensors must all be there.
+    """Return the GPU that a call runs on: the one that has all its tensors.
 
-    Without tensors it is the one that is asked for, else the current one.
+    Without tensors it is the GPU named by ``device``, or else the current one.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensors are on several GPUs, with PyTorch's message.
+    VirtualGpuError
+        If a tensor belongs to another virtual machine.
     """
     machine = active()
     if not tensors or (device is not None and device.type == "cuda"):
@@ -67,8 +82,9 @@ def _refuse_far_apart(
     for storage in [tensor.storage_block for tensor in tensors]:
         if storage.machine is not machine:
             raise VirtualGpuError(
-                f"a tensor of another virtual GPU ({storage.gpu.spec.name}) is used; move it with "
-                ".cpu() while that one is entered, and to this one after"
+                f"a tensor of another virtual GPU ({storage.gpu.spec.name}) is used; copy it with "
+                ".cpu() while that GPU is in use, and move the copy to this one"
             )
-    if any(tensor.dim() for tensor in elsewhere):  # a single number may come from anywhere
+    # As in PyTorch, a tensor without dimensions may be on any device.
+    if any(tensor.dim() for tensor in elsewhere):
         raise RuntimeError(mixed_devices(func, args))

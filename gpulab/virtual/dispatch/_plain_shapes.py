@@ -1,7 +1,8 @@
-"""Let PyTorch's kernels for shapes do without symbols: all sizes of the virtual GPU are numbers.
+"""Run PyTorch's meta kernels without importing ``symbolic_shapes`` and sympy.
 
-Nearly every such kernel asks torch's ``symbolic_shapes`` whether something holds, which for
-numbers is the question itself. Importing it imports sympy: 480 modules, 33 MiB, half a second.
+Nearly every meta kernel asks ``symbolic_shapes`` whether a condition on sizes is true. All sizes
+of the virtual GPU are numbers, for which the answer is the condition itself. The real module
+imports sympy: 480 modules, 33 MiB, half a second.
 """
 
 import importlib
@@ -15,7 +16,7 @@ _SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 
 
 class _NoExpression:
-    """Stands for the class of sympy's expressions: nothing is one."""
+    """Replaces sympy's class of expressions; nothing is an instance of it."""
 
 
 def _same(value: Any) -> Any:
@@ -31,12 +32,14 @@ def _any(*values: bool) -> bool:
 
 
 def _equal(first: Any, second: Any) -> bool:
-    """Compare numbers, or sequences of numbers whatever their types."""
+    """Return whether two numbers are equal, or two sequences of numbers of any type."""
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return list(first) == list(second)
     return bool(first == second)
 
 
+# The names that the meta kernels of torch 2.13 use, with their answers for plain numbers. With a
+# torch that uses another name, the real module is imported.
 _KNOWN: dict[str, dict[str, Any]] = {
     "sympy": {"Basic": _NoExpression},
     _SYMBOLIC_SHAPES: {
@@ -57,9 +60,10 @@ _KNOWN: dict[str, dict[str, Any]] = {
 
 
 class _StandIn(ModuleType):
-    """A module that knows a few names; asked for another one, it imports the real module."""
+    """A module that has a few names, and imports the real module when another one is asked for."""
 
     def __getattr__(self, name: str) -> Any:
+        # The import system itself asks a module for __path__, __spec__ and the like.
         if name.startswith("__"):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
@@ -78,7 +82,7 @@ _STAND_INS = {name: _stand_in(name) for name in _KNOWN}
 
 @contextmanager
 def without_symbols() -> Iterator[None]:
-    """Answer for ``symbolic_shapes`` and sympy inside, unless they are imported already."""
+    """Replace ``symbolic_shapes`` and sympy inside the block, unless they are imported already."""
     if _SYMBOLIC_SHAPES in sys.modules:
         yield
         return

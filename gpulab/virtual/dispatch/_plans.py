@@ -1,7 +1,7 @@
 """Plan what an operator does to shapes and memory, once for each kind of call.
 
-A plan is found by the operator, the layouts of its tensors and its other arguments. Working one
-out runs the operator on meta tensors, which takes 0.1 to 0.6 ms; finding it again, a few µs.
+The key of a plan is the operator, the layouts of its tensors and its other arguments. To make a
+plan, the operator runs on meta tensors, which takes 0.1 to 0.6 ms; a lookup takes a few µs.
 """
 
 from collections.abc import Hashable, Sequence
@@ -30,20 +30,21 @@ ALLOCATING = {
     aten.new_empty.default,
     aten.new_empty_strided.default,
 }
-# Of their first argument these take shape and type, and read no element.
+# These take only shape and type from their first argument, and read none of its elements.
 SHAPED_LIKE = frozenset(
     {
         *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
         *("new_ones", "new_zeros", "new_full"),
     }
 )
-# These update running mean and variance while they train, and their schemas do not say so.
+# In training mode these update running mean and variance, although their schemas in torch 2.13 do
+# not mark these arguments as written.
 _BATCH_NORMS = {"native_batch_norm", "cudnn_batch_norm"}
 _RUNNING_STATISTICS, _TRAINING = (3, 4), 5
 
 
 class Effect(Enum):
-    """What an operator does on the device; ``ALLOCATION`` is for new memory alone, if any."""
+    """What an operator does: launch a kernel, return a view, or only allocate memory."""
 
     KERNEL = "kernel"
     VIEW = "view"
@@ -52,14 +53,14 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NewResult:
-    """A result with memory of its own."""
+    """A result in new memory."""
 
     layout: TensorLayout
 
 
 @dataclass(frozen=True, slots=True)
 class ViewResult:
-    """A result over the memory of the first argument, ``offset`` elements into its storage."""
+    """A view of the first argument, shifted by ``offset`` elements."""
 
     layout: TensorLayout
     offset: int
@@ -67,30 +68,30 @@ class ViewResult:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentResult:
-    """A result that is the ``index``-th tensor among the arguments."""
+    """A result that is one of the arguments: tensor number ``index`` among them."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class PlainResult:
-    """A result that is no tensor."""
+    """A result that is not a tensor."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """An argument that the operator gives another layout, as ``t_()`` and ``out=`` do.
+    """An argument whose layout the operator changes, as ``t_()`` and ``out=`` do.
 
     Attributes
     ----------
     index
-        Which of the argument tensors.
+        Index among the argument tensors.
     layout
-        Its layout afterwards.
+        Its layout after the call.
     offset
-        How many elements it moves on in its storage.
+        Number of elements by which its start moves in its storage.
     """
 
     index: int
@@ -100,22 +101,28 @@ class Reshaped:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """How to carry out one kind of call.
+    """How to run one kind of call.
 
     Attributes
     ----------
-    reads, writes
-        Indices of the argument tensors that are read and changed.
-    reshaped
-        The arguments that get another layout.
+    effect
+        Whether it launches a kernel, returns a view, or only allocates memory.
+    results
+        What each result is: new memory, a view, an argument, or not a tensor.
     new_results
-        Indices of the results that get memory of their own.
+        Indices of the results that get new memory.
     container
-        ``list`` or ``tuple`` if the operator returns several results, else None.
+        ``list`` or ``tuple`` if the operator returns several results, otherwise None.
+    reads, writes
+        Indices of the argument tensors that are read and written.
+    reshaped
+        The arguments whose layout changes.
+    work
+        What the kernels do; None if none is launched.
     host_s
-        About how long the host takes to compute the values.
+        Estimated time in seconds that the host takes to compute the values.
     too_slow
-        Why the results have no values, if that is too long.
+        The reason to give if ``host_s`` exceeds the limit, so that the results have no values.
     """
 
     effect: Effect
@@ -140,10 +147,11 @@ def plan_for(
     tensors: list[VirtualTensor],
     key: Hashable,
 ) -> ExecutionPlan:
-    """Return the plan known under ``key``, or work it out."""
+    """Return the plan stored under ``key``, or make and store it."""
     plan = _plans.get(key)
     if plan is None:
-        # All at once: to know which were used last would cost more than to make them again.
+        # All plans are dropped at once: tracking which were used last would slow down each call
+        # more than it saves.
         if len(_plans) >= _N_PLANS_KEPT:
             _plans.clear()
         plan = _plans[key] = _make_plan(func, args, kwargs, tensors)
@@ -159,7 +167,7 @@ def _make_plan(
     execution = execute_on_meta(func, args, kwargs)
     stand_ins, out = execution.stand_ins, execution.out
     is_several = isinstance(out, (list, tuple))
-    # Backwards, so that a tensor that is given twice has the index of its first position.
+    # In reverse, so that a tensor that is given twice has the index of its first position.
     index_of = {id(stand_ins[id(tensor)]): i for i, tensor in reversed(list(enumerate(tensors)))}
     is_view = _returns_view(func)
     outs = list(out) if is_several else [out]
@@ -178,7 +186,7 @@ def _make_plan(
         + [item.layout for item in results if isinstance(item, NewResult)],
     )
     if effect is Effect.KERNEL and layouts[1] and not any(each.n_elements for each in layouts[1]):
-        effect = Effect.ALLOCATION  # PyTorch launches nothing where there is nothing to write
+        effect = Effect.ALLOCATION  # PyTorch launches no kernel for results without elements
     work, duration_s = None, 0.0
     if effect is Effect.KERNEL:
         work = lower(func, execution.args, execution.kwargs, out, layouts)
@@ -230,7 +238,7 @@ def _result(
 
 
 def _returns_view(func: Any) -> bool:
-    # Its schema names no alias, but operators write their result through it.
+    # The schema of _unsafe_view has no alias, but its result shares memory with its argument.
     if func is unsafe_view:
         return True
     aliases = [result.alias_info for result in results_of(func)]
@@ -256,7 +264,7 @@ def _changed(
 
 
 def _changed_unnamed(func: Any, args: Sequence[Any]) -> tuple[int, ...]:
-    """Return the positions of what an operator changes though its schema does not say so."""
+    """Return the positions of arguments that an operator changes but its schema does not mark."""
     if operator_name(func) not in _BATCH_NORMS:
         return ()
     is_training = args[_TRAINING] if len(args) > _TRAINING else True
@@ -275,7 +283,7 @@ def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> t
 def _effect(func: Any, results: Sequence[object], writes: tuple[int, ...]) -> Effect:
     if func in ALLOCATING:
         return Effect.ALLOCATION
-    # What changes a tensor's shape alone, as t_() does, launches nothing.
+    # An operator that only changes a tensor's shape, such as t_(), launches no kernel.
     if torch.Tag.inplace_view in func.tags:
         return Effect.VIEW
     if not writes and all(isinstance(item, (ViewResult, ArgumentResult)) for item in results):

@@ -1,4 +1,4 @@
-"""Refer to the values of a tensor without keeping the tensor and its memory alive."""
+"""Refer to the values of a tensor without keeping its device memory allocated."""
 
 from typing import NamedTuple
 
@@ -7,26 +7,31 @@ import torch
 from gpulab.virtual.tensors import ByteRange, TensorLayout, Values, VirtualTensor
 
 
-class Reference(NamedTuple):  # made for each tensor of each launch, and quicker than a dataclass
-    """Where a tensor's values are, without keeping the tensor and its memory alive."""
+# A named tuple is faster to make than a dataclass, and each launch makes one for each tensor.
+class Reference(NamedTuple):
+    """The values of a tensor, without a reference to the tensor or its storage.
+
+    A pending kernel refers to its tensors in this way, so that the allocator can give their memory
+    to others once the program has dropped them, as on a CUDA GPU.
+    """
 
     values: Values
     layout: TensorLayout
     offset: int
 
     def view(self) -> torch.Tensor:
-        """Return the values as a CPU tensor over the same bytes, to read."""
+        """Return the values as a CPU tensor over the same bytes, for reading."""
         return self.values.view(self.layout, self.offset)
 
     def to_write(self) -> torch.Tensor:
-        """Return the same, to write into."""
+        """Return the same CPU tensor for writing."""
         return self.values.to_write(self.layout, self.offset)
 
     def bytes(self) -> ByteRange:
-        """Return where they lie."""
+        """Return the range of bytes that the values cover."""
         return self.values.bytes_of(self.layout, self.offset)
 
 
 def reference(tensor: VirtualTensor) -> Reference:
-    """Return where ``tensor``'s values are."""
+    """Return a reference to the values of ``tensor``."""
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)

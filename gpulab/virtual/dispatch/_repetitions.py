@@ -1,8 +1,8 @@
-"""Recognise a call whose result is in memory already, because it was computed before.
+"""Recognize a repeated call whose result is already in memory.
 
-It has the operator, the arguments and the places of its inputs and outputs in common with the
-earlier call, and since then nobody has written to any of those bytes. So a benchmark's loop
-computes its values once. In-place operators, which change their own input, are computed each time.
+The earlier call had the same operator and arguments, and the same bytes as inputs and outputs, and
+since then nobody has written to any of those bytes. So the values in a benchmark's loop are
+computed once. In-place operators, which change their own input, are computed each time.
 """
 
 from collections.abc import Hashable, Iterable
@@ -23,14 +23,14 @@ _INEXACT = (float, complex)
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """What a call and its repetitions have in common.
+    """A call that can be recognized when it is repeated.
 
     Attributes
     ----------
     key
-        The operator, its arguments, and the places of its inputs and outputs.
+        The operator, its arguments, and the bytes of its inputs and outputs.
     reads, writes
-        Those places, none of which is both.
+        The bytes of inputs and outputs, which do not overlap.
     """
 
     key: Hashable
@@ -38,11 +38,11 @@ class Repetition:
     writes: tuple[ByteRange, ...]
 
     def is_there(self) -> bool:
-        """Tell whether the result of the call is in memory."""
+        """Return whether the result of the call is in memory."""
         return self.writes[0].buffer.results.has(self.key)
 
     def keep(self) -> None:
-        """Note that it is, until somebody writes to any of the places."""
+        """Note that the result is in memory, until somebody writes to an input or an output."""
         result = ComputedResult(self.key)
         for place in (*self.reads, *self.writes):
             place.buffer.results.add(result, place.first, place.end)
@@ -51,7 +51,7 @@ class Repetition:
 def repetition_of(
     operator: Operator, args: list[Any], kwargs: dict[str, Any], written: Iterable[Reference]
 ) -> Repetition | None:
-    """Return how to recognise a call, or None if each has a result of its own."""
+    """Return the repetition that a call belongs to, or None if it must be computed each time."""
     reads: list[ByteRange] = []
     overwritten: list[ByteRange] = []
     try:
@@ -76,11 +76,12 @@ def repetition_of(
 
 
 class _NoKeyError(Exception):
-    """An argument's value may change without notice, as that of a host tensor."""
+    """An argument has no key because its value may change unnoticed, as that of a host tensor."""
 
 
 def _key(value: Any, places: list[ByteRange]) -> Hashable:
-    """Return what tells an argument from others; note in ``places`` the bytes that it covers."""
+    """Return the key of an argument, and append the bytes that it covers to ``places``."""
+    # The type is part of a number's key, because 1, 1.0 and True are equal and hash alike.
     kind = type(value)
     if kind is Reference:
         place = value.bytes()
@@ -89,7 +90,7 @@ def _key(value: Any, places: list[ByteRange]) -> Hashable:
     if kind is list:
         return tuple(_key(item, places) for item in value)
     if kind in _INEXACT:
-        return kind, repr(value)  # 0.0 and -0.0 are equal, and give other results
+        return kind, repr(value)  # 0.0 and -0.0 are equal, but give different results
     if kind in _PLAIN:
         return kind, value
     raise _NoKeyError

@@ -1,4 +1,4 @@
-"""Show the memory of virtual tensors as ``Tensor.untyped_storage()`` does."""
+"""The result of ``Tensor.untyped_storage()`` for a virtual tensor."""
 
 import math
 from collections.abc import Callable
@@ -16,21 +16,30 @@ from gpulab.virtual.tensors import Storage, TensorLayout, VirtualTensor, cuda_de
 
 
 class VirtualStorage(torch.UntypedStorage):
-    """The memory of virtual tensors as PyTorch shows it: where it lies, how long, how to read it.
+    """The memory of virtual tensors as PyTorch's ``UntypedStorage``.
 
-    Methods that change it are refused: change a tensor instead.
+    It has an address and a size, and can be read. Methods that would change it raise an error;
+    change a tensor instead.
 
     Attributes
     ----------
     block
-        The memory on the device.
+        The storage in device memory.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     storage = torch.ones(4, device="cuda").untyped_storage()
+    ...     isinstance(storage, VirtualStorage), storage.nbytes()
+    (True, 16)
     """
 
     block: Storage
     _is_untyped: bool
 
     def __new__(cls, block: Storage, *, is_untyped: bool = False) -> Self:
-        """Make the object that stands for ``block``; to C++ it is empty host memory."""
+        """Return a new object for ``block``; to PyTorch's C++ layer it is empty host memory."""
         storage = super().__new__(cls, 0)  # type: ignore[call-arg] # object's in the stub
         storage.block = block
         storage._is_untyped = is_untyped
@@ -40,13 +49,13 @@ class VirtualStorage(torch.UntypedStorage):
     device = property(lambda self: cuda_device(self.block.gpu.index))
 
     def nbytes(self) -> int:
-        """Return its length in bytes."""
+        """Return the size in bytes."""
         return self.block.values.size_bytes
 
     size = __len__ = nbytes
 
     def data_ptr(self) -> int:
-        """Return its address in the virtual device's memory; 0 if it is empty."""
+        """Return the address in the virtual device's memory; 0 if it is empty."""
         return self.block.address if self.nbytes() else 0
 
     def is_shared(self) -> bool:
@@ -58,7 +67,7 @@ class VirtualStorage(torch.UntypedStorage):
         return False
 
     def cpu(self) -> Any:
-        """Copy it to the host, which waits for the device.
+        """Wait for the device and return a copy in host memory.
 
         Raises
         ------
@@ -68,7 +77,7 @@ class VirtualStorage(torch.UntypedStorage):
         return _whole(self.block).cpu().untyped_storage()
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
-        """Copy it to the host or to another virtual GPU, unless it is there already."""
+        """Return a copy on the host or on another virtual GPU; itself if it is there already."""
         target = torch.device(device)
         if target.type == "cpu":
             return self.cpu()
@@ -77,7 +86,7 @@ class VirtualStorage(torch.UntypedStorage):
         return self.cpu().to(device=target, non_blocking=non_blocking)
 
     def tolist(self) -> Any:
-        """Copy its bytes to the host, as a list."""
+        """Copy its bytes to the host and return them as a list."""
         return self.cpu().tolist()
 
     def __getitem__(self, index: Any) -> Any:
@@ -90,7 +99,9 @@ class VirtualStorage(torch.UntypedStorage):
         return "\n ".join([" ", *map(str, self.tolist())])[2:] + f"\n{note}"
 
     def view(self, tensor: VirtualTensor, key: TensorLayout, offset: int) -> None:
-        """Make ``tensor`` a view of this memory, ``offset`` elements in."""
+        """Make ``tensor`` a view of this memory, starting at element ``offset``."""
+        # A storage that a program makes itself has no type, so its limit of elements is unknown
+        # until the first tensor gives it one.
         if self._is_untyped:
             self._is_untyped = False
             n_elements = self.nbytes() // key.dtype.itemsize
@@ -104,16 +115,18 @@ class VirtualStorage(torch.UntypedStorage):
         self.cpu()._write_file(*args)  # noqa: SLF001 # PyTorch's storage
 
     def _set_from_file(self, *args: Any) -> None:
-        """Read the bytes that follow the tensors in files of the older format."""
+        """Read the bytes of a storage from a file in torch.save's old format."""
         on_host: Any = torch.UntypedStorage(self.nbytes())  # type: ignore[no-untyped-call] # torch's is untyped
         on_host._set_from_file(*args)  # noqa: SLF001 # PyTorch's storage
         fill(self.block, on_host)
 
 
-# PyTorch writes the name of a storage's class into the file.
+# torch.save writes the name of a storage's class into the file, and a program without gpulab must
+# be able to load it.
 VirtualStorage.__name__ = "UntypedStorage"
 
-# One object for one memory while somebody holds it: PyTorch tells shared memory by it.
+# One object for each storage as long as somebody refers to it: PyTorch finds out by it which
+# tensors share memory.
 _storages: WeakValueDictionary[int, VirtualStorage] = WeakValueDictionary()
 
 
@@ -132,7 +145,17 @@ for _name in ("__setitem__", "byteswap", "clone", "copy_", "fill_", "new", "resi
 
 
 def fill(block: Storage, source: torch.UntypedStorage) -> None:
-    """Copy host bytes into the memory of a device, whatever their type."""
+    """Copy the bytes of a host storage into device memory.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.zeros(2, device="cuda")
+    ...     fill(x.storage_block, torch.tensor([1.0, 2.0]).untyped_storage())
+    ...     x.tolist()
+    [1.0, 2.0]
+    """
     on_host = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
     copy_in(_whole(block), on_host, pinned=is_pinned(on_host), non_blocking=False)
 
@@ -142,8 +165,17 @@ def _whole(block: Storage) -> VirtualTensor:
 
 
 def storage_of(tensor: VirtualTensor) -> VirtualStorage:
-    """Return the storage of a tensor: one object while anybody holds it."""
-    active()
+    """Return the storage of a tensor: the same object for all tensors that share its memory.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(4, device="cuda")
+    ...     storage_of(x) is storage_of(x[1:])
+    True
+    """
+    active()  # raises an error if the tensor has outlived its virtual_gpu() context
     block = tensor.storage_block
     return _storages.get(block.identity) or VirtualStorage(block)
 
@@ -181,9 +213,9 @@ def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(sizes[index + 1 :]) for index in range(len(sizes)))
 
 
-# Here and not in the class, because they need copies, and copies need the class.
+# Set here and not in the class, because these functions need copies, and copies need the class.
 for _name, _method in {
     "untyped_storage": storage_of,
-    "set_": set_to,  # C++ would take the storage for the host memory that it is to it
+    "set_": set_to,  # C++ would take the storage for empty host memory
 }.items():
     setattr(VirtualTensor, _name, _method)

@@ -1,8 +1,8 @@
-"""Decide which tensors carry values, from fixed estimates of time and memory.
+"""Decide which virtual tensors have values, from fixed estimates of time and memory.
 
-The estimate of an operator's time on the host is made from its FLOPs and its bytes at rates that
-are the same everywhere: a program's tensors carry values or not whatever the machine, and however
-busy it is. A laptop takes a few times as long for convolutions and sorts as the estimate.
+An operator's time on the host is estimated from its FLOPs and bytes, with the same rates on every
+machine. So a program's tensors have values, or have none, on every machine, however busy it is. A
+laptop takes a few times as long as estimated for convolutions and sorts.
 """
 
 from collections.abc import Iterable
@@ -11,11 +11,12 @@ from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import MissingValues, TensorLayout, VirtualTensor
 
-# What a desktop's CPU of 16 cores reaches.
+# About what a desktop CPU with 16 cores reaches.
 _FLOPS_PER_S = 500e9
 _BYTES_PER_S = 10e9
 _RANDOM_BYTES_PER_S = 1e9
-# Scalars and statistics, as the steps of optimizers, carry values in the largest programs too.
+# Tensors up to this size have values whatever the total, so that scalars and statistics, such as
+# the step counts of optimizers, have them in the largest programs, too.
 _ALWAYS_BYTES = 1 << 20
 _TOO_MANY_ELEMENTS = MissingValues(
     "it is, or was computed from, a tensor of more elements than", "max_elements"
@@ -31,7 +32,7 @@ _OPTIONS = {
 
 
 def host_s(work: KernelWork, layouts: Iterable[TensorLayout], *, is_random: bool) -> float:
-    """Return about how long the host takes to compute an operator, in seconds."""
+    """Return the estimated time in seconds that the host takes to compute an operator."""
     flops = work.flops + sum(step.flops for step in work.before)
     size_bytes = sum(item.size_bytes for item in layouts)
     bytes_per_s = _RANDOM_BYTES_PER_S if is_random else _BYTES_PER_S
@@ -39,7 +40,7 @@ def host_s(work: KernelWork, layouts: Iterable[TensorLayout], *, is_random: bool
 
 
 def too_slow(operator: str, duration_s: float) -> MissingValues:
-    """Return why the results of an operator carry no values that takes the host so long."""
+    """Return the reason for missing values of an operator that takes the host too long."""
     return MissingValues(
         f"the host would take about {duration_s:.2g} s for {operator}, more than", "budget_s"
     )
@@ -48,9 +49,25 @@ def too_slow(operator: str, duration_s: float) -> MissingValues:
 def missing_by_size(
     machine: Machine, layout: TensorLayout, *, counted_bytes: int = 0
 ) -> MissingValues | None:
-    """Return why a tensor of this layout carries no values, or None if it does.
+    """Return why a tensor of this layout would have no values, or None if it would have them.
 
-    ``counted_bytes`` of it are among those of the machine already.
+    Parameters
+    ----------
+    machine
+        The virtual machine with its limits.
+    layout
+        The layout of the tensor.
+    counted_bytes
+        Bytes of it that the machine's total already includes.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> from gpulab.virtual.tensors import layout_of
+    >>> large = layout_of(torch.empty(1_000_000))
+    >>> with gpulab.virtual_gpu("H200", max_value_elements=10) as gpu:
+    ...     missing_by_size(gpu.machine, large).option
+    'max_elements'
     """
     span_bytes = layout.span_bytes
     if span_bytes > machine.limits.max_elements * layout.dtype.itemsize:
@@ -59,14 +76,14 @@ def missing_by_size(
 
 
 def missing_by_memory(machine: Machine, size_bytes: int) -> MissingValues | None:
-    """Return why so many more bytes carry no values, or None if they do."""
+    """Return why ``size_bytes`` more bytes would have no values, or None if they would."""
     if size_bytes > _ALWAYS_BYTES and machine.value_bytes + size_bytes > machine.limits.max_bytes:
         return _TOO_MUCH_MEMORY
     return None
 
 
 def explained(tensor: VirtualTensor, missing: MissingValues, limits: ValueLimits) -> str:
-    """Return why a tensor has no values, and by which option it would have."""
+    """Return a message: why a tensor has no values, and which option would change that."""
     option = _OPTIONS[missing.option]
     return (
         f"this {tensor.dtype} tensor of shape {tuple(tensor.shape)} has no values: {missing.why} "

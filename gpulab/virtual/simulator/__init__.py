@@ -1,4 +1,8 @@
-"""Simulate a host and its GPUs, without torch: streams, memory, clocks, time in nanoseconds."""
+"""Simulate a host and its GPUs, without torch: streams, memory, clocks, time in nanoseconds.
+
+A :class:`Machine` joins the parts. Its :class:`Host` launches tasks into streams, and the devices
+run them on one event queue. No module here reads a real clock, so equal programs give equal times.
+"""
 
 from gpulab.virtual.simulator._device import TaskRecord
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph

@@ -1,4 +1,4 @@
-"""Simulate one GPU: when each task of its streams runs, on which engine, and how long."""
+"""Simulate one GPU: when each task of its streams runs, on which engine, and for how long."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +22,23 @@ from gpulab.virtual.simulator._task import (
 from gpulab.virtual.simulator._thermal import SimulatedRegime, power_draw
 from gpulab.virtual.simulator.costs import duration_ns, n_sms, sleep_ns
 
+# The last 100,000 took 20 MiB in every process; ``keeping_records`` serves those who need more.
 _N_TASKS_KEPT = 1_000
 
 
 class TaskRecord(NamedTuple):
-    """One task that was done: what, in which stream, and when, in nanoseconds."""
+    """A finished task: its kind, its stream and its times in nanoseconds.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> with gpulab.virtual_gpu("H200") as gpu:
+    ...     x = torch.zeros(8, device="cuda")
+    ...     torch.cuda.synchronize()
+    >>> record = gpu.machine.gpu.device.records()[-1]
+    >>> record.kind.value, record.stream, record.visible_ns <= record.start_ns < record.end_ns
+    ('kernel', 0, True)
+    """
 
     kind: Kind
     name: str
@@ -37,21 +49,27 @@ class TaskRecord(NamedTuple):
 
 
 class SimulatedDevice:
-    """Streams of tasks, advanced only as far as somebody looks.
+    """One GPU with its streams; it is simulated only up to the time that someone asks for.
 
-    The host is the only source of work and its clock never goes back, so what the device did
-    up to the host's time can be computed late: nothing submitted afterwards can change it.
+    Only the host submits work, and its clock never goes back. So the simulation of the device may
+    be behind the host: work that is submitted later cannot change what was before.
 
     Attributes
     ----------
+    spec
+        The GPU's data sheet.
     index
-        Its number among the devices of the machine.
-    engine
-        The event queue, which devices of one machine share.
+        The device's number in its machine.
+    event_queue
+        The event queue; all devices of a machine share one.
+    cache
+        Its L2 cache.
     regime
         Its clock, power and temperature.
     n_pending
-        Launches submitted and not yet done.
+        Number of launches that are submitted and not done.
+    streams
+        All streams; the first is the default stream.
     """
 
     def __init__(
@@ -69,8 +87,8 @@ class SimulatedDevice:
         self.cache = L2Cache(spec.l2_bytes)
         self.regime = SimulatedRegime(spec)
         self.n_pending = 0
-        # Plain tuples of plain values, which the garbage collector need not look through. A few
-        # for looking back; who needs every record says so beforehand.
+        # Plain tuples of numbers and texts, because the garbage collector stops tracking these.
+        # Only the last tasks are stored; ``keeping_records`` stores all of them.
         self._finished: deque[tuple[Any, ...]] = deque(maxlen=_N_TASKS_KEPT)
         self._keepers: list[deque[tuple[Any, ...]] | list[tuple[Any, ...]]] = [self._finished]
         self.streams: list[SimulatedStream] = []
@@ -88,12 +106,12 @@ class SimulatedDevice:
         self.event_queue.on_standstill(self._waits)
 
     def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
-        """Make a stream; the first one made is the default stream."""
+        """Add a stream and return it; the first one is the default stream."""
         self.streams.append(SimulatedStream(self, len(self.streams), gaps or self.gaps))
         return self.streams[-1]
 
     def submit(self, task: StreamTask, visible_ns: int) -> None:
-        """Put ``task`` behind the work of its stream; the device sees it at ``visible_ns``."""
+        """Append ``task`` to its stream; the device sees it from ``visible_ns`` on."""
         stream = task.stream
         task.visible_ns = visible_ns
         try:
@@ -102,17 +120,17 @@ class SimulatedDevice:
             self.n_pending += task.takes_room
             if len(stream.queue) == 1:
                 self.resume(stream)
-        except BaseException:
+        except BaseException:  # the queue will restart unfinished work at its next use
             self.event_queue.is_torn = True
             raise
 
     def records(self) -> list[TaskRecord]:
-        """Return the last thousand tasks that were done, in the order of their end."""
+        """Return the last thousand finished tasks, in the order in which they ended."""
         return _as_records(self._finished)
 
     @contextmanager
     def keeping_records(self) -> Iterator[Callable[[], list[TaskRecord]]]:
-        """Keep the record of every task that is done in the block; yield what returns them."""
+        """Store the records of all tasks that end inside the block; yield a function for them."""
         kept: list[tuple[Any, ...]] = []
         self._keepers.append(kept)
         try:
@@ -121,40 +139,43 @@ class SimulatedDevice:
             self._keepers = [keeper for keeper in self._keepers if keeper is not kept]
 
     def forget_records(self) -> None:
-        """Drop the records of all tasks so far."""
+        """Drop the records of all finished tasks."""
         self._finished.clear()
 
     def advance(self, time_ns: int) -> None:
-        """Let the device run up to ``time_ns``."""
+        """Simulate the device up to ``time_ns``."""
         self.event_queue.advance(time_ns)
 
     def finish(self, task: StreamTask) -> int:
-        """Let the device run until ``task`` is done and return its end in nanoseconds."""
+        """Simulate the device until ``task`` is done; return its end in nanoseconds."""
         self.event_queue.run_until(lambda: task.end_ns is not None)
         return task.end_ns or 0
 
     def drain_to(self, n_pending: int) -> int:
-        """Let the device run until at most ``n_pending`` tasks are left; return the time."""
+        """Simulate the device until at most ``n_pending`` tasks are left; return the time."""
         return self.event_queue.run_until(lambda: self.n_pending <= n_pending)
 
     def resume(self, stream: SimulatedStream) -> None:
-        """Start the first task of a stream, or arrange to be asked again when it may start."""
+        """Start the first task of a stream, or arrange its start for when it is ready."""
         if not stream.queue or stream.queue[0].start_ns is not None:
             return
         task = stream.queue[0]
         for other in task.waits_for:
             if not other.is_done:
+                # One at a time: when ``other`` ends it resumes this stream, which asks again.
                 other.waiting.append(stream)
                 return
         ready_ns = _ready_ns(stream, task)
         if ready_ns > self.event_queue.now_ns:
-            # Nothing can come before it in its stream, nor hold it up, once it is this far.
+            # The start needs no second check: nothing can go before a stream's first task, and
+            # all that it waits for is done.
             self.event_queue.at(ready_ns, partial(self._start, task))
             return
         self._start(task)
 
     def _start(self, task: StreamTask) -> None:
-        # Set at once, so that the task is not started a second time while it waits for an engine.
+        # Set now, so that ``resume`` does not start the task again while it waits for an engine.
+        # The engine sets the final value.
         task.start_ns = self.event_queue.now_ns
         if task.kind is Kind.MARK:
             self._retire(task)
@@ -170,13 +191,13 @@ class SimulatedDevice:
     def _computed(
         self, compute: Callable[[StreamTask], int], task: StreamTask, otherwise: int
     ) -> int:
-        """Ask the model of costs; keep an error of it for the call that waits."""
+        """Call the cost model; an error in it is stored for the next call that waits."""
         try:
             return compute(task)
         except MemoryError:
-            raise  # begins the unfinished work anew
+            raise  # the queue restarts the unfinished work
         except Exception as error:  # noqa: BLE001 # the call that waits raises it
-            note = f"This is of the model of {task.name}, which was launched earlier."
+            note = f"The error is in gpulab's model of {task.name}, which was launched earlier."
             error.add_note(note)
             self.event_queue.keep_failure(error)
             return otherwise
@@ -188,15 +209,16 @@ class SimulatedDevice:
         return demand.n_sms if isinstance(demand, FixedDuration) else 1
 
     def _begin_kernel(self, task: StreamTask) -> int:
-        """Return the duration of a kernel that starts now, and let it heat the device."""
+        """Return the duration of a kernel that starts now, and count its power from now on."""
         now_ns = self.event_queue.now_ns
         demand = task.demand
         if isinstance(demand, ModelledKernel):
             work = demand.work
+            # Now and not at the launch: earlier kernels have changed the cache since then.
             traffic = self.cache.serve(demand.accesses)
             burst_ns = duration_ns(work, traffic, self.spec)
             stretch = self.regime.stretch(work.arithmetic, now_ns)
-            if work.flops or traffic.miss_bytes:  # else it draws next to nothing
+            if work.flops or traffic.miss_bytes:  # without either it draws almost no power
                 task.load = power_draw(
                     work.arithmetic, work.flops, traffic.miss_bytes, burst_ns, self.spec
                 )
@@ -217,7 +239,7 @@ class SimulatedDevice:
 
     def _end_copy(self, task: StreamTask) -> None:
         queue = self._copying[task.kind]
-        # Each direction has one engine, which takes copies in the order of their arrival.
+        # Each direction has one copy engine, which runs copies in the order of their arrival.
         queue.popleft()
         if queue:
             self._start_copy(queue[0])
@@ -241,8 +263,9 @@ class SimulatedDevice:
         )
         for keeper in self._keepers:
             keeper.append(record)
-        # What was waited for is no longer needed; a chain of tasks would keep every one alive.
+        # Each task waits for an earlier one, so without this no task would ever be freed.
         task.waits_for = ()
+        # The values appear now. A host that reads too early sees the old bytes, as on hardware.
         payload, task.payload = task.payload, None
         if payload is not None:
             try:
@@ -254,9 +277,9 @@ class SimulatedDevice:
             other.device.resume(other)
 
     def _waits(self) -> list[str]:
-        """Say which lines have streams wait for what is not done."""
+        """Return a sentence for each stream that waits for another: which line makes it wait."""
         return [
-            f"{site_text(task.site)} has stream {stream.number} of cuda:{self.index} wait for "
+            f"{site_text(task.site)} makes stream {stream.number} of cuda:{self.index} wait for "
             f"stream {other.stream.number} of cuda:{other.stream.device.index}"
             for stream in self.streams
             for task in list(stream.queue)[:1]
@@ -265,7 +288,11 @@ class SimulatedDevice:
         ]
 
     def _restart(self) -> None:
-        """Begin all work that is not done anew, on an idle GPU with an empty cache."""
+        """Restart all unfinished work, on an idle GPU with an empty cache.
+
+        After an error in the middle of an action no partial state can be trusted, so everything
+        but the queues of tasks is built again.
+        """
         self.cache = L2Cache(self.spec.l2_bytes)
         self.regime.rest(self.event_queue.now_ns)
         self._sms.clear()
@@ -275,7 +302,7 @@ class SimulatedDevice:
             stream.queue = deque(task for task in stream.queue if not task.is_done)
             for task in stream.queue:
                 task.start_ns = None
-                task.version += 1  # the end that was planned counts no more
+                task.version += 1  # invalidates the end that was planned
                 task.waiting = []
             if stream.queue:
                 stream.last = stream.queue[-1]

@@ -1,8 +1,8 @@
 """Run actions at simulated times: the event queue of the simulation, in integer nanoseconds.
 
-An error of the program's work waits here for the call that waits for the work. An error in the
-middle of an action, such as a MemoryError, may leave any part of the simulation half changed:
-then the queue is torn, and at its next use whoever has actions in it begins them anew.
+An error in the program's work is stored here, and the next call that waits raises it. An error in
+the middle of an action, such as a MemoryError, may leave any part of the simulation half changed.
+Then the queue is *torn*: at its next use it is emptied, and the devices restart unfinished tasks.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ Action = Callable[[], None]
 
 
 class EventQueue:
-    """Actions at times, run in order of time and then of insertion.
+    """Runs actions in the order of their times; equal times in the order of insertion.
 
     Attributes
     ----------
     now_ns
-        The time that has been reached; it never goes back.
+        The present simulated time; it never goes back.
     is_torn
-        Whether something was left half done since the last use.
+        Whether an error has left something half done since the last use.
     """
 
     def __init__(self) -> None:
@@ -38,32 +38,33 @@ class EventQueue:
 
     def at(self, time_ns: int, action: Action) -> None:
         """Run ``action`` at ``time_ns``, or now if that has passed."""
-        # The ticket breaks ties, so the order never depends on the identity of the actions.
+        # The ticket breaks ties. Without it the heap would compare functions, which have no order.
         due_ns = time_ns if time_ns > self.now_ns else self.now_ns  # noqa: FURB136 # twice a kernel, where a call of max is slow
         heappush(self._queue, (due_ns, next(self._ticket), action))
 
     def on_restart(self, action: Action) -> None:
-        """Have ``action`` called once the queue is emptied, to put in anew what must run."""
+        """Call ``action`` after the queue was emptied; it must add its unfinished work again."""
         self._restarts.append(action)
 
     def on_standstill(self, describe: Callable[[], list[str]]) -> None:
-        """Have ``describe`` called for the error if what is waited for can never come."""
+        """Call ``describe`` for the text of the error, if a wait can never end."""
         self._describers.append(describe)
 
     def keep_failure(self, error: Exception) -> None:
-        """Keep an error of the program's work for :meth:`raise_failure`; the first one counts."""
+        """Store an error of the program's work for :meth:`raise_failure`, if it is the first."""
         self._failure = self._failure or error
 
     def raise_failure(self) -> None:
-        """Raise what :meth:`keep_failure` has kept, if anything, and forget it."""
+        """Raise the error that :meth:`keep_failure` has stored, if any, and drop it."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def advance(self, time_ns: int) -> None:
-        """Run everything due up to ``time_ns`` and stand there; but nothing inside an action.
+        """Run everything due up to ``time_ns``, and set the time to that.
 
-        Python's garbage collector may strike there, and what it frees asks how far the GPU is.
+        Inside an action it does nothing. Python's garbage collector may run there and free a
+        tensor, and the allocator then asks how far the GPU is.
         """
         if self._is_in_action:
             return
@@ -73,14 +74,14 @@ class EventQueue:
             self._step()
         self.now_ns = max(self.now_ns, time_ns)
 
-    @opening  # Ctrl-C is heard between two actions, however long the wait
+    @opening  # Ctrl-C may stop the wait between two actions
     def run_until(self, reached: Callable[[], bool]) -> int:
-        """Run until ``reached()`` holds and return the time at which it did.
+        """Run actions until ``reached()`` is true; return the time.
 
         Raises
         ------
         VirtualGpuError
-            If nothing is left to run, so that the condition can never hold.
+            If nothing is left to run, so that the wait would never end.
         """
         if self.is_torn:
             self._restart()
@@ -96,7 +97,7 @@ class EventQueue:
             return "this waits for work that was never launched; launch it before you wait"
         return (
             "this waits for work that can never run, because streams wait for one another: "
-            f"{'; '.join(waits)}; take one of these waits away"
+            f"{'; '.join(waits)}; remove one of these waits"
         )
 
     def _step(self) -> None:

@@ -7,8 +7,10 @@ from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import Gaps, Kind, SimulatedStream, StreamTask
 
-# Inside a graph the GPU starts the next kernel by itself.
+# Inside a graph the GPU starts the next kernel without the host, so the pauses are shorter than
+# those of a stream (``Gaps``).
 GRAPH_GAPS = Gaps(mark_to_work_ns=1_300, work_to_mark_ns=1_400, work_to_work_ns=100)
+# The host's time of a graph launch: a fixed part, and a little for each node.
 _LAUNCH_NS = 2_200
 _LAUNCH_PER_NODE_NS = 3
 
@@ -17,16 +19,16 @@ Follower = Callable[[StreamTask], None]
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One piece of captured work.
+    """A captured task.
 
     Attributes
     ----------
     task
-        What runs; it is a pattern, copied for every launch of the graph.
+        The task as it was captured. It never runs itself; each launch of the graph makes a copy.
     accesses
-        What memory it reads and writes.
+        The memory that it reads and writes.
     site
-        File and line of the program that captured it.
+        File and line of the program that launched it during the capture.
     """
 
     task: StreamTask
@@ -35,18 +37,31 @@ class GraphNode:
 
 
 class Capture:
-    """What has been captured so far, from the streams that take part.
+    """A capture in progress: the streams that take part, and their work so far.
 
     Attributes
     ----------
     origin
         The stream on which the capture began, and on which it must end.
     pool
-        The memory pool that captured allocations come from.
+        The memory pool for allocations during the capture.
     nodes
-        The captured work in the order of the program.
+        The captured tasks in the order of the program.
     failure
-        What made the capture impossible, or None.
+        Why the capture has failed, or None.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits
+    >>> machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    >>> capture = Capture(machine.gpu.stream, pool=(0, 1))
+    >>> task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
+    >>> capture.includes(task), capture.captured(task)
+    (True, False)
+    >>> capture.add(task, (), ("train.py", 3))
+    >>> capture.captured(task), len(capture.graph().nodes)
+    (True, 1)
     """
 
     def __init__(self, origin: SimulatedStream, pool: Hashable) -> None:
@@ -54,41 +69,49 @@ class Capture:
         self.pool = pool
         self.nodes: list[GraphNode] = []
         self.failure: str | None = None
+        # The last captured task of each stream that takes part.
         self._tails: dict[SimulatedStream, StreamTask | None] = {origin: None}
+        # The edges of the graph: for each task those that it comes right after.
         self._before: dict[StreamTask, tuple[StreamTask, ...]] = {}
         self._followers: dict[StreamTask, Follower] = {}
 
     def has(self, stream: SimulatedStream) -> bool:
-        """Tell whether work on ``stream`` is captured."""
+        """Return whether work on ``stream`` is captured."""
         return stream in self._tails
 
     def includes(self, task: StreamTask) -> bool:
-        """Tell whether ``task`` is captured: its stream takes part, or joins by waiting."""
+        """Return whether ``task`` will be captured: its stream takes part, or joins by waiting.
+
+        As on CUDA, a stream joins a capture when it waits for a captured event.
+        """
         return self.has(task.stream) or any(other in self._before for other in task.waits_for)
 
     def depends_on_outside(self, task: StreamTask) -> bool:
-        """Tell whether ``task`` waits for work that is not in the capture."""
+        """Return whether ``task`` waits for work outside the capture, which CUDA refuses."""
         return any(other not in self._before for other in task.waits_for)
 
     def add(
         self, task: StreamTask, accesses: Sequence[MemoryAccess], site: tuple[str, int]
     ) -> None:
-        """Write ``task`` down behind what its stream has captured."""
+        """Capture ``task``, after the earlier captured work of its stream."""
         tail = self._tails.get(task.stream)
         self._before[task] = (*task.waits_for, *(() if tail is None else (tail,)))
         self._tails[task.stream] = task
         self.nodes.append(GraphNode(task, accesses, site))
 
     def follow(self, task: StreamTask, follower: Follower) -> None:
-        """Let ``follower`` know, at every launch of the graph, which task stands for ``task``."""
+        """Call ``follower`` at every launch of the graph, with the copy of ``task``."""
         self._followers[task] = follower
 
     def captured(self, task: StreamTask | None) -> bool:
-        """Tell whether ``task`` is part of the capture."""
+        """Return whether ``task`` is part of the capture."""
         return task in self._before
 
     def is_joined(self) -> bool:
-        """Tell whether the origin's last work comes after that of every other stream."""
+        """Return whether the origin's last work comes after the work of all other streams.
+
+        CUDA requires this at the end of a capture.
+        """
         reached: set[StreamTask] = set()
         pending = [tail for tail in (self._tails[self.origin],) if tail is not None]
         while pending:
@@ -99,12 +122,25 @@ class Capture:
         return all(tail is None or tail in reached for tail in self._tails.values())
 
     def graph(self) -> "Graph":
-        """Return what was captured as a graph."""
+        """Return a graph of the captured work."""
         return Graph(self.nodes, self._before, self._followers)
 
 
 class Graph:
-    """Captured work with its order, ready to be launched again and again."""
+    """Captured work with its order, which can be launched many times.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> from gpulab.virtual.simulator import Capture, Kind, Machine, StreamTask, ValueLimits
+    >>> machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
+    >>> stream = machine.gpu.stream
+    >>> capture = Capture(stream, pool=(0, 1))
+    >>> for name in ("mul", "add"):
+    ...     capture.add(StreamTask(Kind.KERNEL, stream, name=name), (), ("train.py", 3))
+    >>> [task.name for node, task in capture.graph().launch(machine.host, stream)]
+    ['mul', 'add']
+    """
 
     def __init__(
         self,
@@ -115,22 +151,24 @@ class Graph:
         self.nodes = tuple(nodes)
         self._before = before
         self._followers = followers
+        # Copies run on streams of the graph's own: at a replay the captured streams may have
+        # other work, and the pauses inside a graph are shorter.
         self._own: dict[SimulatedStream, SimulatedStream] = {}
         followed = {other for others in before.values() for other in others}
         self._leaves = [node.task for node in nodes if node.task not in followed]
 
     @property
     def host_ns(self) -> int:
-        """What a launch takes the host, in nanoseconds."""
+        """The host's time for a launch, in nanoseconds."""
         return _LAUNCH_NS + _LAUNCH_PER_NODE_NS * len(self.nodes)
 
     def launch(self, host: Host, stream: SimulatedStream) -> list[tuple[GraphNode, StreamTask]]:
-        """Launch all of it on ``stream`` with one call, and return each node with its task.
+        """Launch the graph on ``stream`` with one call; return each node with its new task.
 
-        The work starts when ``stream`` reaches the launch, and the stream goes on when all of it
-        is done.
+        The work starts when ``stream`` reaches the launch. Later work of the stream starts when
+        all of it is done.
         """
-        # All nodes take one entry of the launch queue, and the host makes one call.
+        # The host makes one call, and all nodes together take one entry of the launch queue.
         root = host.launch(StreamTask(Kind.MARK, stream, name="graph"), self.host_ns)
         launched: dict[StreamTask, StreamTask] = {}
         for node in self.nodes:
@@ -158,7 +196,7 @@ class Graph:
         )
 
     def _stream_for(self, captured: SimulatedStream) -> SimulatedStream:
-        """Return the stream of the graph's own that stands for a captured one."""
+        """Return the graph's own stream for the work of a captured stream."""
         if captured not in self._own:
             self._own[captured] = captured.device.add_stream(GRAPH_GAPS)
         return self._own[captured]

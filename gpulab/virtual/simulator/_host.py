@@ -1,4 +1,4 @@
-"""Simulate the host: its clock, the launch queue, waiting for the device, first-use costs."""
+"""Simulate the host: its clock, the launch queue, waits for the device, and first-use costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from gpulab.virtual.simulator._task import SimulatedStream, StreamOwner, StreamT
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """Host time of what a program calls, in nanoseconds, as seen beside an H200 (16 Xeon cores).
+    """Host times of the calls of a program, in nanoseconds.
+
+    They were measured on the host of an H200, with 16 cores of a Xeon.
 
     Attributes
     ----------
@@ -19,11 +21,19 @@ class HostCosts:
     wake_ns
         From the end of the awaited work until the waiting host goes on.
     synchronize_ns, wait_call_ns
-        Least duration of a device-wide wait and of any other, when there is nothing to wait for.
+        The duration of ``torch.cuda.synchronize()`` and of any other wait when there is nothing
+        to wait for.
     current_stream_ns
-        Asking for the current stream, which ``Event.record()`` without a stream does too.
+        A request for the current stream; ``Event.record()`` without a stream makes one, too.
     queue_depth
-        Launches that may be pending; a further one blocks the host.
+        The most launches that may be pending; the next one blocks the host.
+    host_bytes_per_s
+        How fast the host reads and writes its own memory.
+
+    Examples
+    --------
+    >>> HostCosts(queue_depth=4).queue_depth
+    4
     """
 
     launch_latency_ns: int = 2_800
@@ -47,8 +57,9 @@ class HostCosts:
     context_ns: int = 334_000_000
 
 
-# First-use costs by the part of CUDA that is loaded, in nanoseconds: first matmul 106 ms, first
-# half-precision matmul 76 ms, first convolution 251 ms, first random numbers 16 ms on an H200.
+# First-use costs in nanoseconds, for each part of CUDA that is loaded. On an H200 the first matmul
+# took 106 ms, the first one in half precision 76 ms, the first convolution 251 ms, and the first
+# random numbers 16 ms.
 FIRST_USE_NS = {
     "gemm": 106_000_000,
     "gemm16": 76_000_000,
@@ -60,21 +71,33 @@ FIRST_USE_NS = {
 
 
 class Host:
-    """The thread that launches work, on a clock that only calls move.
+    """The simulated thread that launches work; only its calls advance its clock.
 
-    Plain Python takes no virtual time: only calls into PyTorch, CUDA and ``time`` do, and what
-    PyTorch itself does in Python round them.
+    Plain Python takes no virtual time. Calls into PyTorch, CUDA and ``time`` do, and so does
+    PyTorch's own Python code around them.
 
     Attributes
     ----------
+    devices
+        The devices of the machine.
+    costs
+        The host's time for each kind of call.
     now_ns
         The host's clock.
     first_use
         Whether first-use costs are charged.
     n_backward
-        How many backward passes are under way, one inside the other.
+        How many backward passes are running, one inside the other.
     is_free
-        Whether what is called now takes no time, because a library does it in another way.
+        Whether calls take no time now, because a library does their work in another way.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> host = gpulab.virtual_gpu("H200").machine.host
+    >>> host.spend(1_500)
+    >>> host.now_ns
+    1500
     """
 
     def __init__(
@@ -96,37 +119,38 @@ class Host:
         self._n_recorded = 0
 
     def spend(self, duration_ns: int) -> None:
-        """Let the host be busy for ``duration_ns``."""
+        """Advance the host's clock by ``duration_ns``."""
         if not self.is_free:
             self.now_ns += duration_ns
 
     def charge(self, what: str, n: int = 1) -> None:
-        """Let the host be busy with ``n`` of what a program does between its launches."""
+        """Advance the host's clock by ``n`` times a cost of :func:`fitted_costs`."""
         if not self.is_free:
             self.now_ns += self._fitted_ns[what] * n
 
     def skip_recorded(self, n_recorded: int) -> None:
-        """Charge nothing for what autograd has recorded up to here."""
+        """Charge nothing for the operators that autograd has recorded until now."""
         self._n_recorded = n_recorded
 
     def begin_operator(
         self, operator: object, n_recorded: int, *, launches: bool, n_listed: int
     ) -> None:
-        """Charge what comes on top of an operator's launch, or of a view.
+        """Charge the host's time for an operator or a view, except for its launches.
 
-        An operator that is called again and again takes its launch alone. One that follows upon
-        another finds the processor's caches cold, and takes longer.
+        An operator in a loop of its own costs its launch alone, because the launch costs were
+        measured in such loops. After another operator it takes longer: the processor's caches
+        are cold.
 
         Parameters
         ----------
         operator
-            Which it is.
+            Identifies the operator.
         n_recorded
-            How many operators autograd has recorded by now.
+            How many operators autograd has recorded until now.
         launches
             Whether it launches kernels.
         n_listed
-            How many tensors there are in each of its lists, 0 if it takes none.
+            The number of tensors in each of its lists, 0 if it takes no list.
         """
         n_new = n_recorded - self._n_recorded
         if n_new:
@@ -143,25 +167,25 @@ class Host:
         self._operator = operator
 
     def read_clock(self) -> int:
-        """Return the host's time in nanoseconds; looking costs a little."""
+        """Return the host's time in nanoseconds; the call itself takes a little of it."""
         self.now_ns += self.costs.clock_read_ns
         return self.now_ns
 
     def load(self, part: str, what: object = None) -> None:
-        """Charge the cost of the first use of ``part`` (of ``what`` within it)."""
+        """Charge the first-use cost of a part of CUDA, once for each ``what`` within it."""
         key = (part, what)
         if self.first_use and key not in self._loaded:
             self._loaded.add(key)
             self.spend(FIRST_USE_NS[part])
 
     def start_context(self) -> None:
-        """Charge the creation of the CUDA context once."""
+        """Charge the creation of the CUDA context, the first time only."""
         if self.first_use and "context" not in self._loaded:
             self._loaded.add("context")
             self.spend(self.costs.context_ns)
 
     def launch(self, task: StreamTask, host_ns: int) -> StreamTask:
-        """Spend ``host_ns`` on the call, waiting first if the launch queue is full."""
+        """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
         self.start_context()
         if task.stream.device.n_pending >= self.costs.queue_depth:
             self._wait_for_room(task.stream.device)
@@ -170,37 +194,38 @@ class Host:
         return task
 
     def submit(self, task: StreamTask) -> None:
-        """Hand ``task`` to its device, at no cost of the host's."""
+        """Give ``task`` to its device; this takes no host time."""
+        # Random numbers are drawn in the order of the launches, whenever the kernels run.
         if task.draw is not None:
             task.seed = task.draw()
         task.stream.device.submit(task, self.now_ns + self.costs.launch_latency_ns)
 
     def catch_up(self) -> None:
-        """Let the device do what it has had time for."""
-        self.devices[0].advance(self.now_ns)  # they share one engine
+        """Simulate all devices up to the host's time."""
+        self.devices[0].advance(self.now_ns)  # the devices share one event queue
 
     def is_done(self, task: StreamTask | None) -> bool:
-        """Tell whether ``task`` is done by now, at the cost of asking."""
+        """Return whether ``task`` is done; the question takes host time."""
         self.spend(self.costs.event_query_ns)
         self.catch_up()
         return task is None or task.is_done
 
     def wait(self, task: StreamTask | None) -> None:
-        """Block until ``task`` is done; if it is already, only the cost of the call remains."""
+        """Wait until ``task`` is done; if it is done already, this costs the call alone."""
         self._wait_until(self._end_of(task), self.costs.wait_call_ns)
 
     def wait_for_stream(self, stream: SimulatedStream) -> None:
-        """Block until everything submitted to ``stream`` is done."""
+        """Wait until everything submitted to ``stream`` is done."""
         self.wait(stream.last)
 
     def wait_for_device(self, device: SimulatedDevice) -> None:
-        """Block until everything submitted to ``device`` is done."""
+        """Wait until everything submitted to ``device`` is done."""
         self.start_context()
         end_ns = max(self._end_of(stream.last) for stream in device.streams)
         self._wait_until(end_ns, self.costs.synchronize_ns)
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
-        """Do CPU work that touches ``size_bytes``; the device goes on meanwhile."""
+        """Run CPU work on ``size_bytes`` of host memory; the device goes on during its time."""
         self.catch_up()
         action()
         transfer_ns = round(size_bytes / self.costs.host_bytes_per_s * 1e9)
@@ -210,10 +235,11 @@ class Host:
         return 0 if task is None else task.stream.device.finish(task)
 
     def _wait_until(self, end_ns: int, call_ns: int) -> None:
-        # Waking up takes time only if the host has slept.
+        # The host wakes up only if it has slept, so a wait for finished work has no wake time.
         is_idle = end_ns <= self.now_ns
         self.now_ns = max(self.now_ns + call_ns, 0 if is_idle else end_ns + self.costs.wake_ns)
         self.catch_up()
+        # Last, so that after the error the host's clock and the devices agree.
         self.devices[0].event_queue.raise_failure()
 
     def _wait_for_room(self, device: StreamOwner) -> None:

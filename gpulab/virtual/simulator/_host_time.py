@@ -1,7 +1,8 @@
-"""What a program costs the host between its launches: modules, autograd, optimizers, contexts.
+"""The host's time between launches: for modules, autograd, optimizers and context managers.
 
-Each cost was fitted to the host times of whole training steps beside an NVIDIA H200, together, so
-that one of them alone is no measurement. ``python -m benchmarks.host_time fit`` makes the file.
+The costs were fitted together, to the host times of whole training steps on the host of an NVIDIA
+H200. So a single one of them is not a measurement. ``python -m benchmarks.host_time fit`` writes
+the file.
 """
 
 import json
@@ -13,7 +14,13 @@ _FILE = "data/host.json"
 
 @cache
 def fitted_costs() -> dict[str, int]:
-    """Return the host's costs in nanoseconds, by what they are for."""
+    """Return the host's costs in nanoseconds, by name.
+
+    Examples
+    --------
+    >>> fitted_costs()["operator in backward"] > 0
+    True
+    """
     found: dict[str, int] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))[
         "costs_ns"
     ]

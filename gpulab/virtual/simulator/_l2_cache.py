@@ -1,23 +1,26 @@
-"""Simulate the L2 cache: which bytes a kernel finds there, least recently used leave first."""
+"""Simulate the L2 cache: which bytes a kernel finds there; the least recently used go first."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# An H200's cache of 60 MiB is two partitions, and what is read comes to lie in both: additions
-# that read 16.8 MB and write 16.8 MB find everything, those of 33.5 and 16.8 MB a quarter of it,
-# and a kernel that reads 33.5 MB again finds half.
+# The share of the cache that can serve repeated reads. The 60 MiB of an H200 are two partitions,
+# and bytes that are read get a copy in both. Additions that read 16.8 MB and write 16.8 MB found
+# everything again, those that read 33.5 MB and write 16.8 MB a quarter, and a kernel that reads
+# 33.5 MB again found half.
 USABLE_SHARE = 0.42
-_WRITTEN_SHARE = 0.5  # room that written bytes take of what read ones do
+# Written bytes take half as much room as read ones.
+_WRITTEN_SHARE = 0.5
 
-# Of what kernels write, an H200 keeps at most 29.7 MB back: after a read flush, a fill of 62.9 MB
-# sends 33.1 to memory and one of 125.8 MB 96.1 (docs/cold-cache.md, as the next two).
+# An H200 holds back at most 29.7 MB of the bytes that kernels write: after a read flush, a fill of
+# 62.9 MB sent 33.1 MB to memory, and one of 125.8 MB sent 96.1 MB. This figure and the next two
+# are from docs/cold-cache.md.
 _DIRTY_SHARE = 0.47
-# A sum of 31.5 MB pushes 10.9 MB of an earlier kernel's results out, one of 125.8 MB all of them.
+# A sum of 31.5 MB pushed out 10.9 MB of an earlier kernel's results, and one of 125.8 MB all.
 _SWEPT_SHARE = 0.34
-# Writing back is partly hidden behind a kernel's own writes, which need not go to memory yet: an
-# addition that pushes out 12.8 MB and writes 10.5 MB takes as long as if 6.9 MB were read more.
+# A kernel's own writes partly hide the write-back, because they need not go to memory yet: an
+# addition that pushes out 12.8 MB and writes 10.5 MB took as long as if it read 6.9 MB more.
 _HIDDEN_SHARE = 0.6
 
 
@@ -27,11 +30,16 @@ class CacheAccess(NamedTuple):
     Attributes
     ----------
     address
-        Where it begins.
+        Its first byte.
     size_bytes
-        Bytes touched.
+        How many of its bytes the kernel reads or writes.
     is_write
-        Whether they are written.
+        Whether the kernel writes them.
+
+    Examples
+    --------
+    >>> CacheAccess(address=4096, size_bytes=512, is_write=True).is_write
+    True
     """
 
     address: int
@@ -41,14 +49,20 @@ class CacheAccess(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes of one kernel by where they were served.
+    """The bytes that one kernel moves, from or to the cache and the memory.
 
     Attributes
     ----------
     hit_bytes, miss_bytes
-        What the cache served, and what memory did.
+        Bytes served by the cache, and bytes served by memory.
     late_bytes
-        What it had to wait for while results of earlier kernels were written back to make room.
+        Results of earlier kernels that are written back to make room, as far as this delays the
+        kernel.
+
+    Examples
+    --------
+    >>> Traffic(hit_bytes=0, miss_bytes=1 << 20)
+    Traffic(hit_bytes=0, miss_bytes=1048576, late_bytes=0)
     """
 
     hit_bytes: int
@@ -57,7 +71,17 @@ class Traffic:
 
 
 class L2Cache:
-    """Bytes resident by the address that they begin at, in order of their last use."""
+    """The contents of an L2 cache: sizes by start address, in the order of their last use.
+
+    Examples
+    --------
+    A kernel that reads 1 MiB misses the first time and hits the second time:
+
+    >>> cache = L2Cache(60 << 20)
+    >>> reads = (CacheAccess(4096, 1 << 20, False),)
+    >>> cache.serve(reads).miss_bytes, cache.serve(reads).hit_bytes
+    (1048576, 1048576)
+    """
 
     def __init__(self, size_bytes: int) -> None:
         self.capacity_bytes = int(size_bytes * USABLE_SHARE)
@@ -70,13 +94,13 @@ class L2Cache:
 
     @property
     def dirty_bytes(self) -> int:
-        """Bytes that were written and are not in memory yet."""
+        """Bytes that kernels have written and that are not in memory yet."""
         return self._dirty_bytes
 
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
-        """Account for one kernel's accesses, in order, and update what is resident."""
+        """Return the traffic of a kernel with these accesses, in order; update the contents."""
         if self._is_settled(accesses):
-            # The most frequent case by far: everything is there, and stays.
+            # The most frequent case by far: everything is there and stays. It needs no figures.
             hit_bytes = 0
             for address, size_bytes, is_write in accesses:
                 self._resident.move_to_end(address)
@@ -92,6 +116,7 @@ class L2Cache:
             return Traffic(sum(access.size_bytes for access in accesses), 0, late_bytes)
         read: dict[int, int] = {}
         written = {}
+        # A tensor may be an argument twice; it counts once, with its larger part.
         for access in accesses:
             sizes = written if access.is_write else read
             sizes[access.address] = max(access.size_bytes, sizes.get(access.address, 0))
@@ -100,7 +125,7 @@ class L2Cache:
             room[address] = max(room.get(address, 0.0), size_bytes * _WRITTEN_SHARE)
         fits = sum(room.values()) <= self.capacity_bytes
         hit_bytes = self._found(read)
-        if fits:  # then what it has read is still there when it writes it
+        if fits:  # then the bytes that it has read are still there when it writes them
             again = {key: min(n, read.get(key, 0)) for key, n in written.items()}
             hit_bytes += sum(max(again[key], self._found({key: n})) for key, n in written.items())
         else:
@@ -111,7 +136,7 @@ class L2Cache:
         return Traffic(hit_bytes, total_bytes - hit_bytes, late_bytes)
 
     def _is_settled(self, accesses: Sequence[CacheAccess]) -> bool:
-        """Tell whether all is in the cache, and what is written was written there before."""
+        """Return whether all bytes are in the cache, and the written ones are dirty already."""
         resident, dirty = self._resident, self._dirty
         for address, size_bytes, is_write in accesses:
             if resident.get(address) != size_bytes:
@@ -121,8 +146,8 @@ class L2Cache:
         return True
 
     def _write_back(self, written: dict[int, int], miss_bytes: int, *, waits: bool) -> int:
-        """Mark what is written, and return how much of older results delays the kernel."""
-        for address in written:  # what is written over never goes to memory
+        """Mark written bytes as dirty; return how many older ones delay the kernel."""
+        for address in written:  # overwritten results never go to memory
             self._dirty_bytes -= self._dirty.pop(address, 0)
         written_bytes = sum(written.values())
         room_bytes = self._dirty_capacity_bytes
@@ -134,7 +159,7 @@ class L2Cache:
         self._clean(pushed_bytes)
         self._dirty |= dirty
         self._dirty_bytes += sum(dirty.values())
-        # A kernel that only writes is not slowed: its own bytes wait in the cache meanwhile.
+        # A kernel that only writes is not delayed: its own bytes stay in the cache meanwhile.
         hidden_bytes = int(min(pushed_bytes, written_bytes) * _HIDDEN_SHARE)
         return pushed_bytes - hidden_bytes if waits else 0
 
@@ -156,13 +181,14 @@ class L2Cache:
     def _update_resident(
         self, sizes: dict[int, int], room: dict[int, float], *, fits: bool
     ) -> None:
-        """Make what the kernel touched the most recent, and drop the longest unused."""
+        """Make the kernel's bytes the most recent ones, and drop the least recent ones."""
         share = 1.0
         if not fits:
             self._resident.clear()
             self._room.clear()
             self._used_bytes = 0.0
-            # More than fits pushes itself out: the larger, the less is left for the next kernel.
+            # A kernel that touches more than fits pushes its own bytes out. The more it touches,
+            # the less is left for the next kernel.
             share = max(0.0, 2 * self.capacity_bytes / sum(sizes.values()) - 1)
         for address, size_bytes in sizes.items():
             self._drop(address)

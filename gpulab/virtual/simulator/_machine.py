@@ -1,4 +1,4 @@
-"""Join host, GPUs and memory to the simulated machine, and know which machine is entered now."""
+"""The simulated machine: one host, its GPUs and their memory; and which machine is entered."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,14 +23,16 @@ from gpulab.virtual.simulator.memory import (
     PinnedBlock,
 )
 
-# PyTorch hands out side streams from a pool of 32, round and round.
+# PyTorch has a pool of 32 side streams for each device. The 33rd stream that a program asks for is
+# the first one again.
 _N_POOL_STREAMS = 32
 
-# What the allocator asks of the device, as seen on an H200: cudaMalloc takes 30 µs and 0.035 µs a
-# MiB (1 ms more the first time), cudaFree 30 µs and 0.3 µs a MiB after it has waited for all work.
+# Measured on an H200: cudaMalloc takes 30 µs and 0.035 µs for each MiB (1 ms more the first time).
+# cudaFree takes 30 µs and 0.3 µs for each MiB, after it has waited for all work.
 _MALLOC_NS, _MALLOC_NS_PER_MIB = 30_000, 35
 _FREE_NS, _FREE_NS_PER_MIB = 30_000, 300
-# Pinning host memory took 0.1 ms and 1 ms for each 2.8 MB; a block that is used again, _REUSE_NS.
+# Pinning host memory took 0.1 ms, and 1 ms for each 2.8 MB. A block that PyTorch has cached takes
+# _REUSE_NS instead.
 _PINNING_NS, _PINNING_BYTES_PER_S = 100_000, 2.8e9
 _REUSE_NS = 2_000
 _NS = 1e9
@@ -38,16 +40,22 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """What carries values; none of it depends on how fast or how busy the host is.
+    """Which tensors have values; none of the limits depends on the speed of the host.
 
     Attributes
     ----------
     max_elements
-        The largest tensor.
+        The most elements of one tensor.
     budget_s
-        What the host may take for one operator, by an estimate from FLOPs and bytes.
+        The most real time for the values of one operator, estimated from its FLOPs and bytes.
     max_bytes
-        All tensors with values together.
+        The most bytes of all tensors with values together.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpulab.virtual_gpu("H200", value_budget_s=0.1).machine.limits.budget_s
+    0.1
     """
 
     max_elements: int
@@ -62,12 +70,21 @@ class SimulatedGpu:
     ----------
     index
         Its number, as in ``cuda:0``.
+    spec
+        Its data sheet.
     device
         Its streams and engines.
     memory
-        Its memory, as PyTorch hands it out.
+        The copy of PyTorch's caching allocator for its memory.
     stream
         Its current stream.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> gpu = gpulab.virtual_gpu("H200").machine.gpus[0]
+    >>> gpu.index, gpu.stream.number, gpu.next_stream().number
+    (0, 0, 1)
     """
 
     def __init__(self, device: SimulatedDevice, machine: "Machine") -> None:
@@ -96,30 +113,44 @@ class SimulatedGpu:
 
 
 class Machine:
-    """Virtual GPUs with the host that drives them; it lives on between contexts.
+    """Virtual GPUs with their host; a machine continues from one context to the next.
 
     Attributes
     ----------
+    spec
+        The data sheet of its GPUs.
+    limits
+        Which tensors have values.
+    host
+        The host, with its clock.
     gpus
         The GPUs, by index.
     current
-        Index of the current one.
+        Index of the current GPU.
     capture
-        What is being captured, or None.
+        The capture of a CUDA graph in progress, or None.
     pinned
-        The host memory that copies read and write while the host goes on.
+        The allocator of pinned host memory.
     value_bytes
-        The size of all tensors that carry values.
+        The size of all tensors that have values.
     has_warned
-        Whether the program was told that a value which it read is missing.
+        Whether the program was warned that it has read a missing value.
     hazards
-        The checker that watches, or None.
+        The race detector, or None.
     follow_backward
-        Called before each operator of a backward pass, if there are such layers.
+        Called before each operator of a backward pass, if the program has used a layer of a
+        library, such as an LSTM.
     cuda_error
-        The class of errors that CUDA itself reports.
+        The class for errors that CUDA itself reports.
     sync_debug_mode
         What a hidden synchronization does besides waiting: 0 nothing, 1 warn, 2 raise.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200", count=2).machine
+    >>> len(machine.gpus), machine.current, machine.host.now_ns
+    (2, 0, 0)
     """
 
     def __init__(
@@ -157,44 +188,45 @@ class Machine:
 
     @property
     def unrolled(self) -> Unrolled | None:
-        """What takes the operators that are launched, in the place of the device."""
+        """Takes over kernels instead of the device, while a layer of a library runs; or None."""
         return self._unrolled
 
     @unrolled.setter
     def unrolled(self, unrolled: Unrolled | None) -> None:
-        """Let somebody else take the operators, or the device again."""
+        """Set who takes over kernels; None means the device."""
         self._unrolled = unrolled
+        # Kernels without time need host calls without time, or the library would cost twice.
         self.host.is_free = unrolled is not None
 
     def allocate(self, gpu: SimulatedGpu, size_bytes: int) -> MemoryBlock:
-        """Take memory of ``gpu`` for its current stream, at the host's cost."""
+        """Return a block of ``gpu``'s memory for its current stream, and charge the host."""
         self.host.start_context()
         return gpu.memory.allocate(size_bytes, gpu.stream.number)
 
     def device_malloc(self, gpu: SimulatedGpu, size_bytes: int) -> None:
-        """Take the time of a cudaMalloc, which only captured streams may do during a capture."""
+        """Charge a cudaMalloc; during a capture only captured streams may call it."""
         if self.capture is not None and not self.capture.has(gpu.stream):
             self.require_no_capture()
         self.host.load("malloc")
         self.host.spend(_MALLOC_NS + _MALLOC_NS_PER_MIB * (size_bytes >> 20))
 
     def device_free(self, gpu: SimulatedGpu, size_bytes: int) -> None:
-        """Take the time of a cudaFree, which waits for the device."""
-        if self.capture is None:  # a pool may be dropped during a capture
+        """Charge a cudaFree, which waits for the device."""
+        if self.capture is None:  # during a capture a memory pool may be dropped without a wait
             self.wait_for_gpu(gpu)
         self.host.spend(_FREE_NS + _FREE_NS_PER_MIB * (size_bytes >> 20))
 
     def pin(self, size_bytes: int) -> PinnedBlock:
-        """Take pinned host memory, at the host's cost: little, if a block can be used again."""
+        """Return a block of pinned host memory, and charge the host: little for a cached block."""
         self.host.spend(_REUSE_NS)
         return self.pinned.allocate(size_bytes, self.pin_anew)
 
     def empty_pinned(self) -> None:
-        """Give pinned memory that nothing uses back to the system, at the host's cost."""
+        """Give unused pinned memory back to the system, and charge the host."""
         self.pinned.empty_cache(self.pin_anew)
 
     def pin_anew(self, size_bytes: int) -> int:
-        """Take the time of a cudaHostAlloc, and return it in nanoseconds."""
+        """Charge a cudaHostAlloc, and return its time in nanoseconds."""
         duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
         return duration_ns
@@ -202,10 +234,21 @@ class Machine:
     def launch(
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
     ) -> StreamTask:
-        """Launch ``task``, or write it down if its stream is captured."""
+        """Launch ``task``, or capture it if its stream is being captured.
+
+        Parameters
+        ----------
+        task
+            The task.
+        host_ns
+            The host's time for the call.
+        accesses
+            The memory that it reads and writes, for the race detector.
+        """
         if self._unrolled is not None and task.kind is Kind.KERNEL:
             self._unrolled.add(task, accesses)
             return task
+        # The walk up the stack takes real time, so it is made only for the race detector.
         site = user_site() if self.hazards is not None and accesses else ("", 0)
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
@@ -213,7 +256,9 @@ class Machine:
                 self.fail_capture("dependency created on uncaptured work in another stream")
             self.capture.add(task, accesses, site)
             return task
-        launched = self.host.launch(task, host_ns)  # may wait for room, and be left there
+        # Before the report to the checker: Ctrl-C may end the wait for the launch queue, and then
+        # nothing was launched.
+        launched = self.host.launch(task, host_ns)
         if self.hazards is not None and accesses:
             self.hazards.launch(task.stream.key, task.name, accesses, site)
         return launched
@@ -221,14 +266,14 @@ class Machine:
     def mark(
         self, stream: SimulatedStream, host_ns: int, waits_for: tuple[StreamTask, ...] = ()
     ) -> StreamTask:
-        """Put a mark into ``stream``: an event's record, or its wait for ``waits_for``."""
+        """Put a mark into ``stream``: the record of an event, or a wait for ``waits_for``."""
         task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
-        if waits_for:
+        if waits_for:  # the error for streams that wait for one another names this line
             task.site = user_site()
         return self.launch(task, host_ns)
 
     def order(self, first: SimulatedStream, second: SimulatedStream, host_ns: int) -> None:
-        """Let later work of ``second`` wait for what ``first`` has now."""
+        """Make later work of ``second`` wait for the present work of ``first``."""
         if first is second:
             return
         task = self.mark(first, host_ns)
@@ -242,6 +287,8 @@ class Machine:
         launched = graph.launch(self.host, stream)
         if checker is None:
             return
+        # The checker knows no graphs. It gets each edge as a wait for an event: from the launch to
+        # every node, between the nodes, and from every node to later work of the stream.
         start = checker.record(stream.key)
         after: dict[StreamTask, Snapshot] = {}
         for node, task in launched:
@@ -254,7 +301,15 @@ class Machine:
             checker.stream_wait(stream.key, snapshot)
 
     def wait(self, task: StreamTask | None, snapshot: Snapshot | None = None) -> None:
-        """Block the host until ``task`` is done; ``snapshot`` is what an event has seen."""
+        """Block the host until ``task`` is done.
+
+        Parameters
+        ----------
+        task
+            The mark of an event, or None.
+        snapshot
+            The work before the event, for the race detector.
+        """
         self.require_no_capture()
         self.host.wait(task)
         if self.hazards is not None and snapshot is not None:
@@ -275,12 +330,12 @@ class Machine:
             self.hazards.host_wait_device(gpu.index)
 
     def query(self, task: StreamTask | None) -> bool:
-        """Tell whether ``task`` is done, at the cost of asking."""
+        """Return whether ``task`` is done; the question takes host time."""
         self.require_no_capture()
         return self.host.is_done(task)
 
     def note_hidden_wait(self) -> None:
-        """Warn of a call that waits for the device, or refuse it, as the program asked."""
+        """Warn of a call that waits for the device, or raise, as ``sync_debug_mode`` says."""
         message = "called a synchronizing CUDA operation"
         if self.sync_debug_mode == 1:
             warnings.warn(message, stacklevel=2)
@@ -288,47 +343,76 @@ class Machine:
             raise RuntimeError(message)
 
     def require_no_capture(self) -> None:
-        """Refuse what would wait for the device while it is captured, and spoil the capture."""
+        """Raise CUDA's error if a capture is in progress; the capture has failed then."""
         if self.capture is not None:
             self.fail_capture("operation not permitted when stream is capturing")
 
     def fail_capture(self, reason: str) -> None:
-        """Raise CUDA's error; what is captured from here on is of no use."""
+        """Raise CUDA's error, and mark the capture in progress as failed."""
         if self.capture is not None:
             self.capture.failure = reason
         raise self.cuda_error(f"CUDA error: {reason}")
 
     def unfinished(self, stream: SimulatedStream) -> StreamTask | None:
-        """Return the youngest task of a stream, or None if the stream is idle by now."""
+        """Return the last task of a stream, or None if the stream is idle."""
         return None if self.is_over(stream.last) else stream.last
 
     def is_over(self, task: Any) -> bool:
-        """Tell whether ``task`` is done by the host's time; asking costs nothing."""
+        """Return whether ``task`` is done at the host's time; the question takes no host time."""
         self.host.catch_up()
         return task is None or bool(task.is_done)
 
 
-_entered: list[tuple[Machine, int]] = []  # with the thread that entered it
-_lost: list[bool] = []  # filled in a forked process, which has no device
+# The entered machine, with the thread that entered it.
+_entered: list[tuple[Machine, int]] = []
+# Not empty in a forked process. As with CUDA, the child of a fork cannot use the parent's device.
+_lost: list[bool] = []
 
 
 def is_entered() -> bool:
-    """Tell whether a machine's context is entered."""
+    """Return whether a virtual GPU is entered, on any thread.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     is_entered()
+    True
+    """
     return bool(_entered)
 
 
 def is_owner() -> bool:
-    """Tell whether the calling thread has entered the machine's context, in this very process."""
+    """Return whether the calling thread has entered a virtual GPU, in this very process.
+
+    Examples
+    --------
+    >>> import gpulab, threading
+    >>> answers = []
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     thread = threading.Thread(target=lambda: answers.append(is_owner()))
+    ...     thread.start()
+    ...     thread.join()
+    ...     is_owner(), answers
+    (True, [False])
+    """
     return bool(_entered) and not _lost and get_ident() == _entered[-1][1]
 
 
 def active() -> Machine:
-    """Return the machine whose context is entered.
+    """Return the machine of the entered virtual GPU.
 
     Raises
     ------
     VirtualGpuError
-        If none is, or if another thread has entered it.
+        If none is entered, or if another thread has entered it.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200") as gpu:
+    ...     active() is gpu.machine
+    True
     """
     if _lost:
         raise forked_error()
@@ -347,7 +431,7 @@ def active() -> Machine:
 
 
 def forked_error() -> RuntimeError:
-    """Return what PyTorch says when a forked process uses CUDA."""
+    """Return PyTorch's error for a forked process that uses CUDA."""
     return RuntimeError(
         "Cannot re-initialize CUDA in forked subprocess. "
         "To use CUDA with multiprocessing, you must use the 'spawn' start method"
@@ -355,15 +439,39 @@ def forked_error() -> RuntimeError:
 
 
 def disown() -> None:
-    """Take the device from this process, which was forked."""
+    """Mark this process as forked: it cannot use the virtual GPU of its parent.
+
+    ``os.register_at_fork`` calls it in the child.
+    """
     _lost.append(True)
 
 
 def enter(machine: Machine) -> None:
-    """Make ``machine`` the active one, on this thread."""
+    """Make ``machine`` the active one, for the calling thread.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200").machine
+    >>> enter(machine)  # virtual_gpu() does this, and more
+    >>> active() is machine
+    True
+    >>> leave(machine)
+    """
     _entered.append((machine, get_ident()))
 
 
 def leave(machine: Machine) -> None:
-    """Undo :func:`enter`, if it was done."""
+    """Undo :func:`enter`; do nothing if ``machine`` is not entered.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200").machine
+    >>> enter(machine)
+    >>> leave(machine)
+    >>> is_entered()
+    False
+    """
+    # Not the last entry only: an interrupted end may run this a second time.
     _entered[:] = [entry for entry in _entered if entry[0] is not machine]

@@ -1,4 +1,4 @@
-"""The properties of a virtual GPU that ``torch.cuda.get_device_properties`` returns."""
+"""What ``torch.cuda.get_device_properties`` returns for a virtual GPU."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -6,21 +6,23 @@ from uuid import UUID
 from gpulab.gpus import GpuSpec
 
 # Limits by compute capability, from the table of technical specifications in NVIDIA's CUDA C++
-# Programming Guide: shared memory of a multiprocessor in KiB, and threads of one.
+# Programming Guide: shared memory of a multiprocessor in KiB, and its threads. A capability that
+# is not here gets the values of 9.0.
 _SHARED_KIB = {(7, 0): 96, (7, 5): 64, (8, 0): 164, (8, 6): 100, (8, 9): 100, (9, 0): 228}
 _N_THREADS = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}
-_RESERVED_BYTES = 1024  # of shared memory, by the system for each block since Ampere
+# Since Ampere the system reserves this much shared memory for each block.
+_RESERVED_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceUuid:
-    """The identity of a GPU, as text and as ``bytes``: numbers from 0 to 255, as in PyTorch."""
+    """The UUID of a GPU: a text, and ``bytes`` as numbers from 0 to 255, as in PyTorch."""
 
     text: str = "00000000-0000-0000-0000-000000000000"
 
     @property
     def bytes(self) -> list[int]:
-        """The sixteen bytes."""
+        """The sixteen bytes, as numbers."""
         return list(UUID(self.text).bytes)
 
     def __str__(self) -> str:
@@ -29,7 +31,7 @@ class DeviceUuid:
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """The device's properties, by the names that ``torch.cuda.get_device_properties`` uses."""
+    """The properties of a device, by PyTorch's names."""
 
     name: str
     major: int
@@ -68,7 +70,14 @@ class DeviceProperties:
 
 
 def device_properties(spec: GpuSpec) -> DeviceProperties:
-    """Return the properties of a GPU with these figures."""
+    """Return the properties of the GPU with this data sheet.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> device_properties(gpu("H200")).multi_processor_count
+    132
+    """
     capability = spec.compute_capability
     shared_bytes = _SHARED_KIB.get(capability, 228) << 10
     reserved_bytes = _RESERVED_BYTES if capability[0] >= 8 else 0  # noqa: PLR2004 # Ampere

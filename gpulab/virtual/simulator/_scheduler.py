@@ -11,10 +11,11 @@ N_CONCURRENT_KERNELS = 128  # CUDA's limit of resident kernels since compute cap
 
 
 class Multiprocessors:
-    """Kernels in order of arrival; each gets what the earlier ones leave.
+    """Shares the multiprocessors among kernels, in the order in which they arrive.
 
-    A kernel keeps the multiprocessors that it was given and takes more as others end, so two
-    small kernels overlap and two large ones take turns.
+    Each kernel gets as many as it wants of those that earlier kernels leave free. It has them
+    until its end, and gets more when others end. So two small kernels overlap, and two large ones
+    run one after the other.
     """
 
     def __init__(
@@ -33,11 +34,11 @@ class Multiprocessors:
         self._waiting: deque[StreamTask] = deque()
 
     def add(self, task: StreamTask) -> None:
-        """Start ``task`` as soon as a multiprocessor is free; its duration is asked for then."""
+        """Start ``task`` when a multiprocessor is free; only then ``begin`` gives its duration."""
         if self._running:
             self._waiting.append(task)
             self._share_out()
-        else:  # nothing to share, as in most programs most of the time
+        else:  # the usual case: no other kernel runs
             self._start(task, self._n_sms)
             self._plan_end(task)
 
@@ -51,7 +52,7 @@ class Multiprocessors:
 
     def _share_out(self) -> None:
         self._account()
-        # Who runs is served first: blocks of a running kernel come before those of a waiting one.
+        # Running kernels come first: on hardware their blocks start before those of a later one.
         for task in self._running:
             task.n_granted_sms += min(self._free(), task.n_wanted_sms - task.n_granted_sms)
         while self._waiting and self._free() and len(self._running) < N_CONCURRENT_KERNELS:
@@ -66,7 +67,10 @@ class Multiprocessors:
         self._running.append(task)
 
     def _account(self) -> None:
-        """Take off what each running kernel has done since the last change of shares."""
+        """Subtract the work that each kernel has done since the shares last changed.
+
+        With half of the multiprocessors that it wants, a kernel is half as fast.
+        """
         now_ns = self._event_queue.now_ns
         for task in self._running:
             done_ns = (now_ns - task.updated_ns) * task.n_granted_sms // task.n_wanted_sms
@@ -74,8 +78,10 @@ class Multiprocessors:
             task.updated_ns = now_ns
 
     def _plan_end(self, task: StreamTask) -> None:
-        # A version makes the end that was planned with an older share a no-op.
+        # An event cannot be taken out of the queue. The new version makes ends that were planned
+        # with an older share do nothing.
         task.version += 1
+        # Rounded up, so that no work is left at the planned end.
         needed_ns = -(-task.remaining_ns * task.n_wanted_sms // task.n_granted_sms)
         end = partial(self._end, task, task.version)
         self._event_queue.at(self._event_queue.now_ns + needed_ns, end)

@@ -14,7 +14,13 @@ from gpulab.virtual.simulator.costs import KernelWork
 
 
 class Kind(Enum):
-    """Which engine of the GPU a task needs."""
+    """Which engine of the GPU a task needs.
+
+    Examples
+    --------
+    >>> Kind("copy in").name
+    'COPY_IN'
+    """
 
     KERNEL = "kernel"
     COPY_IN = "copy in"
@@ -25,10 +31,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Pauses between consecutive tasks of a stream, in nanoseconds, as seen on an H200.
+    """Pauses between consecutive tasks of a stream, in nanoseconds, as measured on an H200.
 
-    An empty pair of events reads 1.25 µs; a pair round one kernel reads 2.6 µs more than the
-    kernel, whatever its length; a further kernel adds about 1 µs to its own duration.
+    A pair of events with nothing between them shows 1.25 µs. A pair around one kernel shows 2.6 µs
+    more than the kernel takes, whatever its duration: 1.25 before it and 1.35 after it. Each
+    further kernel adds its own duration and about 1 µs.
+
+    Examples
+    --------
+    >>> Gaps().between(Kind.KERNEL, Kind.KERNEL)
+    1000
     """
 
     mark_to_mark_ns: int = 1_250
@@ -44,23 +56,26 @@ class Gaps:
 
 
 class StreamOwner(Protocol):
-    """The device of a stream, as those see it who hold only the stream."""
+    """What code that has only a stream may ask of the stream's device.
+
+    The class of the device imports this module, so it cannot be imported here.
+    """
 
     index: int
     n_pending: int
     spec: GpuSpec
 
     def add_stream(self, gaps: Gaps | None = None) -> "SimulatedStream":
-        """Make a further stream."""
+        """Add a stream and return it."""
 
     def submit(self, task: "StreamTask", visible_ns: int) -> None:
-        """Put a task behind the work of its stream."""
+        """Append a task to its stream."""
 
     def finish(self, task: "StreamTask") -> int:
-        """Run until a task is done."""
+        """Simulate until a task is done; return its end."""
 
     def drain_to(self, n_pending: int) -> int:
-        """Run until at most so many tasks are left."""
+        """Simulate until at most ``n_pending`` tasks are left; return the time."""
 
     def resume(self, stream: "SimulatedStream") -> None:
         """Start the first task of a stream, if it may start."""
@@ -71,14 +86,25 @@ class SimulatedStream:
 
     Attributes
     ----------
+    device
+        The device of the stream.
     number
         Its number among the streams of its device; 0 is the default stream.
+    gaps
+        The pauses between its tasks.
     queue
-        Tasks submitted and not done.
+        The tasks that are submitted and not done.
     last
-        The youngest task submitted, done or not.
+        The task that was submitted last, done or not.
     previous
         The task that ended last.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> stream = gpulab.virtual_gpu("H200").machine.gpu.stream
+    >>> stream.key, len(stream.queue)
+    ((0, 0), 0)
     """
 
     __slots__ = ("device", "gaps", "last", "number", "previous", "queue")
@@ -99,14 +125,19 @@ class SimulatedStream:
 
 @dataclass(frozen=True, slots=True)
 class FixedDuration:
-    """A demand whose duration is known beforehand, such as a copy or a spinning kernel.
+    """The demand of a task whose duration is known before it starts, such as a copy.
 
     Attributes
     ----------
     duration_ns
         Duration in nanoseconds.
     n_sms
-        Multiprocessors that it occupies; copies and marks occupy none.
+        How many multiprocessors it occupies; copies and marks occupy none.
+
+    Examples
+    --------
+    >>> FixedDuration(2_000, n_sms=0).duration_ns
+    2000
     """
 
     duration_ns: int
@@ -115,20 +146,34 @@ class FixedDuration:
 
 @dataclass(frozen=True, slots=True)
 class SpinCycles:
-    """A demand of so many clock cycles on one multiprocessor: it takes longer at a lower clock."""
+    """The demand of a kernel that spins for clock cycles: it takes longer at a lower clock.
+
+    Examples
+    --------
+    >>> SpinCycles(1_000_000).cycles
+    1000000
+    """
 
     cycles: int
 
 
 class ModelledKernel(NamedTuple):  # made for each launch, and quicker than a dataclass
-    """A demand whose duration depends on what the cache holds when it starts.
+    """The demand of a kernel, whose duration depends on the cache and the clock at its start.
 
     Attributes
     ----------
     work
-        What must be computed.
+        What it computes.
     accesses
-        Which memory is touched, reads first.
+        The memory that it reads and writes, reads first.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.simulator import CacheAccess
+    >>> from gpulab.virtual.simulator.costs import KernelWork
+    >>> accesses = (CacheAccess(0, 4096, False), CacheAccess(4096, 4096, True))
+    >>> ModelledKernel(KernelWork("copy", n_elements=1024), accesses).work.family
+    'copy'
     """
 
     work: KernelWork
@@ -136,26 +181,46 @@ class ModelledKernel(NamedTuple):  # made for each launch, and quicker than a da
 
 
 class StreamTask:
-    """Something in a stream.
+    """A kernel, a copy or the mark of an event, in a stream.
 
-    A task is *submitted* (``visible_ns`` is set: the device may see it from then on), then
-    *started*, then *done*. Times are integer nanoseconds; ``None`` means not yet.
+    A task is *submitted* (the device sees it from ``visible_ns`` on), then *started*
+    (``start_ns``), then *done* (``end_ns``). Times are integer nanoseconds; None means not yet.
 
     Attributes
     ----------
+    kind, name, demand
+        Its engine, its name in records, and what it must do.
+    waits_for
+        Tasks of other streams that must be done before it starts.
     payload
-        Called with ``seed`` when the task is done: computes the values that the real kernel
-        would leave.
+        Called with ``seed`` at the end of the task: computes the values of the real kernel.
     draw
-        Gives the seed of a task that draws random numbers, at its launch.
+        Called at the launch of a task that draws random numbers; returns its seed.
     load
-        How it heats the GPU while it runs.
+        The power that it draws while it runs.
     waiting
-        Streams whose first task waits for this one.
+        The streams whose first task waits for this one.
     takes_room
         Whether it counts in the launch queue; the nodes of a graph share one entry.
     site
-        The line of the program that has it wait for others.
+        The line of the program that makes it wait for others.
+    n_wanted_sms, n_granted_sms
+        How many multiprocessors it can use, and how many it has now.
+    remaining_ns, updated_ns
+        How long it would still take on all that it wants, and when this was computed.
+    version
+        Counts the plans for its end; only the latest is valid.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> machine = gpulab.virtual_gpu("H200", first_use=False).machine
+    >>> task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin",
+    ...                   demand=FixedDuration(5_000))
+    >>> task = machine.launch(task, host_ns=3_000)
+    >>> machine.host.wait(task)
+    >>> task.end_ns - task.start_ns
+    5000
     """
 
     __slots__ = (
@@ -201,7 +266,7 @@ class StreamTask:
         self.payload = payload
         self.draw = draw
         self.takes_room = takes_room
-        # Only kernels heat the GPU, and what they draw is known when they start.
+        # The device sets the load when a kernel starts: it depends on the cache. Copies have none.
         self.load = REST
         self.waiting: list[SimulatedStream] = []
         self.site = NOWHERE

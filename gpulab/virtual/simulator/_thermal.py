@@ -1,15 +1,18 @@
 """Simulate clock, power and temperature: work heats a GPU, and its power limit slows the clock.
 
-Fitted to one NVIDIA H200 (driver 580.159) under back-to-back products of half-precision matrices
-of 8192 x 8192; ``python -m benchmarks.heat`` prints the recorded rows beside the modelled ones.
-A GPU without a recording takes the same ratios on top of its data sheet: an extrapolation.
+The model was fitted to one NVIDIA H200 (driver 580.159) that ran half-precision matmuls of
+8192 x 8192 without pause. ``python -m benchmarks.heat`` prints the recorded rows beside the
+modelled ones. For other GPUs the same ratios are applied to their data sheets, which is an
+extrapolation.
 
-Not modelled: data (products of zeros draw less: 1473 µs against 1512 µs on the H200), the dips of
-the clock below its settled value, the minutes in which a heat sink warms up, and throttling by
-temperature, which the power limit kept away in the recording (61 °C at most).
+Not modelled are the values of the data (on the H200 a matmul of zeros draws less power, and took
+1473 µs instead of 1512), the dips of the clock below its settled value, the minutes in which a
+heat sink warms up, and throttling by temperature (in the recording the power limit prevented it:
+61 °C at most).
 
-Small kernels that the host launches one by one leave pauses, and streaming draws half of what
-lies between rest and limit, so neither lowers the clock.
+Two kinds of programs do not lower the clock: small kernels that the host launches one by one,
+because there are pauses between them, and streaming kernels, because memory at full bandwidth
+draws half of the power between rest and limit.
 """
 
 from collections import deque
@@ -18,32 +21,44 @@ from math import exp
 
 from gpulab.gpus import GpuSpec
 
-TICK_NS = 5_000_000  # state is brought forward in such steps, so a reading is as old at most
-SAMPLE_NS = 100_000_000  # recorded power readings change every 0.1 s
-N_POWER_SAMPLES = 10  # and rise linearly for 1 s, as a moving average does
-N_USE_SAMPLES = 2  # NVML counts use over "between 1 second and 1/6 second", so 0.2 s
+# The state advances in steps of this length, so a reading is at most this old.
+TICK_NS = 5_000_000
+# Recorded power readings change every 0.1 s. After a change of load they rise linearly for 1 s, as
+# an average over the last ten does.
+SAMPLE_NS = 100_000_000
+N_POWER_SAMPLES = 10
+# NVML's documentation counts utilization over "between 1 second and 1/6 second": here 0.2 s.
+N_USE_SAMPLES = 2
 
 CLOCK_STEP_MHZ = 15
-LOWEST_CLOCK_MHZ = 345  # of an H200 at rest without a context, and of its list of clocks
-LEAST_LIMIT_SHARE = 2 / 7  # of an H200's power limit, 200 of 700 W, can be set
+# The clock of an H200 at rest without a context, and the lowest of its supported clocks.
+LOWEST_CLOCK_MHZ = 345
+# The lowest power limit that can be set on an H200 is 200 of 700 W.
+LEAST_LIMIT_SHARE = 2 / 7
 
 SW_POWER_CAP = 4  # NVML's bit
 
-# Power at the peak of the data sheet and the boost clock, as shares of what lies between rest and
-# the limit. Tensor cores: the recorded 1440 MHz at 691 W, extrapolated with the cube of the clock;
-# nothing draws it for long. float64: its product of 8192 took 5 % longer than 8 of 4096, so 0.95
-# of the clock meets the limit. float32: its products did not slow down with size, so below it.
+# Power of the multiprocessors at the data sheet's peak and the boost clock, as a share of the
+# power between rest and limit. Tensor cores: from the recorded 1440 MHz at 691 W, with the cube of
+# the clock; no kernel draws this for long. float64: a matmul of 8192 took 5 % longer than 8 of
+# 4096, so the limit is met at 0.95 of the clock. float32: matmuls did not slow down with size, so
+# it is below the limit.
 _TENSOR, _DOUBLE, _PLAIN = 3.19, 1.3, 0.9
-_MEMORY = 0.5  # at full bandwidth; streaming alone stays well below the limit and keeps the clock
+# Power of the memory at full bandwidth. Streaming alone is well below the limit and does not lower
+# the clock.
+_MEMORY = 0.5
 
-# What a burst of tensor-core products reaches belongs to an effective 0.85 of the boost clock (a
-# limiter faster than NVML's readings): 1.43 ms in a burst, 1.67 ms at 1440 MHz.
+# In a short burst, tensor-core matmuls run as if at 0.85 of the boost clock: 1.43 ms in a burst
+# and 1.67 ms at 1440 MHz. The cause seems to be a limiter that is faster than NVML's readings.
 _BURST_SHARE = 0.8475
 
-_LIMIT_SHARE = 0.987  # 691 of 700 W
+# The recorded power settles at 691 of 700 W.
+_LIMIT_SHARE = 0.987
 _CLOCK_TAU_NS = 25_000_000
+# Temperature is the air's, plus the rise of the die and the rise of the heat sink. Each rise has a
+# value at the power limit and a time constant.
 _AIR_C = 32.5
-_DIE_C, _DIE_TAU_NS = 15.5, 20_000_000  # rise at the limit, and how fast
+_DIE_C, _DIE_TAU_NS = 15.5, 20_000_000
 _SINK_C, _SINK_TAU_NS = 12.4, 500_000_000
 
 _CLOCK_STEP, _DIE_STEP, _SINK_STEP = (
@@ -53,14 +68,14 @@ _CLOCK_STEP, _DIE_STEP, _SINK_STEP = (
 
 @dataclass(frozen=True, slots=True)
 class PowerDraw:
-    """What a running kernel draws on top of the power at rest, in milliwatts.
+    """The power of a running kernel beyond the power at rest, in milliwatts.
 
     Attributes
     ----------
     core_mw
-        Of the multiprocessors, had they the boost clock; it falls with the cube of the clock.
+        Power of the multiprocessors at the boost clock; it falls with the cube of the clock.
     memory_mw
-        Of the device memory, whatever the clock.
+        Power of the device memory, which does not depend on the clock.
     """
 
     core_mw: int
@@ -72,7 +87,9 @@ REST = PowerDraw(0, 0)
 
 @dataclass(slots=True)
 class _Sample:
-    energy: int = 0  # in milliwatt nanoseconds, as is work
+    """Sums over one sample. Integers, so that long runs collect no rounding errors."""
+
+    energy: int = 0  # in milliwatt nanoseconds, like ``memory_work``
     busy_ns: int = 0
     memory_work: int = 0
 
@@ -80,7 +97,7 @@ class _Sample:
 def power_draw(
     arithmetic: str, flops: int, n_bytes: int, duration_ns: int, spec: GpuSpec
 ) -> PowerDraw:
-    """Return what a kernel draws that does so much in ``duration_ns`` at the burst clock.
+    """Return the power of a kernel that does this work in ``duration_ns`` at the burst clock.
 
     Parameters
     ----------
@@ -88,6 +105,16 @@ def power_draw(
         A key of ``spec.peak_flops_per_s``.
     flops, n_bytes
         Floating-point operations, and bytes to and from the device memory.
+    duration_ns
+        Duration of the kernel.
+    spec
+        Data sheet of the GPU.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> power_draw("float32", 0, 0, 1_000, gpu("H200"))
+    PowerDraw(core_mw=0, memory_mw=0)
     """
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns
     core = _core(arithmetic, spec) * flops / spec.peak_flops_per_s[arithmetic] if flops else 0
@@ -96,6 +123,8 @@ def power_draw(
 
 
 def _core(arithmetic: str, spec: GpuSpec) -> float:
+    # A type with a higher peak than float32 is computed by tensor cores. GPUs whose float64 is
+    # slower than float32 have few units for it, which draw no more than float32.
     ratio = spec.peak_flops_per_s[arithmetic] / spec.peak_flops_per_s["float32"]
     if arithmetic == "float64":
         return _DOUBLE if ratio >= 1 else _PLAIN
@@ -103,17 +132,26 @@ def _core(arithmetic: str, spec: GpuSpec) -> float:
 
 
 class SimulatedRegime:
-    """In which regime of clock and power one GPU is, at any simulated time.
+    """The clock, power and temperature of one GPU, at any simulated time.
 
-    Times are integer nanoseconds that never go back; an earlier one counts as the latest. Looking
-    changes nothing: work is added up exactly and the state moves at fixed ticks.
+    Times are integer nanoseconds and never go back; an earlier time counts as the latest one.
+    Reading changes nothing: work is added up exactly, and the state changes at fixed ticks only.
 
     Attributes
     ----------
+    spec
+        Data sheet of the GPU.
     power_limit_w
-        What the control loop keeps the power below.
+        The control loop lowers the clock to keep the power below this.
     has_clock_rights
-        Whether the user may set clocks and limits; by default not, as for an ordinary one.
+        Whether the user may set clocks and limits. By default False, as for an ordinary user.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> regime = SimulatedRegime(gpu("H200"))
+    >>> regime.clock_mhz(now_ns=0), regime.reasons(now_ns=0)
+    (1980, 0)
     """
 
     def __init__(self, spec: GpuSpec) -> None:
@@ -129,7 +167,9 @@ class SimulatedRegime:
         self._is_capped = False
         self._reasons = 0
         self._rest_mw = spec.idle_w * 1_000
-        self._die = self._sink = spec.idle_w / spec.tdp_w  # heat that flows, 1 at the limit
+        # The heat flow through die and sink, as a share of that at the power limit. A GPU starts
+        # at rest for a long time.
+        self._die = self._sink = spec.idle_w / spec.tdp_w
         self._since_ns = 0
         self._tick_end_ns = TICK_NS
         self._n_running = self._core_mw = self._memory_mw = 0
@@ -138,11 +178,11 @@ class SimulatedRegime:
         self._sample = _Sample()
         rest = _Sample(self._rest_mw * SAMPLE_NS)
         self._samples = deque([rest] * N_POWER_SAMPLES, maxlen=N_POWER_SAMPLES)
-        self._n_quiet = 0  # closed samples in a row that changed nothing
+        self._n_quiet = 0  # how many samples in a row were equal
         self._before = (self._mhz, self._die, self._sink)
 
     def start(self, now_ns: int, load: PowerDraw) -> None:
-        """Let a kernel begin to draw ``load``; several may run at a time."""
+        """Note that a kernel begins to draw ``load``; several may run at a time."""
         self.advance(now_ns)
         self._n_quiet = 0
         self._n_running += 1
@@ -150,7 +190,7 @@ class SimulatedRegime:
         self._memory_mw += load.memory_mw
 
     def end(self, now_ns: int, load: PowerDraw) -> None:
-        """Let a kernel that was started with ``load`` be done."""
+        """Note that a kernel that was started with ``load`` is done."""
         self.advance(now_ns)
         self._n_quiet = 0
         self._n_running -= 1
@@ -158,23 +198,28 @@ class SimulatedRegime:
         self._memory_mw -= load.memory_mw
 
     def rest(self, now_ns: int) -> None:
-        """Let nothing run from now on, whatever was started."""
+        """Note that no kernel runs any longer; used when the simulation restarts."""
         self._n_running = self._core_mw = self._memory_mw = 0
         self._n_quiet = 0
         self.advance(now_ns)
 
     def stretch(self, arithmetic: str, now_ns: int) -> float:
-        """Return how many times longer such arithmetic takes now than in a burst, at least 1."""
+        """Return the time of this arithmetic at the present clock, divided by that in a burst.
+
+        The result is at least 1: the costs were fitted to bursts.
+        """
         self.advance(now_ns)
         return max(1.0, self._bursts_mhz[arithmetic] / self._shown_mhz)
 
     def advance(self, now_ns: int) -> None:
-        """Bring the state to ``now_ns``."""
+        """Advance the state to ``now_ns``."""
         if now_ns == self._since_ns:
-            return  # each kernel asks twice when it starts
+            return  # the usual case: each kernel asks twice when it starts
         while now_ns >= self._tick_end_ns:
             self._count(self._tick_end_ns)
             self._tick()
+            # All samples are equal, so later ones will be, too. Without the skip, a program that
+            # sleeps for an hour of virtual time would simulate 720,000 ticks.
             if self._n_quiet >= N_POWER_SAMPLES:
                 self._skip((now_ns - self._since_ns) // SAMPLE_NS)
         self._count(now_ns)
@@ -185,9 +230,9 @@ class SimulatedRegime:
         return self._shown_mhz
 
     def power_w(self, now_ns: int) -> float:
-        """Return the power of the last second on average, as of the last tenth of a second.
+        """Return the average power of the last second; it changes every tenth of a second.
 
-        It says little about this moment: under a new load it still rises when the clock is low.
+        It says little about this moment: after a new load has lowered the clock it still rises.
         """
         self.advance(now_ns)
         energy = sum(sample.energy for sample in self._samples)
@@ -204,14 +249,14 @@ class SimulatedRegime:
         return round(_AIR_C + _DIE_C * self._die + _SINK_C * self._sink)
 
     def reasons(self, now_ns: int) -> int:
-        """Return why the clock is low, as NVML's bit mask; 0 when it is not."""
+        """Return NVML's bit mask of reasons for a low clock, 0 if it is not low."""
         self.advance(now_ns)
         return self._reasons
 
     def utilization(self, now_ns: int) -> tuple[int, int]:
-        """Return in which part of the last 0.2 s any kernel ran, and the bandwidth used then.
+        """Return two percentages for the last 0.2 s: time with kernels, and bandwidth in use.
 
-        Both in percent. Of the memory NVML counts the time with any access instead.
+        For the memory NVML counts the time with any access instead.
         """
         self.advance(now_ns)
         recent = list(self._samples)[-N_USE_SAMPLES:]
@@ -222,10 +267,10 @@ class SimulatedRegime:
         return round(100 * busy), min(100, round(100 * memory))
 
     def lock(self, now_ns: int, highest_mhz: int) -> None:
-        """Keep the clock at or below ``highest_mhz``, cut to what is supported.
+        """Limit the clock to the highest supported one that is not above ``highest_mhz``.
 
-        The power limit may still lower it. A lower bound would do nothing: the model rests at the
-        highest clock.
+        The power limit may still lower it. There is no lower bound, because an idle GPU of this
+        model has the highest clock anyway.
         """
         self.advance(now_ns)
         inside = min(max(highest_mhz, LOWEST_CLOCK_MHZ), self.spec.boost_clock_mhz)
@@ -257,7 +302,7 @@ class SimulatedRegime:
             self._sample.busy_ns += elapsed_ns
 
     def _tick(self) -> None:
-        """Move clock and heat by one step, from what was drawn on average since the last."""
+        """Advance clock and heat by one step, with the average power since the last one."""
         core_mw, memory_mw = self._core_work / TICK_NS, self._memory_work / TICK_NS
         share = self._mhz / self.spec.boost_clock_mhz
         power_mw = self._rest_mw + round(core_mw * share**3 + memory_mw)
@@ -285,7 +330,8 @@ class SimulatedRegime:
             self._is_capped = False
 
     def _show(self) -> None:
-        # The last megahertz would take for ever.
+        # The clock approaches its goal and never reaches it. One megahertz more lets the shown
+        # clock, a multiple of 15 MHz, get there.
         self._shown_mhz = int(self._mhz + 1) // CLOCK_STEP_MHZ * CLOCK_STEP_MHZ
 
     def _close_sample(self) -> None:
@@ -299,7 +345,7 @@ class SimulatedRegime:
         self._reasons = SW_POWER_CAP if self._is_capped else 0
 
     def _skip(self, n_samples: int) -> None:
-        """Repeat the last sample: nothing has changed for so long that nothing will."""
+        """Repeat the last sample ``n_samples`` times: nothing changes any more."""
         skipped_ns = n_samples * SAMPLE_NS
         self._since_ns += skipped_ns
         self._tick_end_ns += skipped_ns

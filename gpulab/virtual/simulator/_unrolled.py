@@ -1,4 +1,4 @@
-"""Collect operators that a real GPU runs as the kernels of one library call."""
+"""Collect the operators of a layer that a real GPU runs as a few kernels of a library."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,23 @@ from gpulab.virtual.simulator.costs import KernelWork
 
 
 class Unrolled:
-    """What was launched while a layer was taken apart: values to compute, and no time.
+    """The operators of one layer, which compute its values and take no virtual time.
 
     Attributes
     ----------
     accesses
-        What the operators read and write.
+        The memory that the operators read and write.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> from gpulab.virtual.simulator import Kind, StreamTask
+    >>> from gpulab.virtual.simulator.costs import KernelWork
+    >>> stream = gpulab.virtual_gpu("H200").machine.gpu.stream
+    >>> unrolled = Unrolled()
+    >>> unrolled.add(StreamTask(Kind.KERNEL, stream, name="mul"), ())
+    >>> [task.name for task in unrolled.kernels([KernelWork("other", name="lstm")], stream)]
+    ['lstm']
     """
 
     def __init__(self) -> None:
@@ -21,20 +32,21 @@ class Unrolled:
         self.accesses: list[MemoryAccess] = []
 
     def add(self, task: StreamTask, accesses: Sequence[MemoryAccess]) -> None:
-        """Take a task that was about to be launched."""
+        """Take over a task instead of launching it."""
         if task.payload is not None:
             self._tasks.append(task)
         self.accesses += accesses
 
     def kernels(self, works: Sequence[KernelWork], stream: SimulatedStream) -> list[StreamTask]:
-        """Return the tasks to launch instead: the last one leaves all the values."""
+        """Return the library's tasks, to be launched instead; the last one computes all values."""
         made = [
             StreamTask(Kind.KERNEL, stream, name=work.name, demand=ModelledKernel(work, ()))
             for work in works
         ]
         parts = [task.payload for task in self._tasks if task.payload is not None]
         if parts:
-            # Each part has random numbers of its own, and all come from the draw of one.
+            # The last task has one seed, from the first operator that draws. Each part adds its
+            # position, so that no two get the same random numbers.
             draws = [task.draw for task in self._tasks if task.draw is not None]
             made[-1].draw = draws[0] if draws else None
 

@@ -1,7 +1,7 @@
-"""Answer for NVIDIA's management library (NVML): clocks, power, temperature, memory, limits.
+"""NVML for virtual GPUs: the functions that read and set clocks, power, memory and limits.
 
-Asking takes host time. Names are NVML's without the prefix;
-``gpulab.virtual.patches`` puts them where programs look for them.
+NVML is NVIDIA's management library. Each call takes host time. ``gpulab.virtual.patches`` puts
+these functions into ``pynvml`` while a virtual GPU is entered.
 """
 
 import os
@@ -20,29 +20,35 @@ from gpulab.virtual.simulator._thermal import (
     SimulatedRegime,
 )
 
-READ_NS = 1_000  # a call of NVML, as timed on an H200
+READ_NS = 1_000  # a call of NVML, as measured beside an H200
 
 NvmlCall = Callable[..., Any]
 
-# NVML's codes of errors and of clocks.
+# NVML's numbers for errors, and for the clocks of a GPU.
 UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION = 1, 2, 3, 4
 NOT_FOUND, FUNCTION_NOT_FOUND = 6, 13
 GRAPHICS, SM, MEMORY = 0, 1, 2
 
-# 37 °C were 50 below the highest operating temperature of an H200; slowdown is 2 above that, and
-# shutdown 8. Other GPUs take the same.
+# By NVML's number: shutdown, slowdown and the highest operating temperature. An H200 at 37 °C was
+# 50 °C below the last; slowdown is 2 °C above it, and shutdown 8 °C. Other GPUs get the same.
 _THRESHOLDS_C = {0: 95, 1: 89, 3: 87}
 
 
 @dataclass(frozen=True, slots=True)
 class NvmlHandle:
-    """One GPU, as NVML's functions take it."""
+    """NVML's handle of one GPU.
+
+    Examples
+    --------
+    >>> NvmlHandle(0).index
+    0
+    """
 
     index: int
 
 
 class _Record:
-    """A structure of NVML: attributes and nothing else."""
+    """A structure of NVML, which has attributes only."""
 
     def __init__(self, **fields: object) -> None:
         vars(self).update(fields)
@@ -50,18 +56,22 @@ class _Record:
 
 @dataclass(slots=True)
 class _State:
+    """How often NVML was initialised and not shut down, and each GPU's persistence mode."""
+
     n_users: int
     persistence: dict[int, int]
 
 
-# A notebook enters and leaves the machine at every cell, and initialises NVML in one of them.
+# By machine and not by context: a notebook enters and leaves the machine at every cell, and only
+# one of the cells initialises NVML.
 _states: WeakKeyDictionary[Machine, _State] = WeakKeyDictionary()
 
 
 class _SimulatedNvml:
-    """NVML for the GPUs of one machine, to the thread that entered it.
+    """NVML for the GPUs of one machine.
 
-    Another thread, such as a sampler's, reads the state without moving the virtual time.
+    Calls take virtual time only on the thread that entered the machine. Another thread, such as
+    that of a sampler, reads the latest state.
     """
 
     def __init__(self, machine: Machine, state: _State, error: Callable[[int], Exception]) -> None:
@@ -103,16 +113,16 @@ class _SimulatedNvml:
         return self._machine.gpus[handle.index]
 
     def read(self, handle: NvmlHandle) -> tuple[SimulatedRegime, int]:
-        """Return the state of a GPU and the time, after the host has waited for the answer."""
+        """Return the state of a GPU and the time at the end of the call."""
         regime = self.gpu(handle).device.regime
         if threading.get_ident() == self._owner:
             self._machine.host.spend(READ_NS)
             self._machine.host.catch_up()
             return regime, self._machine.host.now_ns
-        return regime, 0  # a time that has passed counts as the latest
+        return regime, 0  # the regime takes an earlier time for its latest one
 
     def write(self, handle: NvmlHandle) -> tuple[SimulatedRegime, int]:
-        """Return what ``read`` does, to those who may change it."""
+        """Return the same as :meth:`read`; fail if the user may not change settings."""
         regime, now_ns = self.read(handle)
         if not regime.has_clock_rights:
             self.fail(NO_PERMISSION)
@@ -208,8 +218,18 @@ def functions(machine: Machine, error: Callable[[int], Exception]) -> dict[str, 
 
     Parameters
     ----------
+    machine
+        The machine that they read and change.
     error
-        Makes the exception of a code.
+        Returns the exception for one of NVML's error codes.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> nvml = functions(gpulab.virtual_gpu("H200").machine, error=ValueError)
+    >>> nvml["nvmlInit"]()
+    >>> nvml["nvmlDeviceGetName"](nvml["nvmlDeviceGetHandleByIndex"](0))
+    'NVIDIA H200'
     """
     nvml = _SimulatedNvml(machine, _states.setdefault(machine, _State(0, {})), error)
     device = {**_identity(nvml), **_readings(nvml), **_settings(nvml)}

@@ -7,14 +7,23 @@ from gpulab.virtual.tensors._tensor import VirtualTensor
 
 
 def device_access(tensor: VirtualTensor, *, is_write: bool) -> MemoryAccess:
-    """Return the access of all bytes of a virtual tensor."""
+    """Return a read or a write of all bytes of a virtual tensor, for the race detector.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     device_access(torch.ones(4, device="cuda"), is_write=True).is_write
+    True
+    """
     if not is_write and tensor.read_access is not None:
         return tensor.read_access
     key = tensor.layout_key
     covered = extent(key.sizes, key.strides, tensor.offset, key.dtype.itemsize)
     access = MemoryAccess(tensor.storage_block.identity, covered, is_write, key)
     if not is_write:
-        tensor.read_access = access  # inputs are read again and again
+        # Kept on the tensor, because a loop reads the same inputs again and again.
+        tensor.read_access = access
     return access
 
 
@@ -23,8 +32,16 @@ def device_accesses(
 ) -> list[MemoryAccess]:
     """Return the accesses of a kernel, reads first.
 
-    A tensor that is changed in place counts as written only, since a write conflicts with every
+    A tensor that is changed in place counts only as written, because a write conflicts with every
     access that a read conflicts with.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x, y = torch.ones(4, device="cuda"), torch.ones(4, device="cuda")
+    ...     [access.is_write for access in device_accesses([x, y], [y])]
+    [False, True]
     """
     changed = {id(tensor) for tensor in written}
     accesses = [device_access(item, is_write=False) for item in read if id(item) not in changed]

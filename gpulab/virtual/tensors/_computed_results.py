@@ -1,25 +1,31 @@
-"""Know which bytes are the result of which call, so that a repeated call computes nothing.
+"""Remember which bytes are the result of which call, so that a repeated call computes nothing.
 
-A benchmark calls an operator a hundred thousand times on the same tensors. Some kernel's call was
-computed before, with the same arguments, on the same bytes, into the same bytes; if nobody has
-written to any of them since, to compute it would write what is there already.
+A benchmark calls an operator a hundred thousand times on the same tensors. If a call with the same
+arguments, inputs and outputs was computed before, and nobody has written to any of those bytes
+since, computing it again would write the bytes that are there already.
 """
 
 from collections.abc import Hashable
 
-# A loop repeats as many calls as its body has. More results would cost each write more time.
+# Enough for the calls in the body of a benchmark's loop. Each write to a buffer searches the list,
+# so a longer one would make every write slower.
 _MOST_KEPT = 64
 
 
 class ComputedResult:
-    """A result that is in memory.
+    """The result of a call, which is in memory as long as nobody writes to its bytes.
 
     Attributes
     ----------
     key
-        The operator, its arguments, and the places of its inputs and outputs.
+        The operator, its arguments, and the bytes of its inputs and outputs.
     holds
-        Whether nobody has written to inputs or outputs since.
+        False after a write to one of its inputs or outputs.
+
+    Examples
+    --------
+    >>> ComputedResult("add of two tensors").holds
+    True
     """
 
     __slots__ = ("holds", "key")
@@ -30,7 +36,7 @@ class ComputedResult:
 
 
 class ComputedResults:
-    """The results that end when somebody writes to certain bytes of one buffer; few at a time."""
+    """The computed results whose inputs or outputs are in one buffer, at most 64."""
 
     __slots__ = ("_watched",)
 
@@ -41,11 +47,13 @@ class ComputedResults:
         return len(self._watched)
 
     def has(self, key: Hashable) -> bool:
-        """Tell whether a result of this key holds."""
+        """Return whether a result with this key is still in memory."""
         return any(result.holds and result.key == key for _, _, result in self._watched)
 
     def add(self, result: ComputedResult, first: int, end: int) -> None:
-        """Let ``result`` hold until a byte from ``first`` to before ``end`` is written."""
+        """Remember ``result`` until a byte from ``first`` to ``end - 1`` is written."""
+        # A result is in the lists of several buffers, and a write to any of them ends it. So the
+        # ones that have ended are removed first, and only then the oldest.
         if len(self._watched) >= _MOST_KEPT:
             self._watched = [entry for entry in self._watched if entry[2].holds]
         if len(self._watched) >= _MOST_KEPT:
@@ -54,7 +62,7 @@ class ComputedResults:
         self._watched.append((first, end, result))
 
     def forget(self, first: int, end: int) -> None:
-        """End the results that have a byte from ``first`` to before ``end``."""
+        """Forget the results that use a byte from ``first`` to ``end - 1``."""
         for entry in self._watched:
             if entry[0] < end and first < entry[1]:
                 entry[2].holds = False

@@ -1,4 +1,4 @@
-"""The layout and the device memory of virtual tensors, and the values that small ones carry."""
+"""The layout, the device memory and the values of virtual tensors."""
 
 import math
 import mmap
@@ -16,23 +16,29 @@ from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream
 from gpulab.virtual.simulator.memory import MemoryBlock, OutOfDeviceMemoryError
 from gpulab.virtual.tensors._computed_results import ComputedResults
 
-# Host memory for the whole of a larger segment might not be had; its blocks get their own, and
-# only there a block that is used again does not hold what was left in it.
+# The host may not have memory for a larger segment as a whole, so each block of one gets its own
+# host memory. Only there, a block that is used again does not contain the old bytes.
 _LARGEST_SHARED_BYTES = 1 << 30
 
-_CPU = torch.device("cpu")  # named everywhere, because the program may set another default
+# Named in every call that makes a host tensor, because the program may set another default device.
+_CPU = torch.device("cpu")
 _identities = count(1)
 
 
 class MissingValues(NamedTuple):
-    """Why the bytes of a storage are not computed.
+    """The reason why the bytes of a storage are not computed.
 
     Attributes
     ----------
     why
-        A clause that goes on with the option's value.
+        A clause; the message continues it with the value of the option.
     option
-        The option of the virtual GPU that sets the limit.
+        Field of ``ValueLimits`` that sets the limit.
+
+    Examples
+    --------
+    >>> MissingValues("it is a tensor of more elements than", "max_elements").option
+    'max_elements'
     """
 
     why: str
@@ -40,28 +46,47 @@ class MissingValues(NamedTuple):
 
 
 class ByteRange(NamedTuple):
-    """Bytes of a buffer, from ``first`` to before ``end``."""
+    """Bytes of a buffer, from ``first`` to ``end - 1``.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.tensors._storage import HostBuffer
+    >>> buffer = HostBuffer(16)
+    >>> ByteRange(buffer, 0, 8).overlaps(ByteRange(buffer, 8, 16))
+    False
+    """
 
     buffer: "HostBuffer"
     first: int
     end: int
 
     def overlaps(self, other: "ByteRange") -> bool:
-        """Tell whether they have a byte in common."""
+        """Return whether both ranges have a byte in common."""
         return self.buffer is other.buffer and self.first < other.end and other.first < self.end
 
 
 class TensorLayout:
-    """Sizes, strides and type of a tensor; made once for each combination, so that it is a key.
+    """Sizes, strides and type of a tensor.
+
+    Make one with :func:`layout`, which returns the same object for the same values: layouts are
+    compared and hashed by identity, which is fast.
 
     Attributes
     ----------
     n_elements
-        Elements of the tensor.
+        Number of elements.
     size_bytes
-        Bytes that reading it touches: less than its elements take where it is expanded.
+        Number of different bytes that a read of the tensor touches. For an expanded tensor this
+        is less than the size of its elements.
     span_bytes
-        Bytes from its first to its last element.
+        Number of bytes from its first to its last element, gaps included.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows = layout((4, 2), (10, 1), torch.float32)  # two columns of a 4 x 10 matrix
+    >>> rows.n_elements, rows.size_bytes, rows.span_bytes
+    (8, 32, 128)
     """
 
     __slots__ = ("dtype", "n_elements", "size_bytes", "sizes", "span_bytes", "strides")
@@ -81,27 +106,49 @@ class TensorLayout:
 
 @cache
 def layout(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> TensorLayout:
-    """Return the one layout of these sizes, strides and type."""
+    """Return the layout with these sizes, strides and type: the same object each time.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layout((2,), (1,), torch.float32) is layout((2,), (1,), torch.float32)
+    True
+    """
     return TensorLayout(sizes, strides, dtype)
 
 
 def layout_of(tensor: torch.Tensor) -> TensorLayout:
-    """Return the layout of a tensor."""
+    """Return the layout of a tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layout_of(torch.empty(3, 2).t()).strides
+    (1, 2)
+    """
     return layout(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
 class Values:
-    """The bytes behind a storage, made when first needed.
+    """The bytes of a storage in host memory, which is allocated on first use.
 
-    They lie in the memory that the allocator gave, so that a block which is used again holds
-    what was left in it, and work that is still under way writes into its next owner.
-    Work that is pending holds these and not the storage, so that memory is free again as soon
-    as the program drops its tensors.
+    The bytes belong to the allocator's block, as on a GPU: a block that is used again contains
+    its old bytes, and a kernel that still runs writes into the block's next owner. A pending
+    kernel refers to the values and not to the storage, so the device memory is free as soon as
+    the program drops its tensors.
 
     Attributes
     ----------
     missing
-        Why the bytes are not computed, so that the tensor has shape and cost only; or None.
+        Why the bytes are not computed, so that the tensor has only a shape and a cost; or None.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     values = torch.arange(4, device="cuda").storage_block.values
+    ...     values.missing, values.size_bytes
+    (None, 32)
     """
 
     __slots__ = ("_buffer", "_offset_bytes", "_viewed", "missing", "size_bytes")
@@ -115,19 +162,21 @@ class Values:
     def view(self, layout: TensorLayout, offset: int) -> torch.Tensor:
         """Return a CPU tensor over these bytes; ``offset`` counts elements.
 
-        It may be one that was returned before, so its shape must be left as it is.
+        The tensor may be one that was returned before, so the caller must not reshape it.
         """
+        # The last view is kept: most memory is only ever seen as one tensor, and as_strided takes
+        # longer than the comparison.
         viewed = self._viewed
         if viewed is not None and viewed[0] is layout and viewed[1] == offset:
             return viewed[2]
         first = self._offset_bytes // layout.dtype.itemsize + offset
         whole = self._buffer.as_type(layout.dtype)
         values = whole.as_strided(layout.sizes, layout.strides, first)
-        self._viewed = layout, offset, values  # most memory is only ever seen as one tensor
+        self._viewed = layout, offset, values
         return values
 
     def to_write(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return the same tensor to write into; results that lie there end."""
+        """Return the same tensor for writing; computed results that use these bytes end."""
         results = self._buffer.results
         if results:
             first = self._offset_bytes + offset * layout.dtype.itemsize
@@ -135,20 +184,20 @@ class Values:
         return self.view(layout, offset)
 
     def bytes_of(self, layout: TensorLayout, offset: int) -> ByteRange:
-        """Return which bytes of which buffer that tensor covers, gaps included."""
+        """Return the range of bytes that a tensor of this layout covers, gaps included."""
         first = self._offset_bytes + offset * layout.dtype.itemsize
         return ByteRange(self._buffer, first, first + layout.span_bytes)
 
 
 class HostBuffer:
-    """Host memory that stands for a segment of the device's, made when first written.
+    """Host memory for the values of a segment of device memory, allocated on first use.
 
     Attributes
     ----------
     number
         A number that no other buffer has.
     results
-        The results of operators whose inputs or outputs lie in it.
+        The computed results whose inputs or outputs are in this buffer.
     """
 
     __slots__ = ("_by_type", "_size_bytes", "_storage", "number", "results")
@@ -161,22 +210,23 @@ class HostBuffer:
         self._by_type: dict[torch.dtype, torch.Tensor] = {}
 
     def as_type(self, dtype: torch.dtype) -> torch.Tensor:
-        """Return all the bytes as a tensor of this type."""
+        """Return all bytes as one tensor of this type."""
         whole = self._by_type.get(dtype)
         if whole is None:
             n_elements = self._size_bytes // dtype.itemsize
             with torch.inference_mode(False):  # noqa: FBT003 # torch's signature
-                # One that was made in inference mode could not be written outside it.
+                # A tensor made in inference mode cannot be changed in place outside of it.
                 empty = torch.empty(0, dtype=dtype, device=_CPU)
                 whole = empty.set_(self.storage(), 0, (n_elements,), (1,))
             self._by_type[dtype] = whole
         return whole
 
     def storage(self) -> torch.UntypedStorage:
-        """Return the bytes."""
+        """Return the bytes as a storage of PyTorch."""
         if self._storage is None:
-            # The system makes pages when they are touched, and has them back when this is dropped:
-            # malloc, once it has freed so large a block, keeps twice as much for itself.
+            # mmap and not malloc: the system provides a page only when it is touched, and gets it
+            # back when the buffer is dropped. After freeing a block this large, malloc would keep
+            # twice as much memory for the process.
             pages = _pages(max(1, self._size_bytes))
             zeros = np.frombuffer(pages, np.uint8, self._size_bytes)
             self._storage = torch.from_numpy(zeros).untyped_storage()
@@ -184,14 +234,14 @@ class HostBuffer:
 
 
 def _pages(size_bytes: int) -> mmap.mmap:
-    """Return memory that a forked process does not share."""
-    if sys.platform == "win32":  # it has no forks
+    """Return zeroed memory that a forked process does not share."""
+    if sys.platform == "win32":  # Windows has no fork and no flags
         return mmap.mmap(-1, size_bytes)
     return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:
-    """Return the buffer that a block lies in, and where in it."""
+    """Return the buffer that contains a block, and the block's offset in bytes."""
     segment = block.segment
     if segment.size_bytes > _LARGEST_SHARED_BYTES:
         return HostBuffer(block.size_bytes), 0
@@ -201,7 +251,7 @@ def _buffer_of(block: MemoryBlock) -> tuple[HostBuffer, int]:
 
 
 class Storage:
-    """Device memory of one or several tensors.
+    """Device memory of one tensor, or of several views of it.
 
     Attributes
     ----------
@@ -210,11 +260,19 @@ class Storage:
     identity
         A number that no other storage has.
     block, address
-        Where it lies; the cache knows it by the address.
+        The allocator's block, and its address; the model of the L2 cache uses the address.
     values
-        What it holds, if that is computed.
+        The bytes, if they are computed.
     counted_bytes
-        What it adds to the machine's memory of values.
+        Number of bytes that count towards the machine's limit of memory for values.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(4, device="cuda")
+    ...     x[1:].storage_block is x.storage_block
+    True
     """
 
     __slots__ = (
@@ -248,19 +306,20 @@ class Storage:
             machine.hazards.allocate(self.identity, self._allocation())
 
     def record_stream(self, stream: SimulatedStream) -> None:
-        """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
+        """Reuse the memory only after the work that ``stream`` has when it is dropped."""
         self.gpu.memory.record_stream(self.block, stream.number)
         self.streams = (*self.streams, stream)
 
     def set_missing(self, missing: MissingValues | None) -> None:
-        """Say whether the bytes are computed from now on, and if not, why."""
+        """Set whether the bytes are computed from now on: None, or the reason why not."""
         self.values.missing = missing
         size_bytes = self.values.size_bytes if missing is None else 0
         self.machine.value_bytes += size_bytes - self.counted_bytes
         self.counted_bytes = size_bytes
 
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
-        # Without a block the allocation had failed; at exit the modules are gone already.
+        # If the allocation failed there is no block. When Python exits, the modules that the
+        # methods below need may be gone already.
         if hasattr(self, "block") and not _at_exit():
             if self.machine.hazards is not None:
                 keys = [stream.key for stream in self.streams]

@@ -1,7 +1,7 @@
 """``VirtualTensor``: a ``meta`` tensor to PyTorch's C++ layer, a ``cuda:0`` tensor to Python.
 
-To C++ it is a meta tensor because autograd accepts those on every build of PyTorch; a tensor that
-claims to be on ``cuda`` there ends the process in ``backward()`` when CUDA is missing.
+C++ sees a meta tensor because autograd accepts those on every build of PyTorch. If C++ saw a
+``cuda`` tensor, ``backward()`` would end the process on a build without CUDA.
 """
 
 import re
@@ -25,29 +25,51 @@ from gpulab.virtual.tensors._storage import Storage, TensorLayout
 
 _META = torch.device("meta")
 
+# This package cannot import the dispatcher, which imports it, so the dispatcher registers itself.
 Dispatch = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 _dispatch: list[Dispatch] = []
 
 
 @cache
 def cuda_device(index: int) -> torch.device:
-    """Return ``cuda:index``, the same object each time."""
+    """Return ``cuda:index``, the same object each time.
+
+    Examples
+    --------
+    >>> cuda_device(1)
+    device(type='cuda', index=1)
+    """
     return torch.device("cuda", index)
 
 
 def set_dispatch(dispatch: Dispatch) -> None:
-    """Name the function that runs operations on virtual tensors."""
+    """Set the function that runs operations on virtual tensors.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.dispatch import dispatch
+    >>> set_dispatch(dispatch)  # the dispatcher's own module does this when it is imported
+    """
     _dispatch[:] = [dispatch]
 
 
 class VirtualTensor(torch.Tensor):
     """A tensor on the virtual GPU.
 
-    It has a layout and a storage with a device address, and values only if it is small and
-    cheap; ``has_values`` tells.
+    It has a layout and a storage with a device address. It has values only if it is small and
+    cheap to compute; see ``has_values``.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.ones(4, device="cuda")
+    ...     type(x).__name__, x.device, x.has_values
+    ('VirtualTensor', device(type='cuda', index=0), True)
     """
 
-    # Else each call of Python would pass here first, and results would be of this class by type.
+    # A subclass's default __torch_function__ runs at each Python call on a tensor, which takes
+    # time, and converts every result to this class.
     __torch_function__ = disabled_torch_function
     layout_key: TensorLayout
     storage_block: Storage
@@ -56,20 +78,21 @@ class VirtualTensor(torch.Tensor):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override] # a property here, an attribute in C
-        """The virtual device."""
+        """The virtual device, e.g. ``cuda:0``."""
         return cuda_device(self.storage_block.gpu.index)
 
+    # C++ would answer these three as for a meta tensor.
     is_cuda = property(lambda _self: True)
     is_cpu = property(lambda _self: False)
     is_meta = property(lambda _self: False)
 
     @property
     def has_values(self) -> bool:
-        """Whether its elements are computed."""
+        """Whether the elements are computed, so that a copy to the host returns real numbers."""
         return self.storage_block.values.missing is None
 
     def become(self, value: torch.Tensor) -> None:
-        """Take over the shape and the memory of another tensor, as ``x.data = y`` does."""
+        """Take the shape and the memory of another tensor, as ``x.data = y`` does."""
         set_data(self, value)
         if type(value) is VirtualTensor:
             self.layout_key = value.layout_key
@@ -84,7 +107,7 @@ class VirtualTensor(torch.Tensor):
         return self.storage_block.gpu.index
 
     def record_stream(self, stream: Any) -> None:
-        """Keep the memory, once it is dropped, until what ``stream`` has by then is done."""
+        """Reuse the memory only after the work that ``stream`` has when it is dropped."""
         self.storage_block.record_stream(stream.core)
 
     def is_pinned(self, device: object = None) -> bool:  # noqa: ARG002 # torch's signature
@@ -96,7 +119,7 @@ class VirtualTensor(torch.Tensor):
         return self.storage_block.address + self.offset * self.dtype.itemsize
 
     def elements(self) -> torch.Tensor:
-        """Return the values as a CPU tensor over the same bytes, as they are by now."""
+        """Return the current values as a CPU tensor over the same bytes, without waiting."""
         return self.storage_block.values.view(self.layout_key, self.offset)
 
     def __getitem__(self, index: Any) -> Any:
@@ -106,19 +129,19 @@ class VirtualTensor(torch.Tensor):
         super().__setitem__(_on_host(index), value)
 
     def apply_(self, *_functions: Any) -> Any:
-        """Refuse as PyTorch does."""
+        """Raise the TypeError that PyTorch raises for a CUDA tensor."""
         raise TypeError("apply_ is only implemented on CPU tensors")
 
     def map_(self, *_functions: Any) -> Any:
-        """Refuse as PyTorch does."""
+        """Raise the TypeError that PyTorch raises for a CUDA tensor."""
         raise TypeError("map_ is only implemented on CPU tensors")
 
     def tolist(self) -> Any:
-        """Copy the values to the host, as a list."""
+        """Copy the values to the host and return them as a nested list."""
         return self.detach().cpu().tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Refuse as PyTorch does, unless ``force`` copies to the host first."""
+        """Return an array if ``force`` is set; otherwise raise TypeError as PyTorch does."""
         if force:
             return self.detach().cpu().numpy()
         raise TypeError(
@@ -131,12 +154,12 @@ class VirtualTensor(torch.Tensor):
 
     def __repr__(self, **_options: object) -> str:  # type: ignore[override] # torch passes options
         if not self.has_values:
-            # Printing waits for the device, whether or not there is something to show.
+            # Printing a CUDA tensor waits for the device, so this waits even without values.
             active().host.wait_for_stream(self.storage_block.gpu.stream)
             description = f"device='{self.device}', size={tuple(self.shape)}, dtype={self.dtype}"
             return f"tensor(<no values>, {description})"
         shown = repr(self.detach().cpu())
-        # Type and size of a host tensor stand behind its values; the device comes before them.
+        # PyTorch prints the device between the values and the size or type.
         options = re.search(r", (?:size|dtype)=", shown)
         at = options.start() if options else len(shown) - 1
         kind = "Parameter containing:\n" if getattr(self, "_is_param", False) else ""
@@ -154,7 +177,7 @@ class VirtualTensor(torch.Tensor):
         return format(self.item(), spec) if self.dim() == 0 else repr(self)
 
     def __deepcopy__(self, memo: dict[int, object]) -> torch.Tensor:
-        # PyTorch's own way copies the storage, which holds nothing in its C++ layer.
+        # PyTorch's own method copies the storage, which is empty in the C++ layer.
         copied = self.detach().clone().requires_grad_(self.requires_grad)
         if getattr(self, "_is_param", False):
             copied._is_param = True  # noqa: SLF001 # PyTorch's own mark of a parameter
@@ -169,19 +192,22 @@ class VirtualTensor(torch.Tensor):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        active()  # raises when the tensor has outlived its context
+        active()  # raises an error if the tensor has outlived its virtual_gpu() context
         return _dispatch[0](func, args, kwargs or {})
 
 
 def _on_host(index: Any) -> Any:
-    """Make host tensors of the sequences in an index; PyTorch would make ones without values."""
+    """Return an index with its lists and arrays converted to host tensors."""
+    # PyTorch would convert them on the tensor's device, which C++ takes for meta, and so lose the
+    # values.
     if isinstance(index, tuple):
-        return tuple([_as_index(item) for item in index])  # quicker than from a generator
+        return tuple([_as_index(item) for item in index])  # faster than from a generator
     return _as_index(index)
 
 
 def _as_index(item: Any) -> Any:
-    if isinstance(item, (int, slice, torch.Tensor)):  # most are; the other question is slow
+    # Most indices are of these types, and the check against Sequence below is slow.
+    if isinstance(item, (int, slice, torch.Tensor)):
         return item
     if not isinstance(item, (np.ndarray, Sequence)) or isinstance(item, str):
         return item
@@ -193,10 +219,20 @@ def _as_index(item: Any) -> Any:
 def wrap(
     layout: TensorLayout, storage: Storage, offset: int = 0, *, like: VirtualTensor | None = None
 ) -> VirtualTensor:
-    """Make a tensor of ``layout`` over ``storage``, ``offset`` elements in.
+    """Return a new tensor of ``layout`` over ``storage``, starting at element ``offset``.
 
-    It is an inference tensor if ``like`` is one, as views of that are; without ``like``, if it is
-    made in inference mode. The rest is PyTorch's: what may be changed, or saved for backward.
+    The result is an inference tensor if ``like`` is one, as a view of it is in PyTorch. Without
+    ``like`` it is one if inference mode is on. PyTorch itself then checks whether it may be
+    changed or saved for backward.
+
+    Examples
+    --------
+    >>> import torch, gpulab
+    >>> from gpulab.virtual.tensors import layout_of
+    >>> with gpulab.virtual_gpu("H200"):
+    ...     x = torch.arange(4, device="cuda")
+    ...     wrap(layout_of(x[1:3]), x.storage_block, offset=1).tolist()
+    [1, 2]
     """
     if like is not None and like.is_inference() != torch.is_inference_mode_enabled():
         with torch.inference_mode(like.is_inference()):

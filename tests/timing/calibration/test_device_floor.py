@@ -174,8 +174,8 @@ def test_the_virtual_gpu_has_no_timer_kernel() -> None:
     with pytest.raises(NotModelledError) as error:
         _device_floor.floor("timer")
     assert str(error.value) == (
-        "the virtual GPU has no model of compiled kernels, and needs none to know its floor; ask "
-        "for floor()"
+        "the virtual GPU has no model of compiled kernels, and needs none to know its floor; "
+        "call floor() without a method"
     )
 
 

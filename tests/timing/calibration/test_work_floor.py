@@ -97,8 +97,8 @@ def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) ->
     with pytest.raises(ProfilerUnavailableError) as error:
         calibration.work_floor([call(read_us, 0.5, 0.5)] * 12, [read_us * US] * 10)
     assert str(error.value) == (
-        f"the records leave {floor_ns} ns for the floor, so they are of something else than what "
-        'the events read; measure without them: floor="device"'
+        f"the records leave {floor_ns} ns for the floor, so they do not show the work that the "
+        'events timed; measure without them: floor="device"'
     )
 
 
@@ -117,8 +117,8 @@ def test_lost_records_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProfilerUnavailableError) as error:
         calibration.record_calls(lambda: None)
     assert str(error.value) == (
-        "the profiler kept the records of 5 of 12 calls, which is too few; measure without them: "
-        'floor="device"'
+        "the profiler gave complete records of 5 of 12 calls, which is too few; measure without "
+        'them: floor="device"'
     )
 
 
@@ -364,7 +364,7 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
         found = calibration.work_floor(calls, readings_s)
         assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
     else:
-        with pytest.raises(ProfilerUnavailableError, match="something else"):
+        with pytest.raises(ProfilerUnavailableError, match="do not show the work"):
             calibration.work_floor(calls, readings_s)
 
 

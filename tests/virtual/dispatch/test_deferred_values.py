@@ -18,7 +18,7 @@ def test_an_error_that_comes_late_names_the_operator_it_is_of() -> None:
         y = x + 1
         with pytest.raises(IndexError, match="index 7 is out of bounds") as raised:
             torch.cuda.synchronize()
-        told = "This is of aten.index.Tensor, which was launched earlier."
+        told = "The error comes from aten.index.Tensor, which was launched earlier."
         assert raised.value.__notes__ == [told]
         assert y.tolist() == [2.0] * 4
 

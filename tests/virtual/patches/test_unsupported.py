@@ -255,8 +255,8 @@ def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
         x = torch.ones(2)
         distributed.all_reduce(x)
         assert refusal_of(lambda: distributed.all_reduce(x.cuda())) == (
-            "the virtual GPU has no model of c10d.allreduce_.default, which sends between "
-            "processes; send a copy on the CPU, as tensor.cpu(), or use CUDA GPUs"
+            "the virtual GPU has no model of c10d.allreduce_.default, which communicates "
+            "between processes; send a copy on the CPU, made with tensor.cpu(), or use CUDA GPUs"
         )
     finally:
         distributed.destroy_process_group()

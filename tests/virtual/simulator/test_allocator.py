@@ -556,10 +556,10 @@ def test_a_pool_that_nobody_holds_is_refused() -> None:
     memory = make()
     with pytest.raises(VirtualGpuError) as error:
         memory.allocate(512, stream=0, pool=(0, 7))
-    assert str(error.value) == "nobody holds the memory pool (0, 7); retain it first"
+    assert str(error.value) == "no one uses the memory pool (0, 7); retain it first"
     with pytest.raises(VirtualGpuError) as error:
         memory.pools.release((0, 8))
-    assert str(error.value) == "nobody holds the memory pool (0, 8); retain it first"
+    assert str(error.value) == "no one uses the memory pool (0, 8); retain it first"
 
 
 def test_a_pool_without_splits_gives_whole_segments() -> None:

@@ -1,4 +1,8 @@
-"""Compute how long a kernel takes on a GPU, from its work and the GPU's data sheet."""
+"""Compute how long a kernel takes on a GPU, from its work and the GPU's data sheet.
+
+All constants come from one H200. ``docs/fidelity.md`` says how they were fitted, and how close the
+times are.
+"""
 
 from gpulab.virtual.simulator.costs._copy_cost import (
     STAGED_BYTES,

@@ -2,33 +2,56 @@
 
 from gpulab.gpus import GpuSpec
 
-# Seen on two machines with an H200: pinned memory moves at 0.88 of the link's rate, pageable
-# memory at 11 to 23 GB/s, whatever the link, because the host copies it first; and each copy
+# Measured on two machines with an H200: pinned memory moves at 0.88 of the link's rate. Pageable
+# memory moves at 11 to 23 GB/s whatever the link, because the host copies it first. Each copy
 # takes about 1.7 µs before the first byte.
 _PINNED_SHARE = 0.88
 _PAGEABLE_BYTES_PER_S = 17.8e9
 _FLOOR_NS = 1_700
-# Seen between two H200 that 18 NVLinks join: 0.885 of the links' rate; each copy takes 17 µs more,
-# in which the two devices wait for one another.
+# Measured between two H200s that 18 NVLinks join: 0.885 of the links' rate. Each copy takes 17 µs
+# more, because the two devices wait for each other.
 _PEER_SHARE = 0.885
 _PEER_FLOOR_NS = 17_000
-# A pageable copy of up to 64 KiB to the device is put aside at once, and the host goes on.
+# CUDA stages a pageable copy of up to 64 KiB to the device, and the host does not wait for it.
 STAGED_BYTES = 65_536
 _NS = 1e9
 
 
 def copy_ns(size_bytes: int, spec: GpuSpec, *, pinned: bool) -> int:
-    """Return how long a copy between host and GPU takes, in nanoseconds."""
+    """Return how long a copy between host and GPU takes, in nanoseconds.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> pinned, pageable = (copy_ns(1 << 30, gpu("H200"), pinned=p) for p in (True, False))
+    >>> pinned < pageable
+    True
+    """
     return _FLOOR_NS + round(size_bytes / _link_rate(spec, pinned=pinned) * _NS)
 
 
 def copied_bytes(duration_ns: int, spec: GpuSpec, *, pinned: bool) -> int:
-    """Return how much a copy between host and GPU moves in so many nanoseconds."""
+    """Return how many bytes a copy between host and GPU moves in ``duration_ns``.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> spec = gpu("H200")
+    >>> copied_bytes(copy_ns(1_000_000, spec, pinned=False), spec, pinned=False)
+    1000004
+    """
     return max(0, round((duration_ns - _FLOOR_NS) / _NS * _link_rate(spec, pinned=pinned)))
 
 
 def peer_copy_ns(size_bytes: int, spec: GpuSpec) -> int:
-    """Return how long a copy between two such GPUs takes, in nanoseconds."""
+    """Return how long a copy between two GPUs of a machine takes, in nanoseconds.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> peer_copy_ns(0, gpu("H200"))  # the fixed part
+    17000
+    """
     return _PEER_FLOOR_NS + round(size_bytes / (spec.peer_bytes_per_s * _PEER_SHARE) * _NS)
 
 

@@ -1,10 +1,10 @@
-"""Correct the roofline's durations by measured efficiencies, by the sizes of a call.
+"""Correct the roofline's durations by measured efficiencies, which depend on a call's sizes.
 
-A surface belongs to calls that run alike. It goes smoothly through the logarithms of what was
-measured at some thousand random sizes, each over what the roofline says (kriging, that is
-regression by a Gaussian process with a sum of Matérn kernels): near a measured size it repeats the
-measurement, between them it interpolates, and far from all it falls back to their median.
-``python -m benchmarks.fidelity fit`` makes the file that is read here.
+There is one surface for each kind of call. Its values are logarithms of the measured duration
+divided by the roofline's, at some thousand random sizes. Between these it is interpolated by
+kriging: regression by a Gaussian process with a sum of Matérn kernels. Near a measured size it
+repeats the measurement, and far from all of them it falls back to their median.
+``python -m benchmarks.fidelity fit`` writes the file that is read here.
 """
 
 import json
@@ -22,21 +22,28 @@ Coordinate = float | str
 FloatArray = NDArray[np.float64]
 
 _FILE = "data/efficiencies.json"
-# Coordinates are kept in hundredths, weights and logarithms in thousandths: the file stays small.
+# The file has whole numbers, so that it is small: hundredths of a coordinate, thousandths of a
+# weight.
 _COORDINATE_UNIT, _WEIGHT_UNIT = 0.01, 0.001
 _N_KEPT = 1_000
-_UNKNOWN = -1  # the number of a word that no measured call has
+# The number of a word that no measured call has. It differs from all of them.
+_UNKNOWN = -1
 
 
 class SurfacePoint(NamedTuple):
-    """Where a call lies.
+    """The place of a call on a surface.
 
     Attributes
     ----------
     surface
         Name of the surface.
     coordinates
-        Numbers that are near for calls that run alike, and words that are the same.
+        Numbers and words. Calls that run alike have similar numbers and the same words.
+
+    Examples
+    --------
+    >>> SurfacePoint("sort", (10.0, 12.0, "block")).surface
+    'sort'
     """
 
     surface: str
@@ -44,14 +51,14 @@ class SurfacePoint(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What the roofline's duration is multiplied by.
+    """The factors for the roofline's duration.
 
     Attributes
     ----------
     hot
-        If everything that the kernel touches is in the L2 cache.
+        The factor if the L2 cache serves all accesses of the kernel.
     cold
-        If all of it comes from memory and goes there.
+        The factor if memory serves all of them.
     """
 
     hot: float
@@ -63,27 +70,27 @@ NO_CORRECTION = Correction(1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class EfficiencySurface:
-    """Measured points, and what goes through them.
+    """Measured points, and the fitted function through them.
 
     Attributes
     ----------
     used
         Positions of the coordinates that matter.
     words
-        For each of these the numbers of its words, or None if it is a number.
+        For each of these a number for each of its words, or None if the coordinate is a number.
     scales
-        What a difference of one counts, coordinate by coordinate, a row for each way of being
-        near: calls may be alike in some coordinates, or in all.
+        How much a difference of one in each coordinate counts. There is a row for each kernel of
+        the sum, because calls may be alike in some coordinates only.
     shares
-        What each way counts.
+        The share of each kernel in the sum.
     points
-        A row of coordinates for each measured call.
+        The coordinates of the measured calls, a row for each.
     weights
-        What each point adds to the logarithm, hot and cold, according to its nearness.
+        How much each point adds to the logarithms, hot and cold, times its nearness.
     middle
-        Median of the logarithms, hot and cold.
+        The medians of the logarithms, hot and cold.
     least, most
-        The range of the measured logarithms, which no prediction leaves.
+        The ranges of the measured logarithms; a prediction is always inside them.
     """
 
     used: tuple[int, ...]
@@ -102,7 +109,8 @@ class EfficiencySurface:
         Parameters
         ----------
         coordinates
-            All of the point's; beyond the measured range they count as its end.
+            All coordinates of the point. A number outside the measured range counts as the nearest
+            end of the range.
         """
         given = [coordinates[i] for i in self.used]
         point = np.array(
@@ -120,16 +128,23 @@ class EfficiencySurface:
 
 
 def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]) -> FloatArray:
-    """Return how far apart one point and others are, coordinate by coordinate.
+    """Return the differences between one point and others, for each coordinate.
 
     Parameters
     ----------
     point
-        Coordinates, words as numbers.
+        The coordinates of the point, with words as numbers.
     points
-        Coordinates of the others, a row each.
+        The coordinates of the others, a row for each.
     is_word
-        Which coordinates are words: these differ by one or not at all.
+        Which coordinates are words. The difference of two words is 1, or 0 if they are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_word = np.array([False, True])
+    >>> difference(np.array([1.0, 3.0]), np.array([[4.0, 3.0], [1.0, 0.0]]), is_word).tolist()
+    [[3.0, 0.0], [0.0, 1.0]]
     """
     apart: FloatArray = np.abs(points - point)
     return np.where(is_word, apart != 0, apart)
@@ -141,27 +156,35 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
     Parameters
     ----------
     differences
-        Coordinate by coordinate, a row for each pair.
+        A row for each pair of points, with a column for each coordinate.
     scales
-        What a difference of one counts, a row for each kernel.
+        How much a difference of one counts, a row for each kernel.
     shares
-        What each kernel counts; together 1.
+        The share of each kernel; their sum is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> differences = np.array([[0.0], [1.0], [100.0]])
+    >>> near = nearness(differences, scales=np.array([[1.0]]), shares=np.array([1.0]))
+    >>> near.round(2).tolist()
+    [1.0, 0.74, 0.0]
     """
     distances = np.sqrt(differences**2 @ scales.T**2)
     found: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
     return found
 
 
-@lru_cache(maxsize=_N_KEPT)  # the kernels of a call ask one after another for the same point
+@lru_cache(maxsize=_N_KEPT)  # all kernels of a call have the same point
 def correction(point: SurfacePoint | None) -> Correction:
-    """Return the correction at a point; none where nothing was measured.
+    """Return the correction at a point; both factors are 1 if nothing like it was measured.
 
-    It was measured on one model of GPU and is taken over to others as it is.
+    It was measured on an H200 and is used for all GPUs.
 
     Parameters
     ----------
     point
-        Where a call lies, or None.
+        The place of a call, or None.
     """
     if point is None:
         return NO_CORRECTION
@@ -185,13 +208,22 @@ def _surface(name: str) -> EfficiencySurface | None:
 
 
 def packed(table: FloatArray) -> str:
-    """Return whole numbers as text: there are many, and column by column they are alike."""
+    """Return a table of whole numbers as a compressed text, for the file of surfaces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.array([[1.0, 200.0], [2.0, 201.0]])
+    >>> unpacked(packed(table), 2).tolist()
+    [[1.0, 200.0], [2.0, 201.0]]
+    """
+    # By columns: neighbours in a column are similar, so they compress better.
     columns = np.ascontiguousarray(table.T.astype("<i4"))
     return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
 
 
 def unpacked(text: str, n_columns: int) -> FloatArray:
-    """Return the numbers that :func:`packed` made a text of."""
+    """Return the table that :func:`packed` has made into a text."""
     columns = np.frombuffer(zlib.decompress(b64decode(text)), dtype="<i4")
     return columns.reshape(n_columns, -1).T.astype(np.float64)
 

@@ -1,7 +1,7 @@
 """Compute the duration of a kernel from its work, its cache traffic and the GPU's data sheet.
 
-The constants were fitted to one NVIDIA H200, and so were the corrections by size; other GPUs take
-the same efficiencies on top of their data sheets, which is an extrapolation.
+The constants and the corrections by size were fitted to one NVIDIA H200. For other GPUs the same
+efficiencies are applied to their data sheets, which is an extrapolation.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,20 @@ from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, TileSchedu
 
 _NS = 1e9
 
-# Share of the data sheet's bandwidth that large kernels reach: 4.4 of 4.8 TB/s.
+# Large kernels reach 4.4 of the data sheet's 4.8 TB/s.
 _BANDWIDTH_SHARE = 0.917
 _L2_BYTES_PER_CLOCK_AND_SM = 31.0
 _ELEMENTS_PER_BLOCK = 2_048
-_FEW, _MANY = 10, 20  # between 2**10 and 2**20 elements a reduction takes more and more steps
+# The floor of a reduction grows with each doubling between 2**10 and 2**20 elements, because it
+# takes more steps.
+_FEW, _MANY = 10, 20
+# At this number all cached costs are dropped, so that a program with many shapes does not grow.
 _N_COSTS_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class KernelWork:
-    """What a kernel must do, whatever the GPU.
+    """What a kernel must do, on any GPU.
 
     Attributes
     ----------
@@ -35,30 +38,36 @@ class KernelWork:
     arithmetic
         Type in which it computes: ``"float16"``, ``"tf32"``, ...
     flops
-        Floating-point operations, a multiply-add counted as two.
+        Floating-point operations; a multiply-add counts as two.
     n_elements
-        Elements that its threads handle.
+        Elements that its threads process.
     n_rows
-        Rows that its blocks of threads handle one by one, where it has such.
+        Rows, if each block of threads processes one row at a time; otherwise 0.
     n_steps
-        Steps that must come one after another.
+        Steps that must run one after another.
     matmul
         Sizes of the matmul that it computes, or None.
     reads, writes
-        Whether it makes the accesses of the call that read, and those that write.
+        Whether it makes the read accesses of the call, and whether it makes the write accesses.
     scratch_bytes
         Bytes to and from memory that no tensor of the program owns.
     most_bytes
-        Bytes that it touches of one tensor at most, as of a table of which it takes a few rows;
-        0 for no limit.
+        The most bytes that it touches of one tensor, e.g. of a table from which it takes a few
+        rows; 0 for no limit.
     host_ns
-        Host time of its launch, if it is not that of its family.
+        Host time of its launch, if it differs from that of its family.
     name
-        What it is called in records, if not like the operator.
+        Its name in records, if it differs from the operator's.
     before
-        Kernels of the same call that run first.
+        Kernels of the same call that run before it.
     surface_point
-        Where the call lies on the surface of measured efficiencies, or None.
+        The place of the call on the surface of measured efficiencies, or None.
+
+    Examples
+    --------
+    >>> work = KernelWork("elementwise", flops=1 << 20, n_elements=1 << 20)
+    >>> work.arithmetic, work.launch_ns
+    ('float32', 5250)
     """
 
     family: str
@@ -83,7 +92,7 @@ class KernelWork:
         return KERNEL_FAMILIES[self.family].launch_ns if self.host_ns is None else self.host_ns
 
     def accesses_of(self, accesses: Sequence[CacheAccess]) -> tuple[CacheAccess, ...]:
-        """Return those accesses of the call that this kernel makes."""
+        """Return the accesses of the call that this kernel makes."""
         if self.reads and self.writes and not self.most_bytes:
             return tuple(accesses)
         most_bytes = self.most_bytes or float("inf")
@@ -96,7 +105,7 @@ class KernelWork:
 
 @dataclass(frozen=True, slots=True)
 class _CostTerms:
-    """What a duration is made of, for one piece of work on one GPU, in nanoseconds."""
+    """The terms of a duration that do not depend on the cache, for one work on one GPU."""
 
     n_sms: int
     fixed_ns: float
@@ -110,24 +119,49 @@ class _CostTerms:
     cold: float
 
 
-# Cost terms by identity of work and GPU, as a hash of the records takes longer than the sum; the
-# objects are kept with them.
+# Cached cost terms. The keys are identities, because a hash of these records takes longer than the
+# whole computation. The values hold the objects, so that no identity is used again.
 _known_costs: dict[tuple[int, int], tuple[KernelWork, GpuSpec, _CostTerms]] = {}
 
 
 def n_sms(work: KernelWork, spec: GpuSpec) -> int:
-    """Return how many multiprocessors the work can use."""
+    """Return how many multiprocessors the kernel can use.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> n_sms(KernelWork("elementwise", n_elements=4096), gpu("H200"))
+    2
+    """
     return _cost_terms_of(work, spec).n_sms
 
 
 def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: float = 1.0) -> int:
-    """Return the duration of the kernel in nanoseconds, alone on the GPU.
+    """Return the duration of a kernel in nanoseconds, if it is alone on the GPU.
 
-    ``stretch`` is how much longer its arithmetic takes than at the boost clock.
+    The model is a roofline with measured ceilings: a floor plus the longer of the arithmetic and
+    the memory time. If calls of this kind were measured, the result is multiplied by the
+    correction for these sizes. It is the figure of a model, not of a particular kernel's code.
 
-    A roofline with measured ceilings: the slower of arithmetic and memory, on top of a floor.
-    Where calls of the kind were measured, it is multiplied by how far off it was near these sizes.
-    It is a model's figure and says nothing about a particular kernel's code.
+    Parameters
+    ----------
+    work
+        What the kernel does.
+    traffic
+        The bytes that cache and memory serve.
+    spec
+        Data sheet of the GPU.
+    stretch
+        How many times longer the arithmetic takes than at the boost clock.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> from gpulab.virtual.simulator import Traffic
+    >>> work = KernelWork("elementwise", n_elements=1 << 20)
+    >>> hot, cold = Traffic(8 << 20, 0), Traffic(0, 8 << 20)
+    >>> duration_ns(work, hot, gpu("H200")) < duration_ns(work, cold, gpu("H200"))
+    True
     """
     cost = _cost_terms_of(work, spec)
     miss_bytes = traffic.miss_bytes + traffic.late_bytes + cost.scratch_bytes
@@ -135,13 +169,21 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     busy_ns = max(cost.arithmetic_ns * stretch + cost.waves_ns, memory_ns)
     latency_ns = cost.first_miss_ns if miss_bytes else 0
     touched_bytes = traffic.hit_bytes + traffic.miss_bytes
+    # Corrections were measured all hot and all cold; between them the factor is interpolated.
     cold_share = traffic.miss_bytes / touched_bytes if touched_bytes else 0.0
     factor = cost.hot + (cost.cold - cost.hot) * cold_share
     return round((cost.fixed_ns + latency_ns + busy_ns) * factor)
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
-    """Return how long a kernel spins for ``cycles`` cycles of the boost clock, in nanoseconds."""
+    """Return how long ``cycles`` of the boost clock take, in nanoseconds.
+
+    Examples
+    --------
+    >>> from gpulab.gpus import gpu
+    >>> sleep_ns(1_980, gpu("H200"))  # at 1980 MHz
+    1000
+    """
     return round(cycles * 1_000 / spec.boost_clock_mhz)
 
 
@@ -161,12 +203,14 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     all_clocks_per_ns = clocks_per_ns * spec.n_sms
     l2_bytes_per_ns = _L2_BYTES_PER_CLOCK_AND_SM * all_clocks_per_ns * family.l2_share
     memory_bytes_per_ns = spec.bandwidth_bytes_per_s * _BANDWIDTH_SHARE / _NS * family.memory_share
+    # A block moves so many bytes per clock, so few blocks cannot use the whole bandwidth.
     if family.block_bytes:
         by_blocks = max(1, work.n_rows) * family.block_bytes * clocks_per_ns
         l2_bytes_per_ns = min(l2_bytes_per_ns, by_blocks)
         memory_bytes_per_ns = min(memory_bytes_per_ns, by_blocks)
     arithmetic = _arithmetic(work, family, spec)
     issue_ns = 0.0
+    # Some kernels are limited by their instructions for each element, not by FLOPs or bytes.
     if family.rate:
         n_used = min(spec.n_sms, work.n_rows or spec.n_sms)
         issue_ns = work.n_elements / (family.rate * n_used * clocks_per_ns)

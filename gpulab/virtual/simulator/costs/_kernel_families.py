@@ -1,7 +1,7 @@
 """Constants of each family of kernels, such as reductions: launch cost, floor, bandwidth shares.
 
-Fitted to the driver's records of one NVIDIA H200 (driver 580.159, torch 2.11); the workloads
-are those marked "fit" in ``docs/fidelity.md``, which also says how well the others are met.
+They were fitted by hand to the driver's records of one NVIDIA H200 (driver 580.159, torch 2.11).
+``docs/fidelity.md`` lists the workloads, and says how close the times of others are.
 """
 
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KernelFamily:
-    """How one kind of kernel behaves on top of its FLOPs and bytes.
+    """What determines the time of one kind of kernel, besides its FLOPs and bytes.
 
-    All shares and rates are those of one GPU and are taken over to others as they are.
+    The shares and rates were measured on an H200 and are used for all GPUs.
 
     Attributes
     ----------
     floor_ns
-        Duration of the kernel when it has next to nothing to do.
+        Duration of the kernel when it has almost nothing to do.
     launch_ns
         Host time of the call in PyTorch's eager mode.
     memory_share, l2_share
-        Part of the reachable bandwidth of memory and cache that such kernels use.
+        Share of the reachable bandwidth of memory and cache that these kernels use.
     compute_share
-        Part of the reachable arithmetic.
+        Share of the peak arithmetic that they reach.
     rate
-        Elements that one multiprocessor handles per clock, or 0 where that is no limit.
+        Elements that one multiprocessor processes per clock, or 0 for no limit.
     row_clocks
-        Clocks that one multiprocessor spends on each row besides.
+        Additional clocks that one multiprocessor spends on each row.
     step_clocks
-        Clocks of each of the steps that come one after another.
+        Clocks for each of the steps that run one after another.
     doubling_ns
-        What the floor grows by for each doubling of the elements, from 1,024 to a million.
+        By how much the floor grows with each doubling of the elements, from 1,024 to a million.
     block_bytes
-        Bytes that one block of threads moves per clock, or 0 where that is no limit.
+        Bytes that one block of threads moves per clock, or 0 for no limit.
     first_miss_ns
         Time until the first bytes come from memory; 0 for kernels that only write.
     """
@@ -51,7 +51,8 @@ class KernelFamily:
 
 
 KERNEL_FAMILIES = {
-    # One thread an element, in vectors of 16 bytes; the others cannot use these, or calculate.
+    # One thread for each element. The first loads vectors of 16 bytes. Those with a rate cannot,
+    # or they compute more for each element.
     "elementwise": KernelFamily(900, 5_250),
     "fill": KernelFamily(900, 4_400, 1.06, 0.58, first_miss_ns=0),
     "copy": KernelFamily(900, 4_500),
@@ -62,11 +63,11 @@ KERNEL_FAMILIES = {
     "concatenation": KernelFamily(900, 6_350, l2_share=0.78),
     "index": KernelFamily(900, 6_200, rate=0.407),
     "memset": KernelFamily(780, 1_500),
-    # Every thread sets up its generator first.
+    # The floor is higher, because every thread first sets up its random number generator.
     "uniform": KernelFamily(2_700, 5_500, rate=2.51),
     "normal": KernelFamily(2_700, 6_700, rate=1.67),
     "dropout": KernelFamily(2_700, 9_700, rate=2.32),
-    # Blocks of threads that work on rows together.
+    # Blocks of threads that process a row together.
     "reduction": KernelFamily(1_800, 6_100, 0.97, doubling_ns=330, first_miss_ns=600),
     "first axis": KernelFamily(1_800, 6_300, 0.80, rate=4.0, doubling_ns=290),
     "softmax": KernelFamily(2_000, 5_300, row_clocks=80),
@@ -81,11 +82,11 @@ KERNEL_FAMILIES = {
     "scan": KernelFamily(1_500, 5_500, 0.186, 0.138),
     "scan of one row": KernelFamily(3_500, 9_000, 0.75, 0.75),
     "losses": KernelFamily(1_500, 8_300, step_clocks=25.5),
-    # Reads and writes wherever an index says.
+    # Reads and writes at places that an index gives.
     "rows": KernelFamily(900, 7_600, l2_share=0.78),
     "gather": KernelFamily(900, 6_100, 0.8, rate=0.83),
     "atomic add": KernelFamily(900, 5_400, rate=0.314),
-    # Rounds over all elements.
+    # Sorts, transforms and factorizations: several passes over all elements.
     "histogram": KernelFamily(7_000, 3_000, 0.5, 0.5),
     "radix pass": KernelFamily(6_000, 3_300, 0.5, 0.5),
     "row sort": KernelFamily(900, 10_000, rate=0.137),
@@ -96,7 +97,7 @@ KERNEL_FAMILIES = {
     "short sort": KernelFamily(4_200, 5_300),
     "fourier": KernelFamily(2_500, 7_300, 0.82, 0.54),
     "factorization": KernelFamily(3_000, 5_000, step_clocks=628),
-    # Arithmetic; shares of their tiles are in products.py.
+    # Matmuls and what is computed like them; ``_matmul_tiles`` has the shares of their tiles.
     "gemm": KernelFamily(1_900, 9_900, l2_share=0.85),
     "linear": KernelFamily(1_900, 10_500, l2_share=0.85),
     "conv": KernelFamily(1_900, 11_800),
@@ -107,13 +108,13 @@ KERNEL_FAMILIES = {
     "resize": KernelFamily(900, 5_900, rate=1.49),
     "attention": KernelFamily(2_000, 13_000),
     "attention backward": KernelFamily(2_000, 20_000),
-    # Recurrent layers: step by step, or all steps in one kernel.
+    # Recurrent layers of cuDNN: a kernel for each step, or one for all steps.
     "recurrent cell": KernelFamily(1_300, 10_500),
     "recurrent gemm": KernelFamily(3_600, 10_500, compute_share=0.3),
     "recurrent gemm back": KernelFamily(7_900, 10_500, compute_share=0.3),
     "recurrence": KernelFamily(1_500, 10_500, step_clocks=9_600),
     "recurrence back": KernelFamily(1_500, 10_500, step_clocks=4_500),
-    # Many tensors at once.
+    # One launch for many tensors.
     "foreach": KernelFamily(1_400, 7_500, 0.865, 0.865, block_bytes=20.0),
     "fused optimizer": KernelFamily(2_500, 20_000, 0.91, 0.91, block_bytes=22.9),
     "other": KernelFamily(2_000, 7_000, 0.8, 0.8, 0.5),

@@ -1,7 +1,8 @@
 """Choose the tiles in which a GPU computes a matmul, and compute how long that takes.
 
-Every multiprocessor computes one tile of the result after another. Which tile is best depends on
-the sizes, so the model tries a few, as the library's heuristics do, and takes the quickest.
+Every multiprocessor computes one tile of the result after another. The best size of the tiles
+depends on the sizes of the matrices. So the model tries a few and takes the fastest; a library
+chooses by heuristics.
 """
 
 from dataclasses import dataclass
@@ -14,15 +15,22 @@ _NS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class MatmulShape:
-    """Sizes of a batch of products ``(m, k) @ (k, n)``, or of what is computed like one.
+    """Sizes of a batch of matmuls ``(m, k) @ (k, n)``, or of a kernel that computes like one.
 
     Attributes
     ----------
+    batch, m, n, k
+        The number of matmuls, and their sizes.
     kind
-        ``"gemm"``, ``"linear"`` (with a bias), ``"conv"``, ``"weights"`` (of a convolution, whose
-        sum is long), ``"attention"`` or ``"attention backward"``.
+        ``"gemm"``, ``"linear"`` (with a bias), ``"conv"``, ``"weights"`` (the gradient of a
+        convolution's weights, with a long sum), ``"attention"`` or ``"attention backward"``.
     is_aligned
-        Whether rows begin at multiples of 16 bytes; otherwise older kernels are used.
+        Whether rows begin at multiples of 16 bytes; otherwise libraries use slower kernels.
+
+    Examples
+    --------
+    >>> MatmulShape(batch=1, m=64, n=64, k=64).flops
+    524288
     """
 
     batch: int
@@ -34,7 +42,7 @@ class MatmulShape:
 
     @property
     def flops(self) -> int:
-        """Floating-point operations, a multiply-add counted as two."""
+        """Floating-point operations; a multiply-add counts as two."""
         return 2 * self.batch * self.m * self.n * self.k
 
 
@@ -47,8 +55,8 @@ class Tile:
     share: float
 
 
-# Shares of the data sheet's peak, fitted to square products of an H200 between 64 and 8192. A
-# wave of tiles costs something besides: it writes its result when the arithmetic is done.
+# Shares of the data sheet's peak, fitted to square matmuls of 64 to 8192 on an H200. A wave of
+# tiles takes additional time, because it writes its results after the arithmetic.
 _HALF = (Tile(256, 128, 0.815), Tile(128, 64, 0.65), Tile(64, 64, 0.45))
 _TF32 = (Tile(256, 128, 0.845), Tile(128, 64, 0.42), Tile(64, 64, 0.30))
 _DOUBLE = (Tile(128, 64, 0.93), Tile(64, 32, 0.70))
@@ -73,7 +81,7 @@ _ATTENTION_HALF = (Tile(128, 128, 0.66), Tile(128, 64, 0.58))
 _ATTENTION = {
     "float16": _ATTENTION_HALF,
     "bfloat16": _ATTENTION_HALF,
-    "tf32": (Tile(64, 64, 0.06),),  # the kernel for single precision does not use TF32 units
+    "tf32": (Tile(64, 64, 0.06),),  # the attention kernel for float32 does not use TF32
     "float64": (Tile(64, 64, 0.30),),
     "float32": (Tile(64, 64, 0.45),),
 }
@@ -85,31 +93,37 @@ _TILES = {
     "attention": _ATTENTION,
     "attention backward": _ATTENTION,
 }
+# Each wave of attention tiles takes this much time besides the arithmetic. In matmuls on tensor
+# cores there is a pause of _TILE_END_NS between two waves.
 _WAVE_NS = {"attention": 2_000, "attention backward": 5_000}
 _TILE_END_NS = 1_200
-_TILE_START = 40  # steps of k until a tile of single precision is under way
+# A tile of float32 or float64 takes the time of 40 more steps of k, until its pipeline is full.
+_TILE_START = 40
+# With more waves than this, fast and slow tiles even out.
 _FEW_WAVES = 8
-_LARGEST_SPLIT = 64 * 64  # results in a tile whose sum may be split
+# A library may split the sum over k among several tiles: into at most 64 parts, of at least 128
+# steps of k, if a tile has at most 64 x 64 results.
+_LARGEST_SPLIT = 64 * 64
 _MOST_SPLITS = 64
-_LEAST_SPLIT = 128  # of k
-# A second kernel adds up what the parts of k gave, one after another.
+_LEAST_SPLIT = 128
+# Then a second kernel adds up the results of the parts: a fixed time, and a time for each part.
 _SPLIT_NS, _PART_NS = 1_750, 70
 
 
 @dataclass(frozen=True, slots=True)
 class TileSchedule:
-    """How a product is computed.
+    """The time of a matmul with one choice of tiles.
 
     Attributes
     ----------
     n_tiles
-        Blocks of threads.
+        Number of tiles, each by one block of threads.
     arithmetic_ns
-        Time in the arithmetic units, in nanoseconds at the boost clock.
+        Time of the arithmetic units, in nanoseconds at the boost clock.
     waves_ns
-        Time between waves of tiles, which no clock shortens.
+        Time between waves of tiles, which does not depend on the clock.
     after_ns
-        Time of adding up what several blocks have of one tile.
+        Time to add up the parts of a sum that was split.
     """
 
     n_tiles: int
@@ -119,14 +133,14 @@ class TileSchedule:
 
     @property
     def total_ns(self) -> float:
-        """All together."""
+        """The sum of all times, which decides between choices."""
         return self.arithmetic_ns + self.waves_ns + self.after_ns
 
 
 def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedule:
-    """Return the quickest way to compute a product.
+    """Return the fastest schedule of a matmul.
 
-    It is a choice among a few tiles and says nothing of the kernel that a library would take.
+    It is the best of a few choices. A library may choose another kernel.
     """
     tiles = _TILES[matmul.kind][arithmetic]
     if not matmul.is_aligned and (tiles is _HALF or tiles is _TF32):
@@ -145,7 +159,10 @@ def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedul
 
 
 def _splits(matmul: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> list[int]:
-    """Return into how many parts the sum may be split: while that occupies idle units."""
+    """Return the numbers of parts that the sum may be split into.
+
+    More parts than idle multiprocessors would not help.
+    """
     if matmul.kind not in {"gemm", "linear", "weights"}:
         return []
     if matmul.kind == "linear" and not _is_quick(arithmetic):
@@ -178,15 +195,15 @@ def _tiled_schedule(
 
 
 def _is_quick(arithmetic: str) -> bool:
-    """Tell whether tensor cores compute so quickly that writing a tile takes time of its own."""
+    """Return whether tensor cores are so fast that writing a tile takes extra time."""
     return arithmetic not in {"float32", "float64"}
 
 
 def _n_tiles(matmul: MatmulShape, tile: Tile) -> int:
-    return max(1, matmul.batch * _n_results(matmul, tile))  # nothing to multiply takes a block too
+    return max(1, matmul.batch * _n_results(matmul, tile))  # an empty matmul takes one block, too
 
 
 def _waves(n_tiles: int, n_sms: int) -> float:
-    """Return the rounds of tiles; when there are many, fast and slow ones even out."""
+    """Return how many waves of tiles there are; a fraction if there are many."""
     whole = ceil(n_tiles / n_sms)
     return float(whole) if whole <= _FEW_WAVES else n_tiles / n_sms + 0.5

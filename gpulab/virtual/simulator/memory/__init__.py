@@ -1,4 +1,8 @@
-"""Simulate PyTorch's caching allocator: blocks of device memory, pools, and their statistics."""
+"""Simulate PyTorch's caching allocator: blocks of device memory, pools, and their statistics.
+
+It splits, reuses and counts blocks by PyTorch's rules, so a program sees the same figures of
+``torch.cuda.memory_stats`` as on hardware.
+"""
 
 from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PoolId, Segment

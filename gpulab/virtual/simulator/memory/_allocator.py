@@ -1,4 +1,4 @@
-"""Allocate device memory as PyTorch's caching allocator does: free blocks are reused by stream."""
+"""Allocate device memory like PyTorch's caching allocator: each stream reuses its free blocks."""
 
 from collections.abc import Iterable
 
@@ -19,30 +19,43 @@ from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, 
 from gpulab.virtual.simulator.memory._repair import repair
 from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
-# What a CUDA context takes of an H200's memory (CUDA 13.0, PyTorch 2.11), seen after the first
-# kernel; work on side streams takes some 70 MiB more, which is not modelled.
+# The memory of a CUDA context on an H200 (CUDA 13.0, PyTorch 2.11), read after the first kernel.
+# Work on side streams takes about 70 MiB more, which is not modelled.
 CONTEXT_BYTES = 554_500_096
 
-# Each device has a range of addresses of its own, as with unified virtual addressing.
+# Each device has its own range of addresses, as with CUDA's unified virtual addressing.
 _FIRST_ADDRESS = 1 << 42
 _DEVICE_RANGE_BYTES = 1 << 44
 
 
 class Allocator:
-    """Hands out blocks of one device's memory and counts them.
+    """Hands out blocks of one device's memory, and counts them.
 
     Attributes
     ----------
     device_index
         Number of the device.
     usage
-        What is in use and was, as PyTorch counts it.
+        The figures of ``torch.cuda.memory_stats``.
     pools
-        The private pools, and which of them serve requests now.
+        The pools of free blocks.
     reserve
-        What is held from the device.
+        The segments that are allocated from the device.
     by_address
-        Blocks that were handed out by their address alone.
+        Blocks that the program knows by their address only (``caching_allocator_alloc``).
+
+    Examples
+    --------
+    A freed block goes to the next request of the same stream:
+
+    >>> allocator = Allocator(capacity_bytes=1 << 30)
+    >>> block = allocator.allocate(1000, stream=0)
+    >>> block.size_bytes, allocator.reserved_bytes  # rounded up to 512 bytes, and to 2 MiB
+    (1024, 2097152)
+    >>> address = block.address
+    >>> allocator.release(block)
+    >>> allocator.allocate(1000, stream=0).address == address
+    True
     """
 
     def __init__(
@@ -74,12 +87,12 @@ class Allocator:
 
     @property
     def reserved_bytes(self) -> int:
-        """Bytes held from the device, in use or not."""
+        """Bytes that are allocated from the device, in use or not."""
         return self.reserve.held_bytes
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that nobody holds, as ``cudaMemGetInfo`` tells them."""
+        """Free bytes of the device, as ``cudaMemGetInfo`` returns them."""
         return self.reserve.free_bytes
 
     @property
@@ -89,32 +102,32 @@ class Allocator:
 
     @property
     def fraction(self) -> float:
-        """Share of the device's memory that may be held."""
+        """The share of the device's memory that the allocator may take."""
         allowed = self.reserve.allowed_bytes
         return 1.0 if allowed is None else allowed / self.capacity_bytes
 
     def set_fraction(self, fraction: float) -> None:
-        """Limit what may be held to a share of the device's memory."""
+        """Limit the allocator to a share of the device's memory."""
         self.reserve.allowed_bytes = int(fraction * self.capacity_bytes)
 
     def allocate(self, size_bytes: int, stream: int, pool: PoolId | None = None) -> MemoryBlock:
         """Return a block of at least ``size_bytes`` for ``stream``.
 
-        An empty request gets an empty block at address 0, which is counted nowhere.
+        A request for 0 bytes gets an empty block at address 0, which is not counted.
 
         Parameters
         ----------
         size_bytes
-            How much is asked for.
+            The size that the program asks for.
         stream
-            The stream whose later requests may have the block again after its release.
+            The stream whose later requests may get the block after its release.
         pool
-            The private pool to serve it from; by default the one that serves this stream now.
+            The private pool to take it from; by default the one that serves this stream now.
 
         Raises
         ------
         OutOfDeviceMemoryError
-            If the device's memory does not suffice, even after unused segments were given back.
+            If the device has too little memory, also after unused segments were given back.
         """
         if not size_bytes:
             return MemoryBlock(self._nowhere, 0, 0)
@@ -122,7 +135,7 @@ class Allocator:
             self._repair()
         try:
             if self.pools.is_routing:
-                # As in PyTorch, where nothing can be asked of the device during a capture.
+                # Pending frees are not checked: as in PyTorch, a capture allows no event queries.
                 pool = self.pools.routed(stream) if pool is None else pool
             elif self._pending:
                 self._take_back(self._pending.done())
@@ -135,7 +148,7 @@ class Allocator:
             raise
 
     def release(self, block: MemoryBlock) -> None:
-        """Offer ``block`` to later requests on its stream, at once unless others use it, too."""
+        """Free ``block`` for later requests of its stream; first wait for other streams' work."""
         if not block.size_bytes:
             return
         if self._is_torn:
@@ -156,9 +169,9 @@ class Allocator:
             raise
 
     def record_stream(self, block: MemoryBlock, stream: int) -> None:
-        """Note that ``stream`` uses ``block``, so that its reuse waits for that stream's work.
+        """Note that ``stream`` uses ``block``: its reuse waits for that stream's work.
 
-        What it waits for is the work submitted by the time of the release.
+        This is the work that was submitted before the release.
         """
         if stream == block.stream:
             return
@@ -167,9 +180,13 @@ class Allocator:
         block.used_on.add(stream)
 
     def empty_cache(self, pool: PoolId | None = None) -> None:
-        """Give the segments that are not in use back to the device.
+        """Give unused segments back to the device.
 
-        Private pools that someone holds keep theirs. With ``pool``, only that one gives.
+        Parameters
+        ----------
+        pool
+            Only this private pool gives segments back; by default all, except private pools that
+            are in use.
         """
         if self._is_torn:
             self._repair()
@@ -186,9 +203,10 @@ class Allocator:
                 self.pools.forget(private)
 
     def abandon(self) -> None:
-        """Drop the bytes of segments that nobody uses, now and after each release.
+        """Free the real memory of unused segments, now and after each release.
 
-        Others may keep the device for as long as the process runs, and it would keep the bytes.
+        A notebook's history of outputs may hold the device until the process ends. Without this
+        call the values would stay in real memory, too.
         """
         self._is_abandoned = True
         for segment in self.reserve.segments:
@@ -196,7 +214,7 @@ class Allocator:
                 segment.payload = None
 
     def segments(self) -> list[Segment]:
-        """Return the segments that are held, by address."""
+        """Return the segments of the allocator, ordered by address."""
         return sorted(self.reserve.segments, key=lambda segment: segment.address)
 
     def _repair(self) -> None:
@@ -229,7 +247,9 @@ class Allocator:
         for block in blocks:
             arena = block.segment.arena
             self.usage.take_back(arena.kind, block.size_bytes, block.requested_bytes)
-            n_split = split_bytes = 0  # by how much the free parts of segments change
+            # As in PyTorch the changes in free parts are added up and counted once. Counted one
+            # by one they would make the totals of "allocated" and "freed" larger.
+            n_split = split_bytes = 0
             for neighbour in (block.previous, block.next):
                 if neighbour is not None and neighbour.is_free:
                     n_split -= 1
@@ -244,6 +264,8 @@ class Allocator:
 
     def _from_device(self, arena: Arena, size_bytes: int) -> MemoryBlock:
         wanted_bytes = segment_bytes(size_bytes)
+        # PyTorch's order: first the device, then pools that allow it (use_on_oom), then the device
+        # again after unused segments went back, and at last the error.
         if not self.reserve.has(wanted_bytes):
             block = None if arena.pool else self._last_resort(arena, size_bytes)
             if block is not None:

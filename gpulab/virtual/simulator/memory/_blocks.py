@@ -1,32 +1,32 @@
-"""Segments of device memory, the blocks they are cut into, and pools of free blocks."""
+"""Segments of device memory, the blocks that they are split into, and lists of free blocks."""
 
 from bisect import bisect_left
 from collections.abc import Hashable
 
 PoolId = Hashable
 
-# Blocks are multiples of this, and requests of at most that are small; both are PyTorch's
-# (c10/core/AllocatorConfig.h).
+# The size of a block is a multiple of the first. Requests of at most the second are small. Both
+# numbers are PyTorch's (c10/core/AllocatorConfig.h).
 BLOCK_BYTES = 512
 SMALL_BYTES = 1 << 20
 
-# Addresses lie below this bit of a key that orders blocks by size first.
+# A sort key is size << 64 | address: it orders blocks by size, and equal sizes by address.
 _ADDRESS_BITS = 64
 
 
 class PrivatePool:
-    """Memory that only requests to this pool may use, as for one CUDA graph.
+    """Memory that only requests to this pool may use, e.g. those of one CUDA graph.
 
     Attributes
     ----------
     identity
-        What its users know it by; PyTorch takes pairs of numbers.
+        Its key; PyTorch uses a pair of numbers.
     use_count
-        How many graphs and handles hold it; at zero its free segments may go back.
+        How many graphs and ``MemPool`` objects use it. At 0 its free segments may go back.
     n_segments
-        Segments of the device that it holds.
+        The number of its segments.
     no_split
-        Whether each request takes a whole segment.
+        Whether each request gets a whole segment.
     use_on_oom
         Whether other requests may take its free blocks when the device has no memory left.
     """
@@ -41,7 +41,7 @@ class PrivatePool:
 
 
 class Arena:
-    """The free blocks that requests of one kind on one stream may take, by size and address.
+    """The free blocks for one stream, one size class and one pool, ordered by size and address.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Arena:
     is_small
         Whether it serves requests of at most 1 MiB.
     kind
-        Where its figures are counted: 0 for small requests, 1 for large ones.
+        The index of its figures in the statistics: 0 for small requests, 1 for large ones.
     stream
         Number of the stream.
     """
@@ -67,7 +67,7 @@ class Arena:
         self._blocks: list[MemoryBlock] = []
 
     def add(self, block: "MemoryBlock") -> None:
-        """Offer a block to later requests."""
+        """Add a free block."""
         key = block.size_bytes << _ADDRESS_BITS | block.address
         index = bisect_left(self._keys, key)
         self._keys.insert(index, key)
@@ -75,18 +75,21 @@ class Arena:
         block.is_free = True
 
     def remove(self, block: "MemoryBlock") -> None:
-        """Take back the offer of a block."""
+        """Remove a free block."""
         index = bisect_left(self._keys, block.size_bytes << _ADDRESS_BITS | block.address)
         del self._keys[index], self._blocks[index]
         block.is_free = False
 
     def clear(self) -> None:
-        """Take back all offers."""
+        """Remove all free blocks."""
         self._keys.clear()
         self._blocks.clear()
 
     def take(self, size_bytes: int) -> "MemoryBlock | None":
-        """Return the smallest block of at least ``size_bytes``, the lowest one among equals."""
+        """Remove and return the smallest block of at least ``size_bytes``, or return None.
+
+        Of equal blocks it takes the one with the lowest address.
+        """
         index = bisect_left(self._keys, size_bytes << _ADDRESS_BITS)
         if index == len(self._keys):
             return None
@@ -96,32 +99,40 @@ class Arena:
         return block
 
     def splits(self, rest_bytes: int) -> bool:
-        """Tell whether a rest of this size is cut off for later requests."""
+        """Return whether a remainder of this size becomes a free block of its own."""
         return rest_bytes >= self._min_rest_bytes and not (self.pool and self.pool.no_split)
 
     def whole_segments(self) -> "list[MemoryBlock]":
-        """Return the blocks that fill a segment, which could go back to the device."""
+        """Return the free blocks that are whole segments, which can go back to the device."""
         return [block for block in self._blocks if not block.is_split]
 
     @property
     def free_bytes(self) -> int:
-        """What its blocks add up to."""
+        """The bytes of all its blocks."""
         return sum(block.size_bytes for block in self._blocks)
 
 
 class Segment:
-    """Memory that was taken from the device in one piece.
+    """Memory from one ``cudaMalloc``.
 
     Attributes
     ----------
     address, size_bytes
-        Where it lies and how large it is.
+        Its first byte, and its size.
     arena
-        Where its free blocks are offered.
+        The list that its free blocks belong to.
     first
-        Its block of the lowest address, while the device's memory is held.
+        Its block with the lowest address; None after it went back to the device.
     payload
-        Whatever stands for its bytes; None until someone puts it there.
+        The real memory for its values; None until a tensor needs it.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.simulator.memory import Allocator
+    >>> allocator = Allocator(capacity_bytes=1 << 30)
+    >>> block = allocator.allocate(512, stream=0)
+    >>> [each.size_bytes for each in block.segment.blocks()]
+    [512, 2096640]
     """
 
     __slots__ = ("address", "arena", "first", "payload", "size_bytes")
@@ -134,7 +145,7 @@ class Segment:
         self.first: MemoryBlock | None = None
 
     def blocks(self) -> "list[MemoryBlock]":
-        """Return its blocks by address."""
+        """Return its blocks, ordered by address."""
         found = []
         block = self.first
         while block is not None:
@@ -149,16 +160,25 @@ class MemoryBlock:
     Attributes
     ----------
     segment, address, size_bytes
-        Where it lies and how large it is.
+        Its segment, its first byte and its size.
     requested_bytes
-        What was asked for, before rounding up.
+        The size that the program asked for, before rounding up.
     is_allocated, is_free
-        Whether it is in use, and whether it can be had; neither while other streams may still
-        use it after its release.
+        Whether a tensor uses it, and whether a request can get it. Both are False after a release
+        while other streams may still use it.
     used_on
-        Other streams than its own that use it, if any were recorded.
+        The streams of ``record_stream`` calls, without the block's own; None if there are none.
     n_waits
-        How many of them have not got past its release yet.
+        How many of these streams still have work from before the release.
+    previous, next
+        Its neighbours in the segment, or None.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.simulator.memory import Allocator
+    >>> block = Allocator(capacity_bytes=1 << 30).allocate(1000, stream=3)
+    >>> block.requested_bytes, block.size_bytes, block.stream, block.is_split
+    (1000, 1024, 3, True)
     """
 
     __slots__ = (
@@ -178,27 +198,27 @@ class MemoryBlock:
 
     @property
     def offset_bytes(self) -> int:
-        """Where it begins in its segment."""
+        """Its distance from the beginning of its segment."""
         return self.address - self.segment.address
 
     @property
     def stream(self) -> int:
-        """The stream whose later work may reuse it after its release."""
+        """The stream whose later requests may get it after its release."""
         return self.segment.arena.stream
 
     @property
     def pool(self) -> PoolId | None:
-        """Identity of the private pool that it belongs to, or None."""
+        """Key of the private pool that it belongs to, or None."""
         pool = self.segment.arena.pool
         return None if pool is None else pool.identity
 
     @property
     def is_split(self) -> bool:
-        """Whether it is less than a segment."""
+        """Whether it is only a part of its segment."""
         return self.previous is not None or self.next is not None
 
     def cut(self, size_bytes: int) -> "MemoryBlock":
-        """Return a new block of the first ``size_bytes``; this one keeps the rest."""
+        """Cut off the first ``size_bytes`` and return them as a new block; this is the rest."""
         front = MemoryBlock(self.segment, self.address, size_bytes)
         front.previous, front.next = self.previous, self
         if self.previous is None:
@@ -211,7 +231,7 @@ class MemoryBlock:
         return front
 
     def absorb(self, neighbour: "MemoryBlock") -> None:
-        """Join with the block before or after this one."""
+        """Extend this block by the one right before or after it."""
         self.size_bytes += neighbour.size_bytes
         if neighbour is self.previous:
             self.address = neighbour.address

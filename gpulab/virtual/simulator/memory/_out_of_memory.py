@@ -1,33 +1,33 @@
-"""The error that is raised when the device has no memory left, in PyTorch's words."""
+"""The error for a device without enough memory, with PyTorch's text."""
 
 from dataclasses import dataclass
 
 from gpulab.errors import VirtualGpuError
 
-# From which size on PyTorch writes a unit, with two decimals.
+# Above each size PyTorch writes this unit, with two decimals.
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemoryFigures:
-    """The figures of a request that could not be served, in bytes.
+    """The figures of a failed request, in bytes.
 
     Attributes
     ----------
     device_index
         Number of the GPU.
     wanted_bytes
-        What the device was asked for, which is the request rounded up to a segment.
+        The size of the segment that the request needed.
     capacity_bytes, free_bytes
-        Memory of the device, and how much of it nobody holds.
+        Memory of the device, and the free part of it.
     used_bytes
-        What the process holds: the allocator's segments and the CUDA context.
+        Memory of the process: the allocator's segments and the CUDA context.
     allowed_bytes
-        What the process may take, if that was limited.
+        The limit that the program has set for the process, or None.
     allocated_bytes, reserved_bytes
-        In use by tensors, and held by the allocator.
+        Memory in use by tensors, and all memory of the allocator.
     private_bytes
-        Free memory that private pools keep for themselves.
+        Free memory in private pools.
     """
 
     device_index: int
@@ -42,12 +42,22 @@ class OutOfMemoryFigures:
 
 
 class OutOfDeviceMemoryError(VirtualGpuError):
-    """The virtual GPU has no memory left for a block; the text is PyTorch's.
+    """The virtual GPU has too little memory for a request; the text is PyTorch's.
 
     Attributes
     ----------
     figures
-        The figures that the text names.
+        The figures in the text.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.simulator.memory import Allocator
+    >>> allocator = Allocator(capacity_bytes=1 << 30)
+    >>> try:
+    ...     allocator.allocate(2 << 30, stream=0)
+    ... except OutOfDeviceMemoryError as error:
+    ...     print(str(error)[:50])
+    CUDA out of memory. Tried to allocate 2.00 GiB. GP
     """
 
     def __init__(self, figures: OutOfMemoryFigures) -> None:
@@ -58,8 +68,8 @@ class OutOfDeviceMemoryError(VirtualGpuError):
 def oom_message(figures: OutOfMemoryFigures) -> str:
     """Return the text of the ``torch.OutOfMemoryError`` that PyTorch raises.
 
-    The wording is that of ``c10/cuda/CUDACachingAllocator.cpp``, its doubled blanks included; it
-    counts the free memory of private pools as allocated, and so does this.
+    The wording is that of ``c10/cuda/CUDACachingAllocator.cpp``, with its doubled spaces. Like
+    PyTorch, it counts the free memory of private pools as allocated.
     """
     s = figures
     allocated_bytes = s.allocated_bytes + s.private_bytes

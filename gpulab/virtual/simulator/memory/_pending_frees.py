@@ -1,4 +1,4 @@
-"""Hold freed blocks back while work on other streams may still use them (``record_stream``)."""
+"""Delay the reuse of freed blocks while other streams may still use them (``record_stream``)."""
 
 from collections import Counter, deque
 from collections.abc import Callable
@@ -17,19 +17,28 @@ def _always(_mark: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeviceHooks:
-    """How an allocator learns what the device has done, and says what it asks of it.
+    """The functions through which an allocator uses its device; by default they do nothing.
 
     Attributes
     ----------
     mark
-        Takes a stream; returns what stands for all work submitted to it so far, or None if
-        that is done.
+        Takes a stream; returns a mark after all work submitted to it so far, or None if this work
+        is done.
     is_done, wait
-        Take a mark; the first tells whether the device has got there, the second lets the host
-        wait until it has.
+        Take a mark. The first returns whether the device has reached it, the second makes the
+        host wait until it has.
     on_malloc, on_free
-        Called with the bytes of each segment that the device is asked for or gets back, before
-        it happens; there its time can be charged.
+        Called with the size of a segment before it is taken from the device or given back, to
+        charge the time.
+
+    Examples
+    --------
+    >>> from gpulab.virtual.simulator.memory import Allocator
+    >>> asked = []
+    >>> allocator = Allocator(1 << 30, hooks=DeviceHooks(on_malloc=asked.append))
+    >>> block = allocator.allocate(512, stream=0)
+    >>> asked
+    [2097152]
     """
 
     mark: Callable[[int], object | None] = _nothing
@@ -40,10 +49,10 @@ class DeviceHooks:
 
 
 class PendingFrees:
-    """The freed blocks that :meth:`torch.Tensor.record_stream` keeps from being reused at once.
+    """Freed blocks that cannot be reused yet, because of :meth:`torch.Tensor.record_stream`.
 
-    As in PyTorch, each stream has a queue of its own, and only the oldest mark of a queue is
-    looked at; so a block may stay a little longer than it must, never shorter. Blocks released
+    As in PyTorch, each stream has a queue, and only the oldest mark of a queue is checked. So a
+    block may wait a little longer than necessary, and never too short. Blocks that are released
     while requests go to a private pool are marked at the next request after that; PyTorch marks
     some of them a little earlier.
     """
@@ -57,21 +66,21 @@ class PendingFrees:
         return bool(self._queues or self._unmarked)
 
     def hold(self, block: MemoryBlock) -> None:
-        """Keep a block until the work submitted by now to the streams that use it is done."""
+        """Keep a block until the present work of all streams that use it is done."""
         streams = block.used_on or set()
         block.used_on = None
-        # A set has no order, and two runs of a program must not differ.
+        # Sorted, because a set has no fixed order and two runs of a program must not differ.
         for stream in sorted(streams):
             queue = self._queues.setdefault(stream, deque())
             queue.append((self._hooks.mark(stream), block))
             block.n_waits += 1
 
     def hold_unmarked(self, block: MemoryBlock) -> None:
-        """Keep a block at least until the next look; during a capture nothing can be marked."""
+        """Keep a block that :meth:`done` or :meth:`wait` will mark; a capture allows no marks."""
         self._unmarked.append(block)
 
     def done(self) -> list[MemoryBlock]:
-        """Return the blocks that are used no more, and keep them no longer."""
+        """Remove and return the blocks that no stream uses any longer."""
         self._mark_all()
         found = []
         for stream, queue in list(self._queues.items()):
@@ -82,9 +91,10 @@ class PendingFrees:
         return found
 
     def wait(self, pool: PrivatePool | None = None) -> list[MemoryBlock]:
-        """Let the host wait for all blocks, or for those of one pool; return them."""
+        """Make the host wait for all blocks, or for those of one pool; remove and return them."""
         self._mark_all()
-        for queue in list(self._queues.values()):  # first: a wait may be interrupted
+        # All waits come before any change: Ctrl-C may interrupt a wait.
+        for queue in list(self._queues.values()):
             for mark, block in list(queue):
                 if mark is not None and pool in {None, block.segment.arena.pool}:
                     self._hooks.wait(mark)
@@ -101,7 +111,7 @@ class PendingFrees:
         return found
 
     def recount(self) -> set[MemoryBlock]:
-        """Count anew how many streams each block waits for, and return all that are kept."""
+        """Count again how many streams each block waits for; return all blocks here."""
         waiting = [block for queue in self._queues.values() for _, block in queue]
         for block, n_waits in Counter(waiting).items():
             block.n_waits = n_waits

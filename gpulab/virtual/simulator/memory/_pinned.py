@@ -1,7 +1,7 @@
 """Simulate PyTorch's caching allocator for pinned host memory.
 
-A block that its owner drops is handed out again as soon as the copies that read or write it are
-done; PyTorch never gives one back to the system by itself.
+A freed block is handed out again as soon as the copies that use it are done. PyTorch gives blocks
+back to the system only if the program asks it to.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ _NS_PER_US = 1000
 
 
 class PinnedBlock:
-    """Pinned memory of one tensor.
+    """The pinned memory of one tensor.
 
     Attributes
     ----------
@@ -22,24 +22,39 @@ class PinnedBlock:
         Its size, a power of two.
     streams
         The streams whose copies read or write it.
+
+    Examples
+    --------
+    >>> PinnedBlock(4096).size_bytes
+    4096
     """
 
     __slots__ = ("size_bytes", "streams")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
-        self.streams: dict[Any, None] = {}  # a set that keeps its order
+        self.streams: dict[Any, None] = {}  # used as an ordered set
 
 
 class PinnedAllocator:
-    """The pinned memory of a machine.
+    """Hands out the pinned memory of a machine, and counts it.
 
     Parameters
     ----------
     mark
-        Takes a stream; returns what stands for all work submitted to it so far.
+        Takes a stream; returns a mark after all work submitted to it so far.
     is_done
-        Takes a mark; tells whether the device has got there.
+        Takes a mark; returns whether the device has reached it.
+
+    Examples
+    --------
+    >>> allocator = PinnedAllocator(mark=lambda stream: None, is_done=lambda mark: True)
+    >>> block = allocator.allocate(3000, new_block=lambda size_bytes: 100_000)
+    >>> block.size_bytes
+    4096
+    >>> allocator.release(block)
+    >>> allocator.allocate(4000, new_block=lambda size_bytes: 100_000) is block
+    True
     """
 
     def __init__(self, mark: Callable[[Any], object], is_done: Callable[[object], bool]) -> None:
@@ -51,15 +66,15 @@ class PinnedAllocator:
         self._durations_us: dict[str, list[int]] = {name: [] for name in _DURATIONS}
 
     def allocate(self, size_bytes: int, new_block: Callable[[int], int]) -> PinnedBlock:
-        """Hand out a block.
+        """Return a block of at least ``size_bytes``; its size is the next power of two.
 
         Parameters
         ----------
         size_bytes
-            How much is asked for; blocks have the next power of two.
+            The size that the program asks for.
         new_block
-            Called with a block's size if none is free: takes the time of pinning so much, and
-            returns it in nanoseconds.
+            Called with the block's size if none is free. It charges the time to pin this much
+            memory, and returns it in nanoseconds.
         """
         rounded = 1 << max(0, size_bytes - 1).bit_length()
         if not self._free[rounded]:
@@ -74,7 +89,7 @@ class PinnedAllocator:
         return block
 
     def release(self, block: PinnedBlock) -> None:
-        """Take a block back that its owner has dropped; copies may still use it."""
+        """Take back a block; copies may still use it."""
         marks = [self._mark(stream) for stream in block.streams]
         block.streams.clear()
         self._pending.append((block, marks))
@@ -85,8 +100,8 @@ class PinnedAllocator:
         Parameters
         ----------
         on_free
-            Called with a block's size: takes the time of giving it back, and returns it in
-            nanoseconds.
+            Called with the size of each block. It charges the time to give it back, and returns
+            it in nanoseconds.
         """
         self._collect()
         for size_bytes, blocks in self._free.items():
@@ -96,7 +111,7 @@ class PinnedAllocator:
             blocks.clear()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the figures of ``torch.cuda.host_memory_stats``, nested as PyTorch has them."""
+        """Return the nested dictionary of ``torch.cuda.host_memory_stats``."""
         self._collect()
         created = self._figures["allocations"]
         return {
@@ -107,18 +122,18 @@ class PinnedAllocator:
         }
 
     def reset_peak(self) -> None:
-        """Let every highest figure be the present one."""
+        """Set all peaks to the present values."""
         for figure in self._figures.values():
             figure.peak = figure.current
 
     def reset_accumulated(self) -> None:
-        """Count everything that only grows from zero again."""
+        """Set all totals that only grow back to zero."""
         for figure in self._figures.values():
             figure.allocated = figure.freed = 0
         self._durations_us = {name: [] for name in _DURATIONS}
 
     def _collect(self) -> None:
-        """Make the dropped blocks free whose copies are done."""
+        """Make each released block free if its copies are done."""
         pending, self._pending = self._pending, []
         for block, marks in pending:
             if all(self._is_done(mark) for mark in marks):
@@ -133,7 +148,7 @@ class PinnedAllocator:
 
 
 class _Figure:
-    """One figure: now, at most, and what was ever added and taken away."""
+    """One figure: its present value, its peak, and the totals of increases and decreases."""
 
     def __init__(self) -> None:
         self.current = self.peak = self.allocated = self.freed = 0

@@ -1,7 +1,7 @@
-"""Where a request for memory is served: from pools of free blocks, or with a new segment.
+"""Pools of free blocks, and the segments that the allocator takes from the device.
 
-Free blocks are pooled by stream, size and private pool. Segments are what the allocator reserves
-from the device, within the device's memory and the limit that the program set.
+There is a list of free blocks for each stream, size class and private pool. If it has no block for
+a request, the allocator takes a new segment, within the device's memory and the program's limit.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,8 @@ from gpulab.virtual.simulator.memory._blocks import (
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
 from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
-# What PyTorch asks the device for (c10/core/AllocatorConfig.h): small requests are cut from
-# segments of 2 MiB, those below 10 MiB from segments of 20 MiB, and larger ones take whole
-# multiples of 2 MiB.
+# PyTorch's sizes of segments (c10/core/AllocatorConfig.h): 2 MiB for small requests, 20 MiB for
+# those below 10 MiB, and the next multiple of 2 MiB for larger ones.
 _SMALL_SEGMENT_BYTES = 2 << 20
 _MIN_LARGE_BYTES = 10 << 20
 _LARGE_SEGMENT_BYTES = 20 << 20
@@ -28,18 +27,18 @@ _ROUND_LARGE_BYTES = 2 << 20
 
 
 class ReservedMemory:
-    """The segments of one device, and the limits to them.
+    """The segments of one device, and their limits.
 
     Attributes
     ----------
     capacity_bytes, context_bytes
-        Memory of the device, and how much of it the CUDA context takes.
+        Memory of the device, and the part of it that the CUDA context takes.
     allowed_bytes
-        What may be held at most, if that was limited.
+        The most bytes that the allocator may take, or None without a limit.
     segments
-        Those that are held.
+        The present segments.
     n_allocations, n_frees
-        How often the device was asked for memory or got it back; no reset touches these.
+        How often memory was taken from the device or given back; no reset changes these.
     """
 
     def __init__(
@@ -60,18 +59,19 @@ class ReservedMemory:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that nobody holds."""
+        """Free bytes of the device."""
         return self.capacity_bytes - self.context_bytes - self.held_bytes
 
     def has(self, size_bytes: int) -> bool:
-        """Tell whether a segment of this size can be taken."""
+        """Return whether the device has room for a segment of this size."""
         allowed = self.allowed_bytes
         within = allowed is None or self.held_bytes + size_bytes <= allowed
         return within and size_bytes <= self.free_bytes
 
     def take(self, arena: Arena, size_bytes: int, hooks: DeviceHooks) -> MemoryBlock:
-        """Take a segment of this size from the device, and return the block that fills it."""
+        """Take a segment of this size from the device; return the block that fills it."""
         hooks.on_malloc(size_bytes)
+        # Addresses only grow: a segment never gets one that was used before.
         segment = Segment(arena, self._next_address, size_bytes)
         block = segment.first = MemoryBlock(segment, segment.address, size_bytes)
         self._next_address += size_bytes
@@ -81,11 +81,12 @@ class ReservedMemory:
         return block
 
     def give_back(self, arena: Arena, hooks: DeviceHooks) -> None:
-        """Give the segments of an arena that are free as a whole back to the device."""
+        """Give the segments of an arena that are completely free back to the device."""
         for block in arena.whole_segments():
             hooks.on_free(block.size_bytes)
             arena.remove(block)
-            # Without its link to the block the segment is gone at once, as the block is.
+            # Breaks the cycle of segment and block, so that their values are freed at once and not
+            # at the next garbage collection.
             block.segment.first = None
             self.segments.remove(block.segment)
             self.n_frees += 1
@@ -99,7 +100,7 @@ class ReservedMemory:
 
 
 def segment_bytes(size_bytes: int) -> int:
-    """Return the size of the segment that a request of ``size_bytes`` asks the device for."""
+    """Return the size of a new segment for a request of ``size_bytes``."""
     if size_bytes <= SMALL_BYTES:
         return _SMALL_SEGMENT_BYTES
     if size_bytes < _MIN_LARGE_BYTES:
@@ -108,7 +109,7 @@ def segment_bytes(size_bytes: int) -> int:
 
 
 class MemoryPools:
-    """The arenas of one device, the private pools, and which of these are in use now."""
+    """The arenas of one device, its private pools, and which of these serve requests now."""
 
     def __init__(self) -> None:
         self._arenas: dict[tuple[PoolId | None, bool, int], Arena] = {}
@@ -117,80 +118,81 @@ class MemoryPools:
 
     @property
     def is_routing(self) -> bool:
-        """Whether requests that name no pool may go to a private one now."""
+        """Whether requests without a named pool may go to a private one now."""
         return bool(self._routes)
 
     def arena(self, pool: PoolId | None, stream: int, size_bytes: int) -> Arena:
-        """Return where a request looks for a block.
+        """Return the arena for a request.
 
         Raises
         ------
         VirtualGpuError
-            If nobody holds that private pool.
+            If the private pool is not in use.
         """
         key = (pool, size_bytes <= SMALL_BYTES, stream)
-        # Asked for at every allocation, and made once.
+        # ``get`` first: every allocation asks, and each arena is made once.
         return self._arenas.get(key) or self._new_arena(*key)
 
     def arenas_of(self, pool: PrivatePool | None) -> list[Arena]:
-        """Return the arenas of a private pool, or those outside all of them."""
+        """Return the arenas of a private pool; None means those outside all private pools."""
         return [arena for arena in self._arenas.values() if arena.pool is pool]
 
     def offer(self, blocks: Iterable[MemoryBlock]) -> None:
-        """Offer these blocks to later requests, and no others."""
+        """Make exactly these blocks the free ones."""
         for arena in self._arenas.values():
             arena.clear()
         for block in blocks:
             block.segment.arena.add(block)
 
     def retain(self, pool: PoolId, *, no_split: bool = False, use_on_oom: bool = False) -> None:
-        """Hold a private pool, which is made when nobody held it before."""
+        """Count one more user of a private pool; the first one creates it."""
         if pool not in self._private:
             self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
             self._drop_contents()
         self._private[pool].use_count += 1
 
     def release(self, pool: PoolId) -> None:
-        """Hold a private pool no more; after the last one its free segments may go back.
+        """Count one user of a private pool less; at 0 its free segments may go back.
 
         Raises
         ------
         VirtualGpuError
-            If nobody holds that private pool.
+            If the private pool is not in use.
         """
         self._held(pool).use_count -= 1
         self._drop_contents()
 
     def use_count(self, pool: PoolId) -> int:
-        """Return how many hold a private pool."""
+        """Return the number of users of a private pool."""
         return self._private[pool].use_count if pool in self._private else 0
 
     def private(self) -> list[PrivatePool]:
-        """Return the private pools that hold memory or are held."""
+        """Return the private pools that have memory or users."""
         return list(self._private.values())
 
     def forget(self, pool: PrivatePool) -> None:
-        """Drop a private pool that holds no memory."""
+        """Remove a private pool that has no memory."""
         del self._private[pool.identity]
         for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
             del self._arenas[key]
 
     def route(self, pool: PoolId, accepts: Callable[[int], bool] | None = None) -> None:
-        """Serve requests that name no pool from ``pool``, and hold it, until :meth:`unroute`.
+        """Serve requests without a named pool from ``pool``, until :meth:`unroute`.
 
-        Of several, the last one that accepts a stream counts.
+        If several pools accept a stream, the last one serves it.
 
         Parameters
         ----------
         pool
-            The private pool.
+            The private pool; this counts as a user of it.
         accepts
-            Tells of a stream whether its requests are meant; by default all are.
+            Takes a stream, and returns whether the pool serves its requests; by default it serves
+            all streams.
 
         Raises
         ------
         RuntimeError
-            If that pool serves them already, as in PyTorch.
+            If the pool serves requests already, as in PyTorch.
         """
         if any(pool == routed for routed, _ in self._routes):
             raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
@@ -198,12 +200,12 @@ class MemoryPools:
         self._routes.append((pool, accepts))
 
     def unroute(self, pool: PoolId) -> None:
-        """End what :meth:`route` began; the pool is still held.
+        """End :meth:`route`; the pool still has its user until :meth:`release`.
 
         Raises
         ------
         RuntimeError
-            If that pool serves no requests, as in PyTorch.
+            If the pool serves no requests, as in PyTorch.
         """
         for index, (routed, _) in enumerate(self._routes):
             if routed == pool:
@@ -212,14 +214,14 @@ class MemoryPools:
         raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
 
     def routed(self, stream: int) -> PoolId | None:
-        """Return the pool that serves the requests of a stream now, or None."""
+        """Return the private pool that serves the requests of a stream now, or None."""
         for pool, accepts in reversed(self._routes):
             if accepts is None or accepts(stream):
                 return pool
         return None
 
     def _drop_contents(self) -> None:
-        """Forget the bytes of pools that nobody holds: they stay reserved, and are never read."""
+        """Free the real memory of unused pools; their segments stay, but nobody reads them."""
         for arena in self._arenas.values():
             if arena.pool is not None and not arena.pool.use_count:
                 for block in arena.whole_segments():
@@ -227,7 +229,7 @@ class MemoryPools:
 
     def _held(self, pool: PoolId) -> PrivatePool:
         if pool not in self._private:
-            raise VirtualGpuError(f"nobody holds the memory pool {pool}; retain it first")
+            raise VirtualGpuError(f"no one uses the memory pool {pool}; retain it first")
         return self._private[pool]
 
     def _new_arena(self, pool: PoolId | None, is_small: bool, stream: int) -> Arena:  # noqa: FBT001 # a key

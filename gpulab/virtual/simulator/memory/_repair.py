@@ -1,8 +1,9 @@
 """Repair an allocator that an error has left half changed, from the blocks of its segments.
 
-Which blocks there are, whether each is in use, and which of them other streams hold back is taken
-as it stands; links, places, offers and figures are made anew. A block that was on its way to its
-owner has none, and stays in use for good. Nothing changes where nothing is wrong.
+The repair trusts three things: which blocks there are, whether each is in use, and which of them
+wait for other streams. From these it computes links, addresses, lists of free blocks and figures
+again. A block that was just being given to a tensor has no owner, and stays in use. If nothing is
+wrong, nothing changes.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 def repair(
     segments: Iterable[Segment], pools: MemoryPools, pending: PendingFrees, usage: MemoryUsage
 ) -> None:
-    """Make free blocks, their offers and all present figures agree with the segments."""
+    """Make the lists of free blocks and all present figures agree with the segments."""
     held = list(segments)
     for segment in held:
         _place(segment)
@@ -32,7 +33,9 @@ def repair(
 
 
 def _place(segment: Segment) -> None:
-    """Let the blocks of a segment lie one after the other and fill it."""
+    """Make the blocks of a segment follow one another and fill it."""
+    # The links to the next block are right even in the middle of a ``cut`` or an ``absorb``;
+    # addresses, sizes and links back may not be.
     address, previous = segment.address, None
     end = segment.address + segment.size_bytes
     for block in segment.blocks():

@@ -1,4 +1,4 @@
-"""Count what ``torch.cuda.memory_stats`` shows: current, peak, allocated and freed."""
+"""The figures of ``torch.cuda.memory_stats``: current, peak, allocated and freed."""
 
 from typing import Any
 
@@ -23,13 +23,16 @@ class MemoryStatistic:
     Attributes
     ----------
     current
-        What it is now; anyone may subtract from it, and only :meth:`add` adds.
+        The present values. Others may subtract from them directly, but must add by :meth:`add`,
+        which counts the peak and the total, too.
     """
 
     __slots__ = ("_ever", "_ever_at_reset", "_freed_at_reset", "_peak", "_peak_of_all", "current")
 
     def __init__(self) -> None:
         self.current = [0, 0]
+        # The sum of all increases. "Freed" is this minus the present value, so that a decrease
+        # needs no count of its own.
         self._ever = [0, 0]
         self._peak = [0, 0]
         self._peak_of_all = 0
@@ -37,7 +40,7 @@ class MemoryStatistic:
         self._freed_at_reset = [0, 0]
 
     def add(self, kind: int, amount: int) -> None:
-        """Let it grow for small (0) or large (1) requests."""
+        """Increase the figure of small (0) or large (1) requests."""
         current = self.current
         self._ever[kind] += amount
         now = current[kind] = current[kind] + amount
@@ -48,7 +51,7 @@ class MemoryStatistic:
             self._peak_of_all = now
 
     def change(self, kind: int, amount: int) -> None:
-        """Let it grow, or shrink by a negative amount."""
+        """Increase the figure, or decrease it by a negative amount."""
         if amount > 0:
             self.add(kind, amount)
         else:
@@ -56,16 +59,16 @@ class MemoryStatistic:
 
     @property
     def total(self) -> int:
-        """What it is now for both kinds of requests."""
+        """The present value for both kinds of requests together."""
         return self.current[0] + self.current[1]
 
     def reset_peak(self) -> None:
-        """Forget what it once was."""
+        """Set the peak to the present value."""
         self._peak = list(self.current)
         self._peak_of_all = self.total
 
     def reset_accumulated(self) -> None:
-        """Count what was added and subtracted from zero again."""
+        """Set the totals of increases and decreases back to zero."""
         self._ever_at_reset = list(self._ever)
         self._freed_at_reset = [
             ever - now for ever, now in zip(self._ever, self.current, strict=True)
@@ -98,15 +101,15 @@ class MemoryUsage:
     allocation, allocated_bytes
         Blocks in use and their bytes.
     active, active_bytes, requested_bytes
-        Those, and the blocks that other streams may still use after their release.
+        Blocks in use, and released blocks that other streams may still use.
     segment, reserved_bytes
-        Segments held from the device and their bytes.
+        Segments of the allocator and their bytes.
     inactive_split, inactive_split_bytes
-        Free parts of segments that are in use elsewhere.
+        Free blocks in segments that are partly in use.
     counts
         How often something happened, by PyTorch's names.
     reserved_by_pool
-        Bytes held by each private pool, also of those that are gone, until a reset.
+        Bytes of each private pool, also of removed ones.
     """
 
     def __init__(self) -> None:
@@ -123,7 +126,7 @@ class MemoryUsage:
         self.reserved_by_pool: dict[PoolId, MemoryStatistic] = {}
 
     def hand_out(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
-        """Count a block that is in use from now on."""
+        """Count a block that a tensor gets."""
         self.allocation.add(kind, 1)
         self.active.add(kind, 1)
         self.allocated_bytes.add(kind, size_bytes)
@@ -131,24 +134,24 @@ class MemoryUsage:
         self.requested_bytes.add(kind, requested_bytes)
 
     def release(self, kind: int, size_bytes: int) -> None:
-        """Count a block that its owner gave up, though others may still use it."""
+        """Count a block that its tensor gives up; other streams may still use it."""
         self.allocation.current[kind] -= 1
         self.allocated_bytes.current[kind] -= size_bytes
 
     def split(self, kind: int, n_parts: int, size_bytes: int) -> None:
-        """Count free parts of segments that came, or went if negative, and their bytes."""
+        """Count new free parts of segments and their bytes; negative numbers are removed ones."""
         if n_parts:
             self.inactive_split.change(kind, n_parts)
         self.inactive_split_bytes.change(kind, size_bytes)
 
     def take_back(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
-        """Count a block that nothing uses any more."""
+        """Count a block that nothing uses any longer."""
         self.active.current[kind] -= 1
         self.active_bytes.current[kind] -= size_bytes
         self.requested_bytes.current[kind] -= requested_bytes
 
     def reserve(self, kind: int, pool: PoolId | None, size_bytes: int) -> None:
-        """Count a segment that was taken from the device, or given back if negative."""
+        """Count a new segment, or with a negative size one that went back to the device."""
         if size_bytes > 0:
             self.counts["num_device_alloc"] += 1
         else:
@@ -159,22 +162,22 @@ class MemoryUsage:
             self.reserved_by_pool.setdefault(pool, MemoryStatistic()).change(kind, size_bytes)
 
     def reset_peak(self) -> None:
-        """Let every highest figure be the present one."""
+        """Set all peaks to the present values."""
         for quantity in self._quantities():
             quantity.reset_peak()
 
     def reset_accumulated(self) -> None:
-        """Count everything that only grows from zero again."""
+        """Set all totals that only grow back to zero."""
         self.counts = dict.fromkeys(_COUNTS, 0)
         for quantity in self._quantities():
             quantity.reset_accumulated()
 
     def nested(self) -> dict[str, Any]:
-        """Return all figures in PyTorch's form."""
+        """Return all figures, nested as in PyTorch."""
         return {
             **self.counts,
             **{name: getattr(self, name).nested() for name in _QUANTITIES},
-            # Blocks of any size are split, which PyTorch says as -1; so none is oversize.
+            # -1 is PyTorch's default: blocks of any size may be split, so none is oversize.
             "max_split_size": -1,
             "oversize_allocations": dict(_NOTHING),
             "oversize_segments": dict(_NOTHING),

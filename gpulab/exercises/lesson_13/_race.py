@@ -1,0 +1,20 @@
+"""Which kind of race a program of the clinic contains, in the words of the race detector."""
+
+from collections.abc import Callable
+
+from gpulab import device
+from gpulab.happens_before import HAZARD_KINDS
+from gpulab.sanitizer import hazards
+
+_NONE = "no race"
+RACES = (*HAZARD_KINDS, _NONE)
+
+
+def race(program: Callable[..., object], *given: object) -> str:
+    """Run a program and return the first race that is found in it, one of ``RACES``."""
+    import torch
+
+    with device.active(), hazards() as found:
+        program(*given)
+        torch.cuda.synchronize()
+    return next((hazard.kind for hazard in found), _NONE)

@@ -1,0 +1,103 @@
+"""The points and the roofs of a GPU in the roofline explorer: recorded, measured or predicted."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpulab import gpus
+from gpulab.errors import InvalidOptionError, UnknownNameError
+from gpulab.explorers._scene import Measured
+from gpulab.explorers._sources import COMPUTED, HERE, here_of, points_among, recording_of
+from gpulab.roofline import Ceilings, ceilings, ceilings_of, predict, table
+from gpulab.sweeps import Point
+from gpulab.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
+    """Return one row a point, as :func:`gpulab.roofline.table` has them.
+
+    Of a GPU without measurements the catalogue is predicted; its measured times are missing.
+
+    Parameters
+    ----------
+    gpu
+        As in the state of the explorer.
+    dtype, cache
+        What is chosen.
+    here
+        What was measured here.
+    """
+    if gpu.startswith(COMPUTED):
+        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
+    known = recording_of(gpu).points if gpu != HERE else here
+    points = [
+        point
+        for point in (here_of(known, "gpu") if gpu == HERE else known)
+        if (point.task.dtype, point.task.cache) == (dtype, cache)
+    ]
+    return table(points)
+
+
+def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    columns = table([]).columns
+    rows = [
+        row
+        for work in WORKLOADS.values()
+        if dtype in work.dtypes
+        for size in work.sizes
+        for row in _prediction(work.name, size, dtype, gpu, cache)
+    ]
+    return pd.DataFrame(rows).reindex(columns=columns)
+
+
+def _prediction(
+    name: str, size: int, dtype: str, gpu: str, cache: str
+) -> Sequence[dict[str, Any]]:
+    """Return the row of a size, none if it does not fit into the memory."""
+    try:
+        plain, refined = (
+            predict(name, size, dtype, gpu, model=model, cache=cache)
+            for model in ("plain", "refined")
+        )
+    except InvalidOptionError:
+        return ()
+    row = {
+        "workload": name,
+        "size": size,
+        "dtype": dtype,
+        "cache": cache,
+        "source": "",
+        "device_name": refined.device_name,
+        "plain_s": plain.duration_s,
+        "refined_s": refined.duration_s,
+        "bound": refined.bound,
+        "arithmetic": refined.arithmetic,
+        "intensity": refined.intensity,
+        "flops": refined.flops,
+        "size_bytes": refined.size_bytes,
+    }
+    return (row,)
+
+
+def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
+    """Return the roofs of a GPU: recorded, or the last that were measured, or its data sheet."""
+    if gpu.startswith(COMPUTED):
+        return ceilings(gpu.removeprefix(COMPUTED))
+    if gpu == HERE:
+        name = here_of(points_among(found), "gpu")[-1].device_name
+        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
+        return mine[-1] if mine else _data_sheet(name)
+    recording = recording_of(gpu)
+    try:
+        return ceilings_of(recording)
+    except UnknownNameError:  # it has no such section
+        return _data_sheet(str(recording.provenance["gpu"]))
+
+
+def _data_sheet(device_name: str) -> Ceilings:
+    known = gpus.by_driver_name(device_name)
+    return Ceilings(device_name, "", ()) if known is None else ceilings(known)
