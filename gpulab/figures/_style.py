@@ -1,4 +1,8 @@
-"""The style of all plots: looks that do not depend on colour, units, ticks, names at lines."""
+"""The style of all plots: looks that do not depend on colour, units, ticks, names at lines.
+
+One file, because looks, ticks and names at lines use the same measures of text, and a fifth of it
+are examples.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

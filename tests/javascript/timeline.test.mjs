@@ -32,7 +32,7 @@ test("a name that does not fit is cut, or left out where it would say nothing", 
   const context = { font: "13px", measureText: text => ({ width: 10 * text.length }) };
   assert.equal(clipped(context, "matmul", 60), "matmul");
   assert.equal(clipped(context, "elementwise_kernel", 90), "elementw…");
-  assert.equal(clipped(context, "elementwise_kernel", 70), "elemen…");
+  assert.equal(clipped(context, "vectorized_kernels", 70), "vector…");
   assert.equal(clipped(context, "elementwise_kernel", 60), "");
   assert.equal(nameOf({ name: "memory", most: "2 GiB" }), "memory ≤ 2 GiB");
 });
