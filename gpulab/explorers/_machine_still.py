@@ -1,4 +1,4 @@
-"""The machine as a still picture: what stands where no page draws it, such as without a kernel."""
+"""The machine as a still SVG picture, for pages without a kernel."""
 
 import base64
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def still_html(
     words: tuple[str, ...],
     mark: str,
 ) -> str:
-    """Return the picture as HTML, with the words that say the same."""
+    """Return the picture as HTML, with its description."""
     svg = _svg(playback, readings)
     source = base64.b64encode(svg.encode()).decode("ascii")
     alt = clean(" ".join(words))
