@@ -1,7 +1,6 @@
 """Predictions as curves: draw a curve before you measure it, then see the measured one over it.
 
-This is one file because the widget, the typed form and the picture without a kernel show the same
-state.
+One file, because the widget, the typed form and the picture without a kernel show one state.
 """
 
 import math

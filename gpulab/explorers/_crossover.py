@@ -213,7 +213,7 @@ class CrossoverModel:
         slowest, _ = self.record(replace(state, transfers="both", link="PCIe 3"), points)
         cpu = points_of(state.cpu, "cpu", state.workload, state.dtype, points)
         timed = [*_overlay(state, points), *(point for point in cpu if point.ok)]
-        second = self._second(state, points)
+        second = self._second(replace(state, transfers="both", link="PCIe 3"), points)
         lines = (*_curves_of(slowest), *(() if second is None else (second.gpu,)))
         sizes = [*(p.task.size for p in timed), *(n for curve in lines for n in curve.sizes)]
         times_s = [*(p.median_s for p in timed), *(t for curve in lines for t in curve.median_s)]

@@ -73,6 +73,7 @@ class RecordedAccess:
     @property
     def lacks_record(self) -> bool:
         """Whether the memory was freed without a ``record_stream`` for this stream."""
+        # The allocator orders a reuse after the work of the memory's own stream without a call.
         return self.owner is not None and self.owner != self.thread.key
 
     def is_past(self, clock: Clock) -> bool:
@@ -199,7 +200,7 @@ class FreedMemory:
         return [self._by_address.pop(key) for key in keys]
 
     def _put(self, block: Allocation, history: list[RecordedAccess]) -> None:
-        if not history:
+        if not history:  # a new owner of the block has nothing to come after
             return
         key = (block.stream[0], block.address)
         if key not in self._by_address:

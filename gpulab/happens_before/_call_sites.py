@@ -73,6 +73,7 @@ def _cell_number(name: str) -> str | None:
 
 @cache  # a process has few files, and each launch asks for a handful of them
 def _is_inner(name: str) -> bool:
+    # Frozen modules are Python's own, such as the import system and ``runpy``.
     return name.startswith(("<frozen ", *_inner_folders()))
 
 

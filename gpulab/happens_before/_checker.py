@@ -100,7 +100,7 @@ class Checker:
             self._access(thread, access, name, site)
 
     def record(self, stream: StreamKey) -> Snapshot:
-        """Record an event on ``stream``; return all work that it waits for."""
+        """Record an event on ``stream`` now; return the work that is done when the event is."""
         return self._thread(stream).record()
 
     def stream_wait(self, stream: StreamKey, snapshot: Snapshot | None) -> None:
@@ -130,6 +130,7 @@ class Checker:
 
         The access is not recorded: later work of a stream always comes after it.
         """
+        # Only copies by streams are recorded, so most of the host's memory is unknown here.
         history = self._history.get(access.memory)
         if history is None:
             return

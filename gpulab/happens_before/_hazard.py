@@ -112,6 +112,7 @@ def kind_of(earlier: RecordedAccess, later: RecordedAccess) -> str:
 
 def judge(earlier: RecordedAccess, later: RecordedAccess) -> Hazard:
     """Return the record of a hazard between two accesses."""
+    # After a free the later label is that of the new owner, which the program did not mean.
     tensor = tensor_text(earlier.label if earlier.owner else later.label)
     if earlier.lacks_record:
         cure = record_cure(earlier.thread.key, earlier.site)
@@ -181,6 +182,7 @@ def _variable(stream: StreamKey) -> str:
 
 
 def _where(*streams: StreamKey) -> str:
+    # The host and the default stream need no variable: torch has a name for the latter.
     named = [s for s in streams if s != HOST and s[1] != 0]
     texts = [f"{_variable(stream)} is {stream_text(stream)}" for stream in named]
     return f", where {' and '.join(texts)}" if texts else ""

@@ -1,4 +1,4 @@
-"""A small program for a GPU as data: play it on the simulator, and read it by every method."""
+"""A small program for a GPU as data: play it on the simulator, and time it by every method."""
 
 from gpulab.machine._challenges import (
     CHALLENGES,

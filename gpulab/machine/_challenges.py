@@ -158,6 +158,7 @@ def _stopwatch(situation: Situation) -> str:
     if read_us is None:
         return "The stopwatch needs two readings of the clock."
     true_us = situation.truth_us
+    # The same tolerance by which the readings of the methods are called right or wrong.
     if abs(read_us - true_us) > TOLERANCE * true_us:
         return f"The stopwatch reads {_time(read_us)} and the work takes {_time(true_us)}."
     return ""
@@ -169,6 +170,7 @@ def _three_times(situation: Situation) -> str:
         return "There is no work to time."
     if read_us is None:
         return "You need two events that nothing waits for, around the kernel."
+    # The events may be too far apart in any way: late launches, more kernels, other streams.
     factor = read_us / situation.truth_us
     if abs(factor - _THREE) > _NEAR_THREE:
         return f"The events read {factor:.2g} times the kernel."
@@ -202,6 +204,7 @@ def _mended_race(situation: Situation) -> str:
         return "You need two kernels."
     if situation.playback.has("race"):
         return "They race. Now mend it with one wait."
+    # The goal has two parts: a program without a race counts only if an earlier one had a race.
     if not situation.has_raced:
         return "No race yet: let both kernels write one buffer, with nothing between them."
     if len(streams) < _TWO:

@@ -70,11 +70,13 @@ def _memory(program: MachineProgram) -> Iterator[str]:
     for n in sorted({_matmul_n(each) for each in kernels}):
         yield f"a_{n} = torch.randn({n}, {n}, device='cuda')"
     for buffer in sorted({each.buffer for each in program.operations if each.is_work}):
+        # As large as the largest operation on it needs.
         yield f"{buffer} = torch.zeros({_n_items(program, buffer):_}, device='cuda')"
     for place, operation in enumerate(program.operations):
         if operation.is_copy:
             pinned = ", pin_memory=True" if operation.is_pinned else ""
             yield f"host_{place + 1} = torch.zeros({_copied(program, operation):_}{pinned})"
+    # The first matmul of a process loads cuBLAS, so one runs before the timed part.
     for each in kernels[:1]:
         yield f"{_kernel(each)}  # loads the library"
 
@@ -90,6 +92,7 @@ def _graphs(program: MachineProgram) -> Iterator[str]:
 
 
 def _timed(program: MachineProgram) -> Iterator[str]:
+    # Only the body is repeated. Calls before and after it run once.
     body = program.body
     if any(each.kind == "clock" for each in program.operations):
         yield "read_s = []"
@@ -134,6 +137,7 @@ def _line(program: MachineProgram, place: int, operation: ProgramOperation) -> s
 
 
 def _result(program: MachineProgram) -> Iterator[str]:
+    # The same rule as in the simulation: an event that a stream waits for is not for timing.
     awaited = {each.event for each in program.operations if each.kind == "wait"}
     timing = [
         each.event
@@ -156,6 +160,7 @@ def _kernel(operation: ProgramOperation) -> str:
 
 def _matmul_n(operation: ProgramOperation) -> int:
     flops = operation.duration_us * _US * _MATMUL_FLOPS_PER_S
+    # A matmul of n by n matrices has 2 n³ FLOPs.
     return max(_LEAST_N, round(math.cbrt(flops / 2) / _LEAST_N) * _LEAST_N)
 
 

@@ -172,6 +172,7 @@ def play(program: MachineProgram) -> Playback:
     True
     """
     cycle = waiting_circle(program)
+    # Without a circle CUDA's own rule applies: a wait passes if its event is not recorded yet.
     runner = Runner(program, as_drawn=bool(cycle))
     stuck_place = None
     for place, turn in program.calls:
@@ -182,6 +183,7 @@ def play(program: MachineProgram) -> Playback:
         except VirtualGpuError:  # the host waits for streams that wait for one another
             stuck_place = place
             break
+    # What other streams can finish is played to its end, also beside a deadlock.
     end_ns = runner.settle() + (_STUCK_NS if cycle else 0)
     calls = [_call(call) for call in runner.calls]
     if stuck_place is not None:
@@ -205,12 +207,14 @@ def _call(call: MadeCall) -> PlayedCall:
     start_us, end_us, waited_us = (
         time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
     )
+    # A queue that was full when the call began may have room by the time of the launch.
     for_room = call.for_room and call.waited_ns > 0
     return PlayedCall(call.place, call.turn, start_us, end_us, waited_us, for_room)
 
 
 def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
     task = entry.task
+    # A task that never runs is drawn from the time when the GPU saw it to the end of the picture.
     is_stuck = task.end_ns is None
     start_ns = task.visible_ns if task.start_ns is None else task.start_ns
     return PlayedTask(
@@ -227,6 +231,7 @@ def _task(entry: TaskOfCall, end_ns: int) -> PlayedTask:
 
 
 def _stopwatch_us(runner: Runner) -> float | None:
+    # The clock may be read in each repetition. The first and the last reading enclose all of them.
     read_ns = runner.clock_ns
     if len(read_ns) < 2 or not runner.program.body:  # noqa: PLR2004 # a stopwatch is read twice
         return None
@@ -234,6 +239,7 @@ def _stopwatch_us(runner: Runner) -> float | None:
 
 
 def _events_us(runner: Runner) -> float | None:
+    # An event that a stream waits for orders the streams. The others are there for timing.
     awaited = {each.event for each in runner.program.operations if each.kind == "wait"}
     ends_ns = [
         each.task.end_ns
@@ -254,6 +260,8 @@ def waiting_circle(program: MachineProgram) -> tuple[int, ...]:
     run. That is the deadlock which the learner drew, although CUDA would not wait.
     """
     order: dict[int, set[int]] = {}
+    # An operation depends on the one before it in its stream, synchronize on all streams, and a
+    # wait on its record. A deadlock is a circle in this graph.
     last: dict[int, int] = {}  # the last operation of each stream
     for place, operation in enumerate(program.operations):
         if operation.kind == "synchronize":

@@ -125,6 +125,7 @@ class ProgramOperation:
     def with_pinned(self, is_pinned: bool, spec: GpuSpec) -> "ProgramOperation":  # noqa: FBT001 # the value that is set
         """Return a copy of the same number of bytes with pinned or pageable host memory."""
         size_bytes = copied_bytes(round(self.duration_us * _US), spec, pinned=self.is_pinned)
+        # The bytes stay and the duration changes: that pageable copies are slower is the lesson.
         duration_us = copy_ns(size_bytes, spec, pinned=is_pinned) / _US
         limited_us = min(LONGEST_US, max(SHORTEST_US, round(duration_us, 1)))
         return replace(self, is_pinned=is_pinned, duration_us=limited_us)
@@ -212,6 +213,7 @@ class MachineProgram(Saved):
         Waits between streams, and the events that they wait for, are part of the work. Without
         any kernel, copy or graph the range is empty.
         """
+        # An event that no stream waits for belongs to a timing method, not to the work.
         awaited = {each.event for each in self.operations if each.kind == "wait"}
         places = [
             place
@@ -271,6 +273,7 @@ class MachineProgram(Saved):
     def moved(self, place: int, to: int) -> "MachineProgram":
         """Return the program with one operation moved: the host calls it earlier or later."""
         self._require(place)
+        # The target is clamped, because a learner may drag an operation beyond either end.
         return self.removed(place).inserted(
             min(max(0, to), len(self.operations) - 1), self.operations[place]
         )
@@ -281,7 +284,8 @@ class MachineProgram(Saved):
         return next(name for name in _event_names() if name not in taken)
 
     def _with(self, operations: tuple[ProgramOperation, ...]) -> "MachineProgram":
-        # An operation on a new stream adds that stream, instead of an error after each edit.
+        # An operation on a new stream adds that stream. An empty stream stays, so that an
+        # operation can be moved there.
         n_needed = 1 + max((each.stream for each in operations), default=0)
         return replace(self, operations=operations, n_streams=max(self.n_streams, n_needed))
 
@@ -292,4 +296,5 @@ class MachineProgram(Saved):
 
 
 def _event_names() -> tuple[str, ...]:
+    # Short names, which fit into the picture; more of them than a program can have operations.
     return (*"abcdefgh", *(f"e{number}" for number in range(MAX_OPERATIONS)))

@@ -121,6 +121,7 @@ def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
 
 def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
     runner = Runner(program)
+    # No synchronize before the second reading: that is the mistake of this method.
     start_ns = runner.machine.host.read_clock()
     runner.work()
     value_us = (runner.machine.host.read_clock() - start_ns) / _US
@@ -140,7 +141,7 @@ def _batch(program: MachineProgram, true_us: float) -> tuple[float, str]:
 
 def _stopwatch(program: MachineProgram, n: int) -> float:
     runner = Runner(program)
-    runner.synchronize()
+    runner.synchronize()  # the clock must not include work from before
     start_ns = runner.machine.host.read_clock()
     for _ in range(n):
         runner.work()
@@ -154,6 +155,7 @@ def _events(program: MachineProgram, true_us: float) -> tuple[float, str]:
     value_us, _ = _between_events(runner)
     if value_us < true_us:
         return value_us, "misses other streams"
+    # Two events alone add one floor. If it is much more, the GPU was idle between launches.
     is_late = value_us > true_us + 2 * floor_us()
     return value_us, "GPU waits for launches" if is_late else "events cost time"
 
@@ -184,15 +186,18 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
     machine, stream = runner.machine, runner.streams[0]
     machine.capture = capture = Capture(stream, None)
     try:
+        # The events are captured with the work, so that a replay launches them without gaps of
+        # the host.
         start = runner.mark()
         runner.work()
         end = runner.mark()
-    except VirtualGpuError:
+    except VirtualGpuError:  # the work synchronizes, or copies pageable memory
         return None, "cannot be captured"
     finally:
         machine.capture = None
     if not capture.is_joined() or _forgot_a_stream(runner, capture):
         return None, "cannot be captured"
+    # The gaps beside an event have other lengths inside a graph, so the floor is another one.
     value_us = _replayed(runner, capture, start, end) - _graph_floor_us()
     return max(0.0, value_us), "shorter gaps inside" if value_us < true_us else "events cost time"
 
@@ -247,6 +252,7 @@ def _between_events(runner: Runner) -> tuple[float, bool]:
     start = runner.mark()
     runner.work()
     end = runner.mark()
+    # If the start event is still pending after the last launch, no launch came late.
     was_ahead = not runner.machine.is_over(start)
     runner.synchronize()
     return ((end.end_ns or 0) - (start.end_ns or 0)) / _US, was_ahead

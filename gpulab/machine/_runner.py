@@ -94,6 +94,7 @@ class Runner:
 
     def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:
         self.program = program
+        # A warm machine: no first call creates a context or loads a library.
         self.machine = Machine(program.spec, _NO_VALUES, first_use=False)
         self.machine.host.costs = replace(HostCosts(), queue_depth=program.queue_depth)
         device = self.machine.gpu.device
@@ -121,6 +122,7 @@ class Runner:
         """Make one call of the program and append it to ``calls``."""
         operation = self.program.operations[place]
         host = self.machine.host
+        # The GPU first runs up to the host's time, or the queue would look fuller than it is.
         host.catch_up()
         start_ns = host.now_ns
         is_full = operation.runs_on_stream and self._is_full()
@@ -134,7 +136,8 @@ class Runner:
         return self.machine.mark(stream or self.streams[0], cost_ns)
 
     def sleep(self, duration_ns: int) -> None:
-        """Let the default stream sleep."""
+        """Launch a kernel that only waits, on the default stream."""
+        # Like torch.cuda._sleep it needs one multiprocessor, so other streams can run beside it.
         task = self._task(Kind.KERNEL, self.streams[0], "sleep", duration_ns, n_sms=1)
         self.machine.launch(task, self.machine.host.costs.sleep_launch_ns)
 
@@ -170,6 +173,7 @@ class Runner:
         task = self._task(_KINDS[operation.kind], stream, operation.kind, self._ns(operation))
         self._refuse_pageable(operation)
         self._launch(place, turn, operation, task, host_ns)
+        # A copy in writes the buffer, a copy out reads it.
         self._note(place, operation, writes=operation.kind == "copy in")
         if self._waits(operation):
             self.machine.host.wait(task)
@@ -181,6 +185,8 @@ class Runner:
     def _graph(self, place: int, turn: int, operation: ProgramOperation) -> int:
         self.machine.require_no_capture()  # PyTorch refuses a replay inside a capture
         host, stream = self.machine.host, self.streams[operation.stream]
+        # Captured once, at the first replay. A capture costs the simulated host nothing here, just
+        # as a program would capture before its timed part.
         if place not in self._graphs:
             self._graphs[place] = self._captured(stream, operation)
         graph = self._graphs[place]
@@ -207,6 +213,8 @@ class Runner:
 
     def _wait(self, place: int, turn: int, operation: ProgramOperation) -> int:
         host_ns = self.machine.host.costs.stream_wait_ns
+        # Without a record so far, the wait passes as on CUDA, unless the picture shows a deadlock:
+        # then it waits for the record that is drawn later.
         known = self.recorded.get(operation.event)
         awaited = [known[0]] if known else self._later(operation.event)
         task = self._mark_task(operation, awaited)

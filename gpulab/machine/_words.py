@@ -81,6 +81,7 @@ def _ran(tasks: list[PlayedTask]) -> str:
         return f"; recorded at {_time(tasks[0].end_us)}"
     if tasks[0].kind == "wait":
         return f"; lets the stream go on at {_time(tasks[0].end_us)}"
+    # A graph has several kernels; the sentence gives the first start and the last end.
     return f"; runs from {_time(tasks[0].start_us)} to {_time(tasks[-1].end_us)}"
 
 

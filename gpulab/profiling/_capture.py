@@ -61,7 +61,7 @@ def capture(work: Work) -> Records:
     Raises
     ------
     ProfilerBusyError
-        If another session of ``torch.profiler`` is open, or another tool holds CUPTI.
+        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
     ProfilerUnavailableError
         If the driver gives no records.
 

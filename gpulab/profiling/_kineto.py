@@ -31,7 +31,7 @@ class KinetoSession:
     Raises
     ------
     ProfilerBusyError
-        If another session of ``torch.profiler`` is open, or another tool holds CUPTI.
+        If another session of ``torch.profiler`` is open, or another tool uses CUPTI.
     ProfilerUnavailableError
         If this build of PyTorch has no CUPTI, or the driver gives it no records.
 

@@ -79,6 +79,7 @@ class Records:
 
 def _union(records: Iterable[ActivityRecord]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each period in which at least one record runs."""
+    # The first period is (0, 0), which adds nothing to the sum.
     start_ns = end_ns = 0
     for record in sorted(records, key=lambda record: record.start_ns):
         if record.start_ns > end_ns:

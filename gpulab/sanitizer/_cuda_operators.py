@@ -126,6 +126,7 @@ def _form_of(func: TorchOperator) -> _Form:
     schema: _Schema = schema_of(func)
     arguments = schema.arguments
     writes = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    # PyTorch's tags for operators whose result, or whose shape, the host must read from the GPU.
     waits = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
     name = schema.name.rpartition("::")[2]
     return _Form(name, tuple(a.name for a in arguments), tuple(writes), bool(waits))

@@ -131,6 +131,7 @@ def _followed(original: Function, then: Function) -> Function:
     @functools.wraps(original)
     def call(*args: object, **kwargs: object) -> object:
         result = original(*args, **kwargs)
+        # After the call: a wait that raises has not waited.
         then(result, *args, **kwargs)
         return result
 

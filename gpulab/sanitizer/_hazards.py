@@ -143,6 +143,7 @@ def hazards() -> Iterator[Hazards]:
             yield report
     finally:
         _running[:] = [other for other in _running if other is not report]
+        # The report may be kept for long; the records of memory are of no use any more.
         checker.clear()
 
 

@@ -75,6 +75,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def _beginning(stream: BinaryIO) -> bytes:
     """Return all bytes of a stream, but stop soon after the limit."""
+    # Stops at the first part above the limit, which is enough to know that there is too much.
     found = bytearray()
     while len(found) <= _MAX_BYTES and (part := stream.read(_CHUNK_BYTES)):
         found += part

@@ -53,6 +53,7 @@ def _names(placed: LaneLayout, place: str) -> Iterator[TraceEvent]:
             seen.add(process)
             name = "host" if lane.device is None else f"cuda:{lane.device} ({place})"
             yield _metadata(process, 0, "process_name", {"name": name})
+            # Puts the host above the devices, whatever their names are.
             yield _metadata(process, 0, "process_sort_index", {"sort_index": process})
         for row in range(lane.first_row, lane.first_row + lane.n_rows):
             number = row - lane.first_row + 1
@@ -94,6 +95,7 @@ def _flows(spans: Sequence[Span], placed: LaneLayout) -> Iterator[TraceEvent]:
         common = {"cat": flow.kind, "name": flow.kind, "id": number}
         ends = (
             ({"ph": "s"}, source, start_us, flow.source),
+            # "bp": "e" binds the end to the span around it, and not to the next one.
             ({"ph": "f", "bp": "e"}, target, meeting_us, flow.target),
         )
         for phase, span, time_us, index in ends:
@@ -132,4 +134,5 @@ def _slice(span: Span) -> tuple[float, float]:
 
 
 def _us(time_s: float) -> float:
+    # Whole nanoseconds: further digits come from floating point and make the file longer.
     return round(time_s * 1e6, 3)

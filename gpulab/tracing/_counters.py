@@ -12,7 +12,7 @@ from gpulab.tracing._spans import ENGINES, MOST_S, Span
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """A quantity that changes in steps: each value holds until the next time.
+    """A quantity that changes in steps: each value is valid until the next time.
 
     Attributes
     ----------
@@ -60,6 +60,7 @@ class CounterSeries:
             if not math.isfinite(value):
                 raise InvalidOptionError(f"values has {value}; it must be a finite number")
         for before_s, after_s in zip(self.times_s, self.times_s[1:], strict=False):
+            # Not "before_s > after_s": that comparison is False if one of them is nan.
             if not before_s <= after_s:
                 raise InvalidOptionError(
                     f"times_s goes from {before_s} to {after_s}; give the readings in the order "
@@ -116,6 +117,7 @@ def queue_depth(spans: Sequence[Span]) -> tuple[CounterSeries, ...]:
         if not span.is_work or span.correlation is None or span.correlation not in callers:
             continue
         returned_s = spans[callers[span.correlation]].end_s
+        # All work of a CUDA graph has the correlation of its one launch.
         key = (span.device or 0, span.correlation)
         start_s, end_s = pending.get(key, (returned_s, span.end_s))
         pending[key] = (min(start_s, span.start_s), max(end_s, span.end_s))
@@ -132,6 +134,7 @@ def at_once(
     intervals: Iterable[tuple[float, float]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the times at which a count of overlapping intervals changes, and the counts."""
+    # Only the changes are sorted, which takes n log n steps however many intervals overlap.
     change: dict[float, int] = defaultdict(int)
     for start_s, end_s in intervals:
         change[start_s] += 1

@@ -113,6 +113,7 @@ class EventListener:
 
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
         """Note that ``event`` was recorded after the work of ``stream``."""
+        # Recorded again, an event means its last record, as in CUDA.
         self._recorded[event] = self._add("event", stream)
 
     def stream_waits(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:

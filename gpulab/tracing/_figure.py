@@ -105,7 +105,8 @@ def _paint(shown: Drawing, ax: "Axes") -> "Axes":
     names = [lane.name for lane in shown.lanes]
     names += [f"{title_of(series, shown)} (≤ {most_of(series)})" for series in shown.series]
     ax.set_yticks(rows, [shortened(one_line(name), _MOST_NAME) for name in names])
-    ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)
+    ax.set_ylim(n_rows + len(shown.series) - 0.5, -0.5)  # reversed: the first row is at the top
+    # A margin, so that an event at either end is not cut.
     ax.set_xlim(-0.01 * length_us, 1.01 * length_us)
     ax.xaxis.set_major_formatter("{x:,.6g}")
     legend_below(ax)
@@ -162,6 +163,7 @@ def draw_timeline(
     with style():
         canvas = Canvas(figsize=size, layout="constrained")
         ax = _paint(shown, canvas.add_subplot())
+        # A "$" in the name of a device must not start a formula.
         ax.set_title(visible(f"{title} ({place})"), parse_math=False)
     said = [alt] if alt is not None else (summary or record.summary()).lines()
     notes = [shown.note] if shown.note else []
@@ -201,6 +203,8 @@ def _draw_bars(ax: "Axes", bars: Bars, kinds: dict[int, Look], length_us: float)
     for kind in dict.fromkeys(bars.kind[np.argsort(bars.start_s, kind="stable")].tolist()):
         look = kinds[kind]
         ax.bar(0, 0, 0, color=look.colour, hatch=look.hatch, ec=PAPER, label=SPAN_KINDS[kind])
+    # One collection for each row and look: matplotlib draws a few large collections much faster
+    # than thousands of single bars.
     keys = list(zip(bars.row.tolist(), bars.kind.tolist(), is_thin.tolist(), strict=True))
     groups: dict[tuple[int, int, bool], list[int]] = {}
     for place, key in enumerate(keys):
@@ -267,6 +271,7 @@ def _draw_series(ax: "Axes", series: CounterSeries, row: int, length_us: float) 
     times_us = [time_s * _SCALE for time_s in series.times_s]
     heights = [bottom - _SERIES * value / (series.largest or 1) for value in series.values]
     ax.fill_between(
+        # The series begins at the left edge and its last value is valid up to the right edge.
         [0, *times_us, max(length_us, *times_us)],
         [bottom, *heights, heights[-1]],
         bottom,

@@ -72,6 +72,8 @@ def callers_of(spans: Sequence[Span]) -> dict[int | None, int]:
 
 def last_ends(spans: Sequence[Span]) -> dict[int | None, int]:
     """Return the index of the span on a device that ended last, for each correlation number."""
+    # All kernels of a CUDA graph share one correlation, and a wait for the graph waits for the
+    # last of them.
     last: dict[int | None, int] = {}
     for place, span in enumerate(spans):
         if span.is_on_host or span.correlation is None:

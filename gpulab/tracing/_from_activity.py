@@ -70,6 +70,8 @@ class _Maker:
         self._notes = sorted(notes, key=lambda note: note.correlation)
         self._threads = _threads(records.calls)
         self._has_several = len({record.device for record in self._records}) > 1
+        # Correlation numbers grow from launch to launch, and a stream runs its work in the order
+        # of launches. So each list is the queue of its stream.
         self._by_stream: dict[StreamNumber, list[ActivityRecord]] = defaultdict(list)
         for record in sorted(self._records, key=lambda record: record.correlation or 0):
             self._by_stream[record.device, record.stream].append(record)

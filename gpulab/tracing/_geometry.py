@@ -101,6 +101,7 @@ def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
     length_s = float(columns.end_s.max(initial=0.0))
     group, note = _groups(columns, length_s, max_bars)
     bars = columns if group is None else _merged(columns, group)
+    # The widget searches the bars of a row by their start, so they are sent in that order.
     order = np.lexsort((bars.start_s, bars.row))
     series = tuple(
         _shifted(each, begin_s, max_bars) for each in counter_series(spans, record.memory) if spans

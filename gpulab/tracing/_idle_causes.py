@@ -99,6 +99,7 @@ def gaps(spans: Sequence[Span]) -> list[Gap]:
             found[start_s, work.start_s] = gap
     for (_, lane), queue in streams.items():
         for start_s, work in _pauses(queue):
+            # A stream that worked alone has the gaps of its device, which are listed already.
             if (start_s, work.start_s) not in found:
                 gap = Gap(lane, start_s, work.start_s, *finder.explain(start_s, work))
                 found[start_s, work.start_s] = gap
@@ -208,6 +209,7 @@ class _Causes:
             for span in self._host[launch.lane].touching(start_s, launch.start_s)
             if span is not launch and span.start_s <= launch.start_s
         ]
+        # Calls that the host was in when the gap began come first: they explain the whole gap.
         for span in before:
             if span.start_s <= start_s and span.kind == "wait":
                 return "synchronize", f"the host was in {span.name}"
@@ -243,6 +245,7 @@ def _by(spans: Iterable[Span], *names: str) -> dict[Any, _Sorted]:
 
 def _of(work: Span) -> str:
     """Return the name of the part of the device that a kernel or copy needs."""
+    # "compute" is a name of ours; a reader knows the multiprocessors.
     if work.engine is None or work.engine == "compute":
         return "the multiprocessors"
     return f"the engine for {work.engine}"

@@ -98,6 +98,7 @@ def _fill(spans: Sequence[Span], places: list[int], rows: list[int]) -> int:
     ends_s = [float("-inf")]
     for place in places:
         span = spans[place]
+        # An event has no length and would open a new row for nothing.
         if span.start_s == span.end_s:
             continue
         row = next((row for row, end_s in enumerate(ends_s) if end_s <= span.start_s), len(ends_s))

@@ -86,6 +86,7 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     calls = [_call(event, number) for number, event in enumerate(events)]
     if not records:
         raise DamagedDataError(f"{one_line(str(path))} has no kernel and no copy; {_CURE}")
+    # A timeline in which everything takes no time would be misleading.
     if all(record.duration_ns == 0 for record in records):
         raise DamagedDataError(
             f"in {one_line(str(path))} all times are 0: PyTorch loses the times of a profile when "
@@ -190,6 +191,7 @@ def _origin(trace: object) -> tuple[str, str]:
     """Return the source and the name of the device; the name is empty if the file has none."""
     whole: dict[str, object] = trace if isinstance(trace, dict) else {}
     other, devices = whole.get("otherData"), whole.get("deviceProperties")
+    # The virtual GPU writes this field when torch.profiler saves a trace.
     is_virtual = isinstance(other, dict) and other.get("source") == "virtual"
     first = devices[0] if isinstance(devices, list) and devices else {}
     name = first.get("name", "") if isinstance(first, dict) else ""

@@ -111,7 +111,7 @@ class Summary:
     n_missing: int = 0
 
     def idle_by_cause(self, device: int = 0) -> dict[str, float]:
-        """Return the idle seconds of a device between kernels, by cause, longest first."""
+        """Return the idle seconds of a device between its work, by cause, longest first."""
         lost: dict[str, float] = defaultdict(float)
         for gap in self.gaps:
             if gap.device == device:
@@ -155,6 +155,8 @@ class Summary:
         for name, parts in (("Streams", share.streams), ("Engines", share.engines)):
             words = [f"{part.name} {self._percent(part.busy_s)}" for part in parts]
             lines.append(f"  {name}: {', '.join(words)}.")
+        # The window includes the host, so the device is idle before its first and after its last
+        # work. These two are not gaps, but without them the percentages would not add up.
         ends = {"before the first work": share.before_s, "after the last": share.after_s}
         causes = self.idle_by_cause(share.device) | ends
         words = [
@@ -200,6 +202,7 @@ def summarize(spans: Sequence[Span], place: str, n_missing: int = 0) -> Summary:
 
 def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
     streams, engines = _unions(works, "lane"), _unions(works, "engine")
+    # From the unions of the streams, so that overlapping kernels of one stream count once.
     busy = merged(interval for union, _ in streams.values() for interval in union)
     times_s, counts = at_once(interval for union, _ in streams.values() for interval in union)
     overlap_s = sum(

@@ -133,8 +133,10 @@ class Timeline(Saved):
         names = [field.name for field in fields(Span)]
         # Column by column: one dict for each span takes most of a minute for a million spans.
         columns = {name: [getattr(span, name) for span in self.spans] for name in names}
+        # Names may come from a trace file of somebody else; visible() shows control characters.
         for name in ("name", "lane"):
             columns[name] = list(map(visible, columns[name]))
+        # "Int64" with a capital I has missing values; in int64 they would turn numbers to floats.
         whole = dict.fromkeys(
             ("stream", "device", "correlation", "waits_for", "size_bytes"), "Int64"
         )

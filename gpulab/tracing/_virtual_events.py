@@ -88,6 +88,7 @@ class MachineWatch:
         return marked
 
     def _wait(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        # host.wait() waits for one task, as a wait for an event does.
         def waited(task: "StreamTask | None") -> None:
             original(task)
             self._seen.append(_SeenEvent("synchronize event", self._machine.host.now_ns, task))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Short neighbours become one bar beyond this, before anything is sent to the browser.
 MAX_BARS = 20_000
 _SCRIPT = Path(__file__).with_name("timeline.js")
-_ARROWS = {"launch": 0, "record": 1, "wait": 2}
+_ARROWS = {"launch": 0, "record": 1, "wait": 2}  # the same numbers as in timeline.js
 _MICRO = 1e6
 
 
@@ -113,6 +113,7 @@ def _series(shown: Drawing) -> list[dict[str, Any]]:
 
 
 def _floats(values: Any) -> bytes:  # noqa: ANN401  # anything that numpy makes a column of
+    # Little-endian, as JavaScript's typed arrays are on all common machines.
     return np.asarray(values, dtype="<f8").tobytes()
 
 

@@ -1,20 +1,20 @@
-// The timeline in the browser: everything after the first picture happens here, so that zooming
-// needs no answer from the kernel. Times are microseconds since the first span. A *place* is the
-// index of a bar in the columns that Python sends.
+// The timeline in the browser. Python sends all spans once; everything after that happens here, so
+// that zooming needs no answer from the kernel. Times are microseconds since the first span. A
+// *place* is the index of a bar in the columns that Python sends.
 //
-// One file, because a widget's script reaches the browser as one module, which cannot import the
-// files beside it; several files that Python joins would be one module all the same, with names
-// that come from nowhere. The exception is what all widgets share, themeOf and Presentation, which
-// gpulab/widgets puts before this file. Each class is one idea, and depends only on those above it:
+// This is one file, because a widget's script reaches the browser as one module, which cannot
+// import files beside it. If Python joined several files, a reader could not see where a name comes
+// from. The exceptions are themeOf and Presentation, which all widgets share: gpulab/widgets puts
+// them before this file. Each class has one task and depends only on the classes above it:
 //
-//   Spans      what there is: columns, rows and lanes, arrows, and a span in words
-//   Viewport   which times are in view, and where they are on the screen
-//   Page       the elements around the picture, and what is told in words
-//   Selection  the span under the pointer and the one that is selected
+//   Spans      the data: columns, rows and lanes, arrows, and the description of a span
+//   Viewport   which times are in view, and their position on the screen
+//   Page       the elements around the picture, and the status line
+//   Selection  the span under the pointer and the selected span
 //   Painter    draws lanes, bars, arrows and series on the canvas
 //   Pointer    mouse, wheel and touch
 //   Keyboard   keys, which go from span to span
-//   Chart      puts them together and draws at most once a frame
+//   Chart      creates the others and draws at most once per frame
 
 const STYLE = `${LOOK}
 .gpulab-timeline { position: relative; padding: 2px; }
@@ -58,9 +58,9 @@ const MAX_ARROWS = 250;
 const SHORTEST_VIEW_US = 0.02;
 const ZOOM_STEP = 1.6;
 const GLIDE_MS = 140;
-const LABEL_PX = 40; // below this width no name has room
-const LEAST_NAME = 7; // characters; "lau…" says less than the colour of the bar does
-const PRESENTED = 1.8; // size of the picture in the presentation mode
+const LABEL_PX = 40; // a narrower bar has no space for a name
+const LEAST_NAME = 7; // characters; a name cut to "lau…" says less than the colour of the bar does
+const PRESENTED = 1.8; // scale of the picture in presentation mode
 const LAUNCH = 0, RECORD = 1, WAIT = 2; // kinds of arrows, as Python numbers them
 
 export default { render };
@@ -70,7 +70,7 @@ function render({ model, el }) {
   return () => chart.close();
 }
 
-// ---------------------------------------------------------------- what there is
+// ---------------------------------------------------------------- the data
 
 class Spans {
   constructor(drawing) {
@@ -84,10 +84,10 @@ class Spans {
     this.link();
   }
 
-  // Where each row and each series lies, from the top.
+  // Computes the y position of each row and each series.
   stack() {
     this.top = [];
-    this.laneOf = []; // of each row
+    this.laneOf = []; // the lane of each row
     let y = AXIS + LANE_GAP;
     for (const [number, lane] of this.lanes.entries()) {
       lane.top = y;
@@ -104,7 +104,8 @@ class Spans {
     this.gutter = Math.min(200, Math.max(84, 7.4 * longest + 22));
   }
 
-  // Bars come sorted by row and start; moments may lie inside of bars, so ends are not sorted.
+  // Bars are sorted by row and start. Their ends are not sorted, because an event may be inside
+  // another bar. So `reach` has the latest end of all bars of the row so far, for binary search.
   index() {
     const { end, row } = this;
     const nRows = this.top.length;
@@ -118,7 +119,7 @@ class Spans {
     }
   }
 
-  // Which arrows begin or end at a span.
+  // Finds the arrows that begin or end at each span.
   link() {
     this.linked = new Map();
     for (let n = 0; n < this.arrows.length; n += 3) {
@@ -135,10 +136,10 @@ class Spans {
 
   middle(place) { return (this.start[place] + this.end[place]) / 2; }
 
-  // The first bar of a row that ends at a time or later.
+  // Returns the first bar of a row that can end at a time or later.
   firstEnding(us, row) { return lower(this.reach, us, this.first[row], this.first[row + 1]); }
 
-  // Bars of one lane by start; its rows are drawn below each other but are one sequence.
+  // Returns the bars of a lane by start: for the keyboard, the rows of a lane are one sequence.
   sequence(lane) {
     if (!this.sequences.has(lane)) {
       const places = [];
@@ -152,14 +153,14 @@ class Spans {
     return this.sequences.get(lane);
   }
 
-  // The bar of a row at a time, or the nearest one within the slack; -1 if there is none.
+  // Returns the bar of a row at a time, or the nearest one within `slack`; -1 if there is none.
   at(us, row, slack) {
     const { start, end } = this;
     const last = this.first[row + 1];
     let best = -1, distance = slack;
     for (let n = this.firstEnding(us - slack, row); n < last && start[n] <= us + slack; n++) {
       const away = Math.max(start[n] - us, us - end[n], 0);
-      // Of several under the pointer the shortest is the hardest to reach, so it wins.
+      // If several are under the pointer, the shortest wins, because it is the hardest to reach.
       if (away < distance || (away === distance && best >= 0 && end[n] - start[n] < end[best] - start[best])) [best, distance] = [n, away];
     }
     return best;
@@ -180,7 +181,7 @@ class Spans {
     return `${[...words, ...ends].join(", ")}.`;
   }
 
-  // An arrow as it is seen from one of its ends.
+  // Describes an arrow as seen from one of its ends.
   describeArrow(n, place) {
     const { start, end, name, names } = this;
     const [which, source, target] = [this.arrows[n], this.arrows[n + 1], this.arrows[n + 2]];
@@ -192,18 +193,18 @@ class Spans {
   }
 }
 
-// ---------------------------------------------------------------- what is in view
+// ---------------------------------------------------------------- the part that is in view
 
 class Viewport {
-  // Calls `moved` whenever something else is, or will be, in view.
+  // Calls `moved` whenever the part in view changes or begins to glide.
   constructor(length, gutter, moved) {
     this.length = length;
     this.gutter = gutter;
     this.moved = moved;
     this.calm = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.width = 0;
-    this.size = 1; // of the picture: CSS pixels for each of its own
-    this.goal = null; // where a glide ends
+    this.size = 1; // CSS pixels for each pixel of the picture
+    this.goal = null; // the part in view at the end of a glide
     [this.from, this.to] = this.whole();
   }
 
@@ -214,7 +215,7 @@ class Viewport {
 
   place(from, to) {
     [this.from, this.to] = [from, to];
-    this.scale = (this.width - this.gutter) / (to - from); // pixels for each microsecond
+    this.scale = (this.width - this.gutter) / (to - from); // pixels per microsecond
   }
 
   resize(width, size) {
@@ -242,7 +243,7 @@ class Viewport {
     this.moved();
   }
 
-  // What is in view when a glide has ended.
+  // Returns the part that will be in view when the glide ends, so that a second key adds to it.
   ahead() { return this.goal || [this.from, this.to]; }
 
   zoom(factor, about = (this.from + this.to) / 2, glide = true) {
@@ -260,7 +261,7 @@ class Viewport {
 
   fit() { this.show(...this.whole()); }
 
-  // One step of a glide; tells whether there is another one.
+  // Makes one step of a glide, and returns whether there is another one.
   glide(now) {
     if (!this.goal) return false;
     const share = Math.min(1, Math.max(0, (now - this.began) / GLIDE_MS));
@@ -288,7 +289,7 @@ class Page {
     this.canvas = tag("canvas", {
       class: "chart", tabindex: "0", role: "application",
       "aria-label": `Timeline with ${spans.lanes.length} lanes, ${drawing.n_spans.toLocaleString("en")} spans. Use the arrow keys to go from span to span.`,
-      // JupyterLab would take keys such as 0 and Enter for commands of the notebook.
+      // Without this, JupyterLab takes keys such as 0 and Enter as commands of the notebook.
       "data-lm-suppress-shortcuts": "true",
     });
     this.stage = tag("div", { class: "stage" }, this.canvas);
@@ -340,7 +341,7 @@ class Page {
     this.told.classList.toggle("quiet", !text);
   }
 
-  // A hint beside a point of the canvas; none if it is empty.
+  // Shows a hint beside a point of the canvas, or hides it if the text is empty.
   hint(text, x, y) {
     this.tip.hidden = !text;
     if (!text) return;
@@ -352,7 +353,7 @@ class Page {
     this.tip.style.top = `${y * size + canvas.top - box.top + 18}px`;
   }
 
-  // Let a row be seen of which the lanes above or below hide something.
+  // Scrolls until a row is fully visible.
   scrollTo(top) {
     const { stage } = this, { size } = this.view;
     const [from, length] = [stage.scrollTop / size, stage.clientHeight / size];
@@ -374,7 +375,7 @@ function titleBar(drawing) {
   return tag("div", { class: "bar" }, tag("span", { class: "title" }, `Timeline (${drawing.place})`));
 }
 
-// ---------------------------------------------------------------- the span that it is about
+// ---------------------------------------------------------------- the selected span
 
 class Selection {
   // Calls `changed` when another span is selected or under the pointer.
@@ -422,7 +423,7 @@ class Painter {
     this.context = page.canvas.getContext("2d");
   }
 
-  // Take the colours of the theme.
+  // Reads the colours of the page's theme.
   colours() {
     const { isDark: dark, colour } = themeOf(this.page.root);
     [this.paper, this.ink] = [colour("paper"), colour("ink")];
@@ -465,7 +466,7 @@ class Painter {
     const written = spans.top.map((_, row) => this.drawRow(row));
     for (const one of spans.series) this.drawSeries(one);
     this.drawArrows();
-    // Names come after arrows, which would cross them out.
+    // Names are drawn after the arrows, which would otherwise cross them out.
     written.forEach((names, row) => this.drawNames(names, row));
     for (const place of [selection.hovered, selection.selected]) if (place >= 0) this.drawFrame(place);
     context.restore();
@@ -530,7 +531,7 @@ class Painter {
       } else if (wide < 1.5) {
         sliver.add(Math.floor(left), busy[n] * view.scale, kind[n]);
       } else {
-        // A hatch in a narrow bar costs much and shows nothing.
+        // A narrow bar is filled without its hatch, which takes long to draw and is not visible.
         context.fillStyle = wide < 6 ? this.fills[kind[n]].colour : this.fills[kind[n]].pattern(context);
         if (count[n] > 1) context.globalAlpha = density(busy[n] / (end[n] - start[n]));
         context.fillRect(left, top, wide > 4 ? wide - 1 : wide, BAR);
@@ -542,7 +543,7 @@ class Painter {
     return written;
   }
 
-  // Places come with the left end and the width of their bars.
+  // `written` has three numbers for each name: the place, the left end and the width of its bar.
   drawNames(written, row) {
     const { name, names } = this.spans;
     for (let n = 0; n < written.length; n += 3) this.write(names[name[written[n]]], written[n + 1], written[n + 2], barTop(this.spans, row));
@@ -592,7 +593,7 @@ class Painter {
       const next = view.x(times[n]);
       context.lineTo(next, level());
       most = values[n];
-      // Of all that falls on one pixel the highest is shown.
+      // If several values fall on one pixel, the highest is drawn.
       while (n + 1 < times.length && view.x(times[n + 1]) < next + 0.5) most = Math.max(most, values[++n]);
       context.lineTo(next, level());
       most = values[n];
@@ -619,7 +620,7 @@ class Painter {
     page.tellArrows(crowded);
   }
 
-  // One more than can be drawn is enough to know that there are too many.
+  // Stops at one more than can be drawn, which is enough to know that there are too many.
   arrowsInView() {
     const { arrows, start, end } = this.spans;
     const { from, to } = this.view;
@@ -644,7 +645,7 @@ class Painter {
     const y1 = barTop(spans, row[target]) + (down ? 0 : BAR);
     const bend = Math.max(6, Math.abs(y1 - y0) / 2) * (down ? 1 : -1);
     context.strokeStyle = context.fillStyle = this.ink;
-    // One from far away would only cross what is in view.
+    // An arrow that begins out of view is faint, because it only crosses the spans in view.
     context.globalAlpha = strong ? 1 : x0 < view.gutter || x0 > view.width ? 0.2 : 0.6;
     context.lineWidth = strong ? 2 : 1;
     context.setLineDash(which === WAIT ? [5, 3] : []);
@@ -669,7 +670,7 @@ class Painter {
     const left = Math.max(view.x(spans.start[place]) - (isMoment ? 7 : 1.5), view.gutter - 10);
     const right = Math.min(view.x(spans.end[place]) + (isMoment ? 7 : 0.5), view.width + 10);
     const top = barTop(spans, spans.row[place]) - 1.5;
-    // Two lines, so that one of them stands out from whatever is around.
+    // Two lines in different colours, so that one of them is visible on any background.
     for (const [colour, line] of [[this.paper, 5], [this.ink, place === this.selection.selected ? 2.5 : 1.5]]) {
       context.strokeStyle = colour;
       context.lineWidth = line;
@@ -680,7 +681,7 @@ class Painter {
 
 function barTop(spans, row) { return spans.top[row] + (ROW - BAR) / 2; }
 
-// What falls on one pixel of a row is drawn once, as dense as the pixel is busy.
+// Draws all bars on one pixel of a row at once; the busier the pixel, the denser its colour.
 class Sliver {
   constructor(context, top, fills) {
     Object.assign(this, { context, top, fills });
@@ -735,7 +736,7 @@ class Pointer {
       const lines = event.deltaMode === 1 ? 16 : 1;
       view.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * lines * 0.0022))), view.us(this.at(event)[0]), false);
     } else {
-      // The page scrolls on, so that nobody is caught in a picture.
+      // Without the focus the page scrolls on, so that a reader is not caught in the picture.
       page.tell("Click the timeline first, or hold Ctrl, to zoom with the wheel.");
     }
   }
@@ -795,7 +796,7 @@ class Pointer {
 class Keyboard {
   constructor(spans, view, page, selection) {
     Object.assign(this, { spans, view, page, selection });
-    this.cameFrom = -1; // where the last arrow was followed from
+    this.cameFrom = -1; // the span from which the last arrow was followed
   }
 
   listen(listeners) { listeners.on(this.page.canvas, "keydown", event => this.press(event)); }
@@ -819,7 +820,7 @@ class Keyboard {
       Escape: () => selection.select(-1),
     };
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    // With no span to leave, Escape leaves the presentation.
+    // If no span is selected, Escape is passed on, and ends the presentation.
     if (!action || (event.key === "Escape" && selection.selected < 0)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -827,7 +828,7 @@ class Keyboard {
     action();
   }
 
-  // Zooming by keys keeps the selected span where it is.
+  // Returns the time about which keys zoom: a selected span stays where it is.
   middle() {
     const { view, selection } = this;
     if (selection.selected < 0) return (view.from + view.to) / 2;
@@ -843,7 +844,7 @@ class Keyboard {
     return this.page.tell(by < 0 ? "This is the first span of the lane." : "This is the last span of the lane.");
   }
 
-  // Select the first span in view.
+  // Selects the first span in view.
   enter() {
     const { spans, view } = this;
     for (let lane = 0; lane < spans.lanes.length; lane++) {
@@ -853,7 +854,7 @@ class Keyboard {
     return this.selection.select(spans.sequence(0)[0]);
   }
 
-  // Go to the lane above or below, to the span that is nearest in time.
+  // Goes to the lane above or below, to the span that is nearest in time.
   change(by) {
     const { start, end, lanes } = this.spans;
     const { selected } = this.selection;
@@ -879,14 +880,15 @@ class Keyboard {
     const found = this.spans.arrowsAt(selected);
     if (!found.length) return this.page.tell("No arrow begins or ends here.");
     const ends = found.map(n => (arrows[n + 1] === selected ? arrows[n + 2] : arrows[n + 1]));
-    // Pressed again at the other end it goes on, not back, as long as there is somewhere to go.
+    // If the key is pressed again at the other end, it goes on to another span; back only if there
+    // is no other.
     const onward = ends.filter(place => place !== this.cameFrom);
     this.cameFrom = selected;
     return this.selection.select(onward.length ? onward[0] : ends[0]);
   }
 }
 
-// ---------------------------------------------------------------- all together
+// ---------------------------------------------------------------- the chart
 
 class Chart {
   constructor(el, model) {
@@ -952,7 +954,7 @@ class Chart {
   resize() {
     const width = this.page.stage.clientWidth;
     if (!width) return;
-    if (!this.view.width) this.painter.colours(); // only now it is on the page, with its style
+    if (!this.view.width) this.painter.colours(); // the first time on the page, with its style
     this.view.resize(width, this.presentation.isOn ? PRESENTED : 1);
     this.painter.resize(width);
     this.paint();
@@ -970,7 +972,7 @@ class Chart {
     this.announcing = setTimeout(() => this.announce(), 400);
   }
 
-  // Only what the keyboard did is told; a person who drags sees it.
+  // Announces a change only while the picture has the focus: whoever drags it sees the change.
   announce() {
     if (this.page.hasFocus && this.selection.selected < 0) this.page.tell(`From ${this.view.inWords()}.`);
   }
@@ -986,7 +988,7 @@ class Chart {
   }
 }
 
-// What is listened to, so that all of it can be left.
+// Keeps all listeners and observers, so that they can be removed together.
 class Listeners {
   constructor() { this.undo = []; }
 
@@ -1043,16 +1045,16 @@ function sizeText(size) {
 function tag(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children); // strings become text: nothing of a name is ever markup
+  element.append(...children); // strings become text nodes, so a name is never read as markup
   return element;
 }
 
-// What stands beside a lane, or beside a series with its greatest value.
+// Returns the label of a lane, or of a series with its greatest value.
 function nameOf({ name, most }) {
   return most === undefined ? name : `${name} ≤ ${most}`;
 }
 
-// First place in a sorted column whose value is not less than the given one.
+// Returns the first index in a sorted column whose value is not less than the given one.
 function lower(column, value, from, to) {
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -1061,7 +1063,8 @@ function lower(column, value, from, to) {
   return from;
 }
 
-// A colour with signs on it, so that colour is never alone; the signs are those of the static picture.
+// Returns a colour with a hatch, so that a kind is never shown by colour alone. The hatches are
+// those of the static picture.
 function hatched({ colour, hatch, line }, ratio) {
   let made = null;
   const pattern = context => {
@@ -1102,7 +1105,7 @@ function hatched({ colour, hatch, line }, ratio) {
   return { colour, pattern };
 }
 
-// Little must still be seen.
+// Returns the opacity for a share of busy time; a very small share must still be visible.
 function density(share) {
   return 0.3 + 0.7 * Math.min(1, share);
 }
@@ -1112,7 +1115,7 @@ function nice(step) {
   return power * [1, 2, 5, 10].find(factor => factor * power >= step * 0.999);
 }
 
-const widths = new Map(); // measuring text is slow, and the same names come again and again
+const widths = new Map(); // measuring text is slow, and the same names are drawn again and again
 
 function widthOf(context, text) {
   const key = text + context.font;

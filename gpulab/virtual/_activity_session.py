@@ -29,7 +29,8 @@ _WAITS = {
 _ALLOCATIONS = {
     "device_malloc": "cudaMalloc",
     "device_free": "cudaFree",
-    "pin_anew": "cudaHostAlloc",
+    "host_alloc": "cudaHostAlloc",
+    "host_free": "cudaFreeHost",
 }
 _HOST_METHODS = (*_WAITS, "launch")
 
@@ -92,6 +93,7 @@ class SimulatorSession:
     @ending
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
+        # If two sessions are open on one machine, this may be the other one's replacement.
         for owner, name, own in self._own:
             put_back(owner, name, own)
         let_go(self)

@@ -30,7 +30,7 @@ def _modules() -> bool:
 def _asynchrony() -> bool:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    spin(1_000_000)
+    spin(1_000_000)  # long enough that the host is back before the kernel ends
     end.record()
     was_done = end.query()
     end.synchronize()
@@ -45,6 +45,8 @@ def _streams() -> bool:
     with torch.cuda.stream(side):
         early = x * 10
     torch.cuda.synchronize()
+    # The side stream waits for nothing, so it must have read the zeros: values are written when
+    # the simulated kernel ends, and not when the program calls it.
     return bool(early.tolist() == [0.0] * 3)
 
 
@@ -54,6 +56,7 @@ def _graphs() -> bool:
         x.add_(1)
     graph.replay()
     graph.replay()
+    # The capture itself must compute nothing, so x is 2 and not 3.
     return bool(x.tolist() == [2.0] * 3)
 
 

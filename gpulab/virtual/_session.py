@@ -20,7 +20,7 @@ from gpulab.virtual.simulator import Machine, ValueLimits, enter, leave
 
 _MOST_GPUS = 120  # PyTorch's own limit: C10_COMPILE_TIME_MAX_GPUS
 _N_GPUS = Requirement(
-    f"a whole number from 1 to {_MOST_GPUS}, as many as PyTorch can tell apart",
+    f"a whole number from 1 to {_MOST_GPUS}, the most that PyTorch supports",
     lambda value: COUNT.accepts(value) and value <= _MOST_GPUS,
 )
 
@@ -171,10 +171,12 @@ class VirtualGpu:
             install(self.machine, replaced, undo)
             _clock.install(self.machine.host, replaced, undo)
             _timer_loops.install(self.machine.host, replaced)
+            # The mode comes last: operators reach the virtual GPU from here on, and need the rest.
             mode = VirtualMode()  # type: ignore[no-untyped-call] # torch's is untyped
             # The mode's own __exit__ would remove the innermost mode, whichever that is by then.
             undo.callback(leave_mode, mode, mode_flags())
             mode.__enter__()  # type: ignore[no-untyped-call] # torch's is untyped
+            # A depth of 0 in the stack shows the next entry that this one was interrupted.
             undo.callback(setattr, self, "_depth", 0)
             self._depth = 1
         except BaseException:  # undoes the steps that were done before the error
@@ -182,6 +184,7 @@ class VirtualGpu:
             raise
 
     def _remove(self) -> None:
+        # A capture that is still open would make the next context fail.
         try:
             abandon_captures(self.machine)
         finally:

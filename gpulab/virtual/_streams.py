@@ -58,6 +58,7 @@ class StreamBase:
         number = stream_id if stream_ptr is None else stream_ptr
         stream: Any = object.__new__(lasting_class(cls, StreamBase, _CHECKS[StreamBase]))
         stream._left = []  # noqa: SLF001 # its own
+        # CUDA clamps a priority to its range. The simulation runs all priorities alike.
         stream.priority = max(-_N_PRIORITIES, min(0, priority))
         stream.core = _new_stream(gpu) if number is None else _known_stream(gpu, number)
         return stream
@@ -228,6 +229,7 @@ class EventBase:
 
     def elapsed_time(self, other: Any) -> float:
         """Return the milliseconds from this event to ``other``; both must be done."""
+        # PyTorch's checks, in its order and with its texts.
         if isinstance(self, torch.cuda.Event) and not isinstance(other, torch.cuda.Event):
             raise RuntimeError("expected other to be a torch.cuda.Event object")  # noqa: TRY004 # as PyTorch
         if not (self.enable_timing and other.enable_timing):

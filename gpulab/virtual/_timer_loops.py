@@ -47,6 +47,8 @@ def _shortened(plain: Timing, host: Host) -> Timing:
         if not is_owner() or not _is_chosen(self, number):
             return plain(self, number)
         taken_s, n_left = 0.0, number
+        # The first part may contain first-use costs and the filling of the launch queue, so the
+        # rest is computed from the last part alone.
         while n_left > 2 * _N_ROUNDS:
             n_before = _n_pending(host)
             part_s = plain(self, _N_ROUNDS)

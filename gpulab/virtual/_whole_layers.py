@@ -134,6 +134,7 @@ class WholeLayers:
                 machine.launch(task, work.launch_ns, unrolled.accesses if is_last else ())
 
     def _layer_of(self, number: int) -> _Layer | None:
+        # Layers are in the order of their numbers, and their ranges never overlap.
         place = bisect_right(self._layers, number, key=lambda layer: layer.first) - 1
         layer = self._layers[place] if place >= 0 else None
         return layer if layer is not None and number < layer.end else None

@@ -272,7 +272,9 @@ class Picture {
     this.tip.style.right = right ? `${box.width - x + 14}px` : "auto";
     this.tip.style.top = low ? "auto" : `${y + 10}px`;
     this.tip.style.bottom = low ? `${box.height - y + 10}px` : "auto";
-    if (changed && tells) this.told.textContent = text;
+    if (!changed || !tells) return;
+    clearTimeout(this.speaking); // the words of the picture would take the place of the point's
+    this.told.textContent = text;
   }
 
   close() {

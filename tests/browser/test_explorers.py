@@ -129,8 +129,11 @@ def test_last_of_many_is_drawn(shown: "Locator", page: "Page") -> None:
 def test_keys_of_the_picture(shown: "Locator", page: "Page") -> None:
     """Keys go from point to point, and what is there is read out."""
     output = explorer(shown, 0)
+    press(output, "Size n", "Home")
+    output.get_by_text("At n = 64: CPU ").first.wait_for()
     output.locator(".stage").focus()
     page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(800)  # what the slider says when it rests must not come in between
     assert output.locator(".tip").inner_text().startswith("matmul float32, n = 64\nCPU: ")
     assert output.locator(".told").text_content() == output.locator(".tip").text_content()
     assert output.locator(".told").get_attribute("aria-live") == "polite"
@@ -146,9 +149,7 @@ def test_roofline_in_the_browser(shown: "Locator", page: "Page") -> None:
     )
     press(output, "Bytes moved", "ArrowRight")
     output.get_by_text("Ringed, about 4.00 MiB moved: ").first.wait_for()
-    output.locator(".widget-dropdown", has_text="GPU").locator("select").select_option(
-        "measured here"
-    )
+    output.get_by_label("GPU", exact=True).select_option("measured here")
     output.locator(".empty", has_text="Nothing of float32").wait_for()
     output.get_by_role("button", name="Measure here").click()
     output.get_by_text("3 points measured.").wait_for()

@@ -281,7 +281,7 @@ def test_hidden_waits_warn_or_raise_on_request() -> None:
 @pytest.mark.parametrize(
     ("option", "wanted"),
     [
-        ("count", "from 1 to 120, as many as PyTorch can tell apart"),
+        ("count", "from 1 to 120, the most that PyTorch supports"),
         ("max_value_elements", "0 or more"),
         ("max_value_bytes", "0 or more"),
     ],

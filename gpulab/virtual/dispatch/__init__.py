@@ -1,4 +1,4 @@
-"""Run an operator of PyTorch on the virtual GPU: plan it, launch it, compute its values late."""
+"""Run an operator on the virtual GPU: plan it, launch it, compute its values when it ends."""
 
 from gpulab.virtual.dispatch._copies import MissingValuesWarning, is_pinned, pin, require_values
 from gpulab.virtual.dispatch._dispatcher import VirtualMode, dispatch, observing

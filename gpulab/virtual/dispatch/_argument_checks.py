@@ -11,6 +11,7 @@ from gpulab.virtual.tensors import TensorLayout
 # Positions of the two factors of a matmul among the arguments.
 _FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "mv": (0, 1)}
 _OF_MATRICES = {"mm", "addmm"}  # for the others, meta tensors give the same message as CUDA
+# The C++ names of types in PyTorch's messages.
 _TYPE_NAMES = {
     torch.float16: "c10::Half",
     torch.bfloat16: "c10::BFloat16",

@@ -83,6 +83,7 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
     if is_owner():
         machine = active()
         block = storage.pinned_block = machine.pin(tensor.nbytes)
+        # Not at exit: the machine may be gone then, and the process gives all memory back.
         weakref.finalize(storage, machine.pinned.release, block).atexit = False
     return tensor
 
@@ -131,6 +132,8 @@ def copy_in(
         if on_device.values.missing is None:
             on_device.to_write().copy_(held)
 
+    # The driver copies a small pageable source into a buffer of its own and returns at once; a
+    # larger one makes the host wait.
     is_staged = target.layout_key.size_bytes <= STAGED_BYTES
     waits = not (non_blocking if pinned else is_staged)
     task = _copy_task(Kind.COPY_IN, target, pinned=pinned, move=move)
@@ -301,7 +304,7 @@ def _launch(task: StreamTask, accesses: Sequence[MemoryAccess], *, waits: bool) 
     if waits and machine.capture is not None and machine.capture.has(task.stream):
         machine.require_no_capture()
     if waits:
-        machine.note_hidden_wait()
+        machine.note_hidden_wait()  # for torch.cuda.set_sync_debug_mode()
     machine.launch(task, machine.host.costs.copy_launch_ns, accesses)
     if waits:
         machine.host.wait(task)

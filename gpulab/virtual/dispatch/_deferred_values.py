@@ -63,6 +63,7 @@ class DeferredValues:
         self._is_complex = has_complex(args)
         self._args = [_to_references(arg) for arg in args]
         self._kwargs = {name: _to_references(arg) for name, arg in kwargs.items()}
+        # The values are computed on the CPU, whatever device the call names.
         self._kwargs.pop("pin_memory", None)
         if "device" in self._kwargs:
             self._kwargs["device"] = _CPU
@@ -90,6 +91,7 @@ class DeferredValues:
             self._repetition.keep()
 
     def _run(self, seed: int) -> None:
+        # Ends the computed results that use the bytes which this call changes in place.
         for item in self._changed:
             item.to_write()
         # Without this, the operators below would be launched as kernels of the program.

@@ -173,8 +173,10 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         check_host_tensors(func, operator.name, args)
     if operator.has_data_dependent_shape or (operator.is_index and selects_by_mask(args[1])):
         return run_data_dependent(func, args, kwargs, tensors, gpu)
+    # A program may switch TF32 between two calls, and a plan contains the kernel's arithmetic.
     if operator.is_matmul:
         parts = (*parts, tf32_allowed())
+    # The lengths of sequences decide the shapes, so their values are part of the key.
     if operator.takes_lengths:
         parts = (*parts, *(str(item.tolist()) for item in key.host_tensors))
     # The key contains only the type of a float, but without tensors its value may decide the
@@ -221,13 +223,14 @@ class _CallKey:
 
 
 def _on_host(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operator on host tensors; its real time advances the virtual clock of the host."""
+    """Run an operator on host tensors, at a modelled cost of the host; the device goes on."""
     machine = active()
     pinned = kwargs.pop("pin_memory", False) if "pin_memory" in kwargs else False
     out: list[Any] = []
     size_bytes = sum(_size_bytes(arg) for arg in args if isinstance(arg, torch.Tensor))
     has_accesses = func not in ALLOCATING and not all(_is_view_result(r) for r in results_of(func))
     machine.host.charge("operator of the host")
+    # A view or an allocation touches no bytes, so only the fixed cost of an operator counts.
     with conjugating_lazily() if has_complex(args) else nullcontext():
         machine.host.run(
             lambda: out.append(func(*args, **kwargs)), size_bytes=size_bytes if has_accesses else 0
@@ -255,6 +258,7 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(source, VirtualTensor):
         if not isinstance(target, VirtualTensor):
             return _run_planned(func, args, kwargs)
+        # A conversion makes a new host tensor, which is pageable.
         pinned = is_pinned(source) and source.dtype == target.dtype
         mark_written(active(), target)
         expanded = _converted(source, target.dtype).expand(target.shape)
@@ -356,6 +360,7 @@ def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
+    # PyTorch switches the mode off while a mode handles an operator, so it is entered again.
     with VirtualMode():  # type: ignore[no-untyped-call] # torch's is untyped
         return bool(aten.isclose(*args, **kwargs).all().item())
 
@@ -363,6 +368,7 @@ def _all_close(_func: Any, args: Any, kwargs: Any) -> Any:
 def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     """Wait for a factorization and raise the error that it found, as PyTorch does."""
     info = args[0]
+    # PyTorch's own function reads the flags on the host, and raises its own error.
     if info.has_values:
         func(to_host(info), *args[1:], **kwargs)
     else:
@@ -384,6 +390,7 @@ def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
 
 
 def _lift(func: Any, args: Any, kwargs: Any) -> Any:
+    # PyTorch calls lift_fresh on each new constant. A virtual tensor needs no lifting.
     return args[0] if isinstance(args[0], VirtualTensor) else func(*args, **kwargs)
 
 

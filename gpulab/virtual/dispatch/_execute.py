@@ -51,6 +51,7 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         launches=is_launch,
         n_listed=_n_listed(call.args) if call.operator.is_over_lists else 0,
     )
+    # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
     missing = _missing(plan, tensors, machine)
     for change in plan.reshaped:
         reshape(tensors[change.index], change)
@@ -73,6 +74,7 @@ def _missing(
     plan: ExecutionPlan, inputs: list[VirtualTensor], machine: Machine
 ) -> MissingValues | None:
     """Return why the values of a call are not computed, or None if they are."""
+    # A result computed from missing values has none either, and for the same reason.
     for i in plan.reads:
         missing = inputs[i].storage_block.values.missing
         if missing is not None:

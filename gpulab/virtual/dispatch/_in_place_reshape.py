@@ -21,6 +21,7 @@ _GROWING_NS = 2_000  # duration of the kernel that copies the old values of a gr
 
 def reshape(tensor: VirtualTensor, change: Reshaped) -> None:
     """Give ``tensor`` another layout, and new memory if the old is too small."""
+    # Memory is only ever added. As in PyTorch, resize_() to a smaller size keeps the storage.
     storage, offset = tensor.storage_block, tensor.offset + change.offset
     end_bytes = offset * tensor.dtype.itemsize + change.layout.span_bytes
     if end_bytes > storage.values.size_bytes:

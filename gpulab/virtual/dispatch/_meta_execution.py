@@ -178,6 +178,7 @@ def _has_channels_last(tensor: torch.Tensor) -> bool:
 
 def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device) -> Any:
     if isinstance(arg, VirtualTensor):
+        # One stand-in for each tensor, so that the operator sees if two arguments are the same.
         if id(arg) not in stand_ins:
             key = arg.layout_key
             if device is _CPU and key.n_elements > _MAX_CPU_ELEMENTS:

@@ -230,6 +230,7 @@ def _result(
         return PlainResult(item)
     if id(item) in index_of:
         return ArgumentResult(index_of[id(item)])
+    # A sparse result has no memory layout that the model could use.
     if item.layout is not torch.strided:
         raise not_modelled(func)
     if is_view:
@@ -273,6 +274,7 @@ def _changed_unnamed(func: Any, args: Sequence[Any]) -> tuple[int, ...]:
 
 def _read(func: Any, tensors: list[VirtualTensor], writes: tuple[int, ...]) -> tuple[int, ...]:
     name = operator_name(func)
+    # These replace all elements of what they write, so the kernel does not read it.
     only_written = name in OVERWRITING or overload_name(func) in {"out", "Tensor_out"}
     skipped = set(writes) if only_written else set()
     if name in SHAPED_LIKE:

@@ -70,6 +70,7 @@ def repetition_of(
         return None
     writes: list[ByteRange] = []
     places = _key(list(written), writes)
+    # A call that changes its own input gives another result each time.
     if not writes or any(a.overlaps(b) for a, b in product(reads, writes)):
         return None
     return Repetition((*key, places), tuple(reads), tuple(writes))

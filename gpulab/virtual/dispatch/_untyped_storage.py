@@ -100,8 +100,8 @@ class VirtualStorage(torch.UntypedStorage):
 
     def view(self, tensor: VirtualTensor, key: TensorLayout, offset: int) -> None:
         """Make ``tensor`` a view of this memory, starting at element ``offset``."""
-        # A storage that a program makes itself has no type, so its limit of elements is unknown
-        # until the first tensor gives it one.
+        # A loaded storage has no type at first, so only its first view shows whether it has too
+        # many elements to have values.
         if self._is_untyped:
             self._is_untyped = False
             n_elements = self.nbytes() // key.dtype.itemsize

@@ -1,8 +1,12 @@
-"""Locate a call among those whose efficiency was measured: its coordinates, by operator.
+"""Compute the coordinates of a call on its surface of measured efficiencies.
 
-A coordinate is a number that is near that of calls whose kernels work alike (most are logarithms
-of sizes), or a word, which is the same or another. Elementwise calls, calls that work along rows
-and layers each have coordinates of their own.
+A coordinate is a number or a word. Calls whose kernels work alike have similar numbers (most are
+logarithms of sizes) and the same words. Each kind of operator has its own coordinates, which are
+the inputs of its kernels' choices as far as they are known.
+
+One file, because the functions share their helpers and one table, which names the surface and the
+function of each operator. The fit (``python -m benchmarks.fidelity fit``) uses the same functions,
+so a change here needs a new fit.
 """
 
 from collections.abc import Callable
@@ -16,25 +20,38 @@ from gpulab.virtual.tensors import TensorLayout
 Coordinates = tuple[Coordinate, ...]
 CoordinateFunction = Callable[[OperatorCall], Coordinates]
 
-_VECTOR = 4  # logarithm of the bytes of the widest load
-_WARP_ROW = 1_024  # elements of a row that a warp keeps in registers
+# The widest load of a thread is 16 bytes, which is 2**4.
+_VECTOR = 4
+# PyTorch's softmax keeps rows of up to this many elements in the registers of one warp.
+_WARP_ROW = 1_024
+# PyTorch sorts rows of up to 32 elements by a warp and of up to 4,096 by a block. For longer rows
+# the algorithm depends on whether there are at least 128.
 _WARP_SORT, _BLOCK_SORT, _MANY_SEGMENTS = 32, 4_096, 128
-_LONGEST_PADDED = 13  # from 2**13 on rows are not filled up to a power of two
-_LARGEST_PRIME = 127  # factor of a length that is transformed directly, as recorded
+# Rows of up to 2**13 elements are padded to a power of two before they are sorted.
+_LONGEST_PADDED = 13
+# In the recordings, cuFFT transformed lengths directly if no prime factor was larger than this.
+_LARGEST_PRIME = 127
 _FEW_CHANNELS_BYTES = 16
-_CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
+# A block of a foreach kernel processes this many elements of one tensor.
+_CHUNK = 65_536
 _QUERIES_PER_TILE = 128
-_TILE = 128  # of a product; a usual one, whichever the library takes
-_N_SMS = 132  # of the GPU that was measured: what its last wave of tiles leaves idle
+# A usual size of a matmul's tiles; the library may have chosen another one.
+_TILE = 128
+# The multiprocessors of the GPU that was measured. How many of them the last wave of tiles leaves
+# idle is a coordinate of matmuls.
+_N_SMS = 132
 
 
 def log2_size(n: float) -> float:
-    """Return the logarithm of a size to the base 2; 0 of what is empty."""
+    """Return the logarithm of a size to the base 2; an empty size counts as 1."""
     return log2(max(n, 1))
 
 
 def log2_alignment(n_bytes: int, most: int = _VECTOR) -> float:
-    """Return the logarithm of the largest power of two of bytes that divides a size."""
+    """Return the logarithm of the largest power of two that divides ``n_bytes``.
+
+    It says how wide the loads of a kernel can be. ``most`` is the highest result.
+    """
     return float(min((n_bytes & -n_bytes).bit_length() - 1, most)) if n_bytes else float(most)
 
 
@@ -58,7 +75,7 @@ def _largest_written(call: OperatorCall) -> TensorLayout:
 
 
 def _elements(call: OperatorCall) -> Coordinates:
-    """Elements, the bytes of each that are read and written, and the operator."""
+    """Return the elements, the bytes read and written for each, and the operator."""
     out = _largest_written(call)
     n = max(1, out.n_elements)
     read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
@@ -87,7 +104,7 @@ def _broadcast(call: OperatorCall) -> Coordinates:
 
 
 def _strided(call: OperatorCall) -> Coordinates:
-    """Elements, and how many lie side by side in what is read and in what is written."""
+    """Return the elements, and the lengths of contiguous runs in source and result."""
     out, source = _largest_written(call), _largest_read(call)
     inner = [n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1]
     length = inner[0] if inner else 1
@@ -106,7 +123,10 @@ def _concatenation(call: OperatorCall) -> Coordinates:
 
 
 def _rows(call: OperatorCall, length: int) -> Coordinates:
-    """Rows and their length, twice over as they trade off, and how they are aligned."""
+    """Return the rows, their length, the ratio of the two, and the alignment of a row.
+
+    The ratio repeats what the first two say, so that the fit can give it a scale of its own.
+    """
     source = _largest_read(call)
     rows = source.n_elements / max(1, length)
     width = source.dtype.itemsize
@@ -132,7 +152,7 @@ def _softmax(call: OperatorCall) -> Coordinates:
 
 
 def _padding(n: int) -> float:
-    """Return how much of the next power of two is used, as a small negative logarithm."""
+    """Return the logarithm of the used share of the next power of two, at most 0."""
     return log2_size(n) - ceil(log2_size(n))
 
 
@@ -159,7 +179,7 @@ def _sort(call: OperatorCall) -> Coordinates:
 
 
 def _sorter(rows: int, length: int) -> str:
-    """Return who sorts: PyTorch has a warp or a block for a short row, and passes for others."""
+    """Return which of PyTorch's sorts is used: a warp or a block for each row, or passes."""
     if length <= _WARP_SORT:
         return "warp"
     if length <= _BLOCK_SORT:
@@ -174,7 +194,7 @@ def _topk(call: OperatorCall) -> Coordinates:
 
 
 def _fourier(call: OperatorCall) -> Coordinates:
-    """Lengths with a large prime factor take other algorithms."""
+    """Return the rows and the factors of their length, which decide on the algorithm."""
     length = _last(call)
     largest, twos, rest = _factors(length)
     whole = "whole" if call.name != "_fft_r2c" or not call.args[3] else "half"
@@ -206,7 +226,7 @@ def _factorization(call: OperatorCall) -> Coordinates:
 
 
 def _reduction(call: OperatorCall) -> Coordinates:
-    """How the reduction is launched, which is what its speed hangs on."""
+    """Return how the reduction is launched, because its speed depends on that."""
     source = _largest_read(call)
     launch = reduction_launch(call, source)
     return (
@@ -320,7 +340,11 @@ def _convolution_backward(call: OperatorCall) -> Coordinates:
 def _convolved(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, stride: object
 ) -> Coordinates:
-    """Sizes as of a product and as of images; what cuDNN can load in vectors; the layout."""
+    """Return a convolution's sizes, the alignment of its channels, and the memory format.
+
+    Some sizes are there twice, as those of images and as those of the matmul that computes the
+    convolution, because cuDNN chooses its algorithm by both.
+    """
     width = x.dtype.itemsize
     n_in, n_out = x.sizes[1], out.sizes[1]
     taps = prod(weight.sizes[2:])
@@ -349,7 +373,7 @@ def _convolved(
 
 
 def _matmul(call: OperatorCall) -> Coordinates:
-    """Return the sizes of a product of matrices, how rows are aligned, and how it fills waves."""
+    """Return the sizes of a matmul, the alignment of its rows, and how it fills the GPU."""
     a, b = call.reads[-2:]
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     batch = prod(a.sizes[:-2])
@@ -363,6 +387,7 @@ def _matmul(call: OperatorCall) -> Coordinates:
     is_transposed = "rows" if b.strides[-1] == 1 else "columns"
     n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
     waves = n_tiles / _N_SMS
+    # The coordinate is 0 for full waves and 1 for half a wave. For less than that it stays 1.
     idle = log2_size(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
     words = (is_transposed, call.name)
     return (
@@ -380,6 +405,7 @@ def _attention(call: OperatorCall) -> Coordinates:
     offset = 1 if call.name.endswith("backward") else 0
     query, keys = call.reads[offset], call.reads[offset + 1]
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
+    # The position of the flag differs between the two operators; no other argument is True.
     is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
     return (
         log2_size(batch),
@@ -393,7 +419,7 @@ def _attention(call: OperatorCall) -> Coordinates:
 
 
 def _foreach(call: OperatorCall) -> Coordinates:
-    """Return how many tensors there are, how large, how many chunks, and the operator."""
+    """Return the number of tensors, their mean size, the number of chunks, and the operator."""
     lists = [item for item in call.args if isinstance(item, (list, tuple)) and item]
     lists = [items for items in lists if hasattr(items[0], "numel")]
     first = lists[0] if lists else []
@@ -408,7 +434,7 @@ def _foreach(call: OperatorCall) -> Coordinates:
     )
 
 
-# Surfaces and their coordinates, by the names of operators.
+# For each surface and its function, the names of the operators.
 _NAMES: dict[tuple[str, CoordinateFunction], tuple[str, ...]] = {
     ("softmax", _softmax): ("_softmax", "_log_softmax"),
     ("softmax backward", _softmax): ("_softmax_backward_data", "_log_softmax_backward_data"),
@@ -444,7 +470,8 @@ _MATMUL_SURFACES = {
     "float64": "double product",
 }
 _POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
-# And by the family of the last kernel, for all other operators.
+# All other operators are found by the family of their last kernel: operators without a name here
+# run one of the common kernels.
 _BY_FAMILY: dict[str, tuple[str, CoordinateFunction]] = {
     **dict.fromkeys(_POINTWISE, ("elementwise", _elements)),
     **{name: (name, _elements) for name in ("uniform", "normal", "dropout")},
@@ -464,12 +491,14 @@ _DEPTHWISE = frozenset({"depthwise", "depthwise in halves"})
 
 
 def surface_point_of(call: OperatorCall, family: str) -> SurfacePoint | None:
-    """Return where a call lies on its efficiency surface; None if nothing like it was measured.
+    """Return the place of a call on its surface, or None if nothing like it was measured.
 
     Parameters
     ----------
+    call
+        The call.
     family
-        Kernel family of the call's last kernel, which decides where the operator's name does not.
+        The family of its last kernel. It selects the surface if the operator's name does not.
     """
     found = _function_for(call, family)
     if found is None or not call.writes:

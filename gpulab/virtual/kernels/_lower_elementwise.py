@@ -7,15 +7,20 @@ from gpulab.virtual.kernels._reduction_launch import innermost_dim, reduces_inne
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
-_SMALLEST_SHARED = 1 << 17  # elements from which blocks share one result, and count themselves
+# From this many elements on several blocks share one result of a reduction.
+_SMALLEST_SHARED = 1 << 17
+# Up to this length PyTorch sorts each row by one block.
 _LONGEST_BLOCK_SORT = 4_096
+# A radix sort looks at 8 bits of the key in each pass.
 _KEY_BITS_PER_PASS = 8
+# The driver's records of topk show this many further small kernels.
 _N_TOPK_OTHERS = 7
 
 
 def elementwise(call: OperatorCall) -> KernelWork:
     """Return the work of one kernel over the elements of the result."""
     family = _elementwise_family(call)
+    # An operator without a table entry that returns less than it reads is no elementwise one.
     if call.n_out < call.n_in:
         family = "other"
     return call.work(family, flops=call.flops)
@@ -25,7 +30,7 @@ def _elementwise_family(call: OperatorCall) -> str:
     result = max(call.writes, key=lambda item: item.n_elements, default=None)
     if result is None:
         return "elementwise"
-    # Single numbers are arguments of the kernel, or cost nothing.
+    # Tensors of one element are arguments of the kernel, or cost almost nothing.
     large = [item for item in call.reads if item.n_elements > 1]
     if any(item.n_elements == result.n_elements and _is_strided(item, result) for item in large):
         return "strided"
@@ -37,7 +42,7 @@ def _elementwise_family(call: OperatorCall) -> str:
 
 
 def _is_strided(item: TensorLayout, result: TensorLayout) -> bool:
-    """Tell whether neighbours in the result are not neighbours in what is read."""
+    """Return whether neighbours in the result are not neighbours in ``item``, as after ``.T``."""
     return innermost_dim(item) != innermost_dim(result) and len(item.sizes) == len(result.sizes)
 
 
@@ -51,13 +56,13 @@ def _is_widened(item: TensorLayout, result: TensorLayout) -> bool:
 
 
 def _masked_fill(call: OperatorCall) -> KernelWork:
-    """Copy first, then fill in place."""
+    """Return the work of a copy, and of a kernel that fills the copy in place."""
     copy = call.step("copy", reads=True, writes=True, name="copy")
     return call.work("elementwise", before=(copy,))
 
 
 def _reduction(call: OperatorCall) -> KernelWork:
-    """Launch one kernel; where blocks share a result, they count themselves, from 0."""
+    """Return the work of one kernel; blocks that share a result need a counter set to 0 first."""
     if not call.reads:
         return elementwise(call)
     source = max(call.reads, key=lambda item: item.n_elements)
@@ -71,8 +76,9 @@ def _reduction(call: OperatorCall) -> KernelWork:
 
 
 def _length(call: OperatorCall) -> int:
-    """Return how long the rows are along which the operator works."""
-    position = 2 if call.name in {"topk", "kthvalue"} else 1  # how many come before the dimension
+    """Return the size of the dimension that the operator works along."""
+    # The position of ``dim`` in the operator's arguments: topk and kthvalue have ``k`` before it.
+    position = 2 if call.name in {"topk", "kthvalue"} else 1
     sizes = call.reads[0].sizes or (1,)
     dim = call.kwargs.get("dim", call.args[position] if len(call.args) > position else -1)
     return max(1, int(sizes[dim if isinstance(dim, int) else -1]))
@@ -84,7 +90,7 @@ def _scan(call: OperatorCall) -> KernelWork:
 
 
 def _sort(call: OperatorCall) -> KernelWork:
-    """Sort short rows by a block each, all else digit by digit."""
+    """Return the work of a sort: a block for each short row, otherwise a radix sort."""
     rows = call.n_in // _length(call)
     if rows > 1 and _length(call) <= _LONGEST_BLOCK_SORT:
         before = (
@@ -100,6 +106,7 @@ def _sort(call: OperatorCall) -> KernelWork:
 def _radix_sort(call: OperatorCall) -> KernelWork:
     width = call.reads[0].dtype.itemsize
     n_passes = width * 8 // _KEY_BITS_PER_PASS
+    # Each pass reads and writes the keys and their 8-byte indices.
     once = 2 * call.n_in * (width + 8)
     reset = call.step("memset", host_ns=3_300, name="memset")
     turn = call.step("radix pass", scratch_bytes=once, name="radix sort pass")
@@ -116,7 +123,7 @@ def _radix_sort(call: OperatorCall) -> KernelWork:
 
 
 def _topk(call: OperatorCall) -> KernelWork:
-    """Search for the k-th value, a pass for each byte; then gather and sort what lies above."""
+    """Return the work of topk: a search for the k-th value, byte by byte; then a short sort."""
     counts = call.step("digit counts", n_elements=call.n_in, reads=True, name="digit counts")
     small = call.step("digit sums", name="digit sums")
     more = call.step("digit sums within k", n_elements=call.n_in, name="counts within k")
@@ -130,7 +137,7 @@ def _topk(call: OperatorCall) -> KernelWork:
 
 
 def _fourier(call: OperatorCall) -> KernelWork:
-    """Transform; of real input only half is computed, and the other half copied if wanted."""
+    """Return the work of an FFT; for a full result of real input, half of it is a copy."""
     is_whole = call.name == "_fft_r2c" and len(call.args) > 3 and not call.args[3]  # noqa: PLR2004 # onesided
     before: tuple[KernelWork, ...] = ()
     if is_whole:
@@ -139,7 +146,7 @@ def _fourier(call: OperatorCall) -> KernelWork:
 
 
 def _factorization(call: OperatorCall) -> KernelWork:
-    """Go from column to column; up to 32 matrices of a batch do so at the same time."""
+    """Return the work of a factorization: a step for each column, for 32 matrices at a time."""
     n = call.writes[0].sizes[-1] if call.writes and call.writes[0].sizes else 1
     n_matrices = ceil(prod(call.writes[0].sizes[:-2]) / 32) if call.writes else 1
     before = (
@@ -163,7 +170,7 @@ def _factory(call: OperatorCall) -> KernelWork:
 
 
 def _indexed_rows(family: str) -> Lowering:
-    """Read no more of a table than what arrives, or what the indices take."""
+    """Return a lowering for reads from a table: it touches only the rows that are asked for."""
 
     def lower(call: OperatorCall) -> KernelWork:
         touched = [item.size_bytes for item in call.writes]
@@ -178,13 +185,14 @@ def _cat(call: OperatorCall) -> KernelWork:
 
 
 def _copy(call: OperatorCall) -> KernelWork:
-    """Have the driver copy what keeps type and layout; a kernel does the rest."""
+    """Return the work of a copy: the driver's if type and layout stay, otherwise a kernel's."""
     family = _elementwise_family(call)
     is_plain = family == "elementwise" and len({item.dtype for item in call.reads}) <= 1
     same = is_plain and all(item.dtype is call.writes[0].dtype for item in call.reads)
     return call.work("copy" if same else family)
 
 
+# For each lowering the names of its operators.
 _NAMES: dict[Lowering, tuple[str, ...]] = {
     _reduction: (
         *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "all", "any"),

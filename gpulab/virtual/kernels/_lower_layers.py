@@ -7,14 +7,22 @@ from math import ceil, log2, prod
 from gpulab.virtual.kernels._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 
-_FOREACH_NS, _FOREACH_TENSOR_NS = 6_500, 650  # of the host, and for each tensor
-_NORM_TENSOR_NS = 2_200  # the norms are tensors of their own
+# Host time of a foreach call, and its additional time for each tensor.
+_FOREACH_NS, _FOREACH_TENSOR_NS = 6_500, 650
+# Norms take more for each tensor, because each result is a tensor of its own.
+_NORM_TENSOR_NS = 2_200
 _FUSED_NS = 28_000
-_STEPS_A_ROW = 65  # additions in the time that a number takes to come from memory
-_WARP_ROW = 1_024  # elements of a row that one warp keeps in registers
-_SHARED_ROW_BYTES = 48 * 1024  # of a row that fits in shared memory
-_CHUNK = 65_536  # elements of one tensor that a block of a foreach kernel takes
-_MOST_TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}  # of a foreach launch, by lists of tensors
+# A read from memory takes as long as this many additions of a loss's inner loop.
+_STEPS_A_ROW = 65
+# PyTorch has three softmax kernels: a warp keeps a short row in registers, a block keeps a longer
+# one in shared memory, and the longest rows are read again from memory.
+_WARP_ROW = 1_024
+_SHARED_ROW_BYTES = 48 * 1024
+# A block of a foreach kernel processes this many elements of one tensor.
+_CHUNK = 65_536
+# Pointers to tensors are arguments of the kernel, which limits the tensors of one foreach launch.
+# With more lists of tensors there is room for fewer.
+_MOST_TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}
 _MOST_CHUNKS = 320
 
 
@@ -44,7 +52,7 @@ def _n_rows(call: OperatorCall, normalized: Sequence[int]) -> int:
 
 
 def _layer_norm_backward(call: OperatorCall) -> KernelWork:
-    """For the input by rows, and for weight and bias down the columns."""
+    """Return the work for the gradient of the input, and before it that of weight and bias."""
     columns = call.step(
         "column sums", n_elements=call.n_out, reads=True, host_ns=9_000, name="for the weights"
     )
@@ -53,9 +61,11 @@ def _layer_norm_backward(call: OperatorCall) -> KernelWork:
 
 def _batch_norm(call: OperatorCall) -> KernelWork:
     x = call.reads[0]
+    # In evaluation mean and variance are given, so there is one elementwise kernel.
     is_training = call.name != "cudnn_batch_norm" and bool(call.args[5])
     if not is_training or len(x.sizes) < 2:  # noqa: PLR2004 # batch and channels
         return call.work("elementwise", host_ns=12_000)
+    # The kernel reads its input twice. A large one is not in the cache the second time.
     again = x.size_bytes if x.size_bytes > 1 << 24 else 0
     return call.work("channel", n_rows=x.sizes[1], scratch_bytes=again)
 
@@ -76,7 +86,7 @@ def _group_norm(call: OperatorCall) -> KernelWork:
 
 
 def _loss(call: OperatorCall) -> KernelWork:
-    """One block of so many threads that each has 16 rows; one thread adds up what they found."""
+    """Return the work of a loss: one block, about 16 rows for each thread, then one sum."""
     n_rows = max(1, call.reads[1].n_elements)
     n_threads = min(max(1 << round(log2(max(1, n_rows / 16))), 32), 1_024)
     n_steps = ceil(n_rows / n_threads) * _STEPS_A_ROW + n_threads
@@ -91,6 +101,7 @@ def _loss_backward(call: OperatorCall) -> KernelWork:
 
 def _pool(call: OperatorCall) -> KernelWork:
     kernel = call.args[1]
+    # PyTorch accepts one number for a square window.
     n_taps = prod(kernel) if len(kernel) > 1 else kernel[0] ** 2
     return call.work("windows", n_elements=n_taps * call.n_out)
 
@@ -104,15 +115,17 @@ def _scaled(n_taps: int) -> Lowering:
 
 
 def foreach(call: OperatorCall) -> KernelWork:
-    """Return the launches over lists of tensors: so many tensors and chunks of them in each.
+    """Return the work of an operator on lists of tensors, with all of its launches.
 
-    A chunk goes to one block of threads, so few tensors, or small ones, leave a GPU idle.
+    Each chunk of a tensor is processed by one block of threads. So a few small tensors leave most
+    of the GPU idle.
     """
     lists = [item for item in call.args if isinstance(item, (list, tuple)) and item]
     lists = [items for items in lists if hasattr(items[0], "numel")]
     first = lists[0] if lists else []
     is_fused = call.name.startswith("_fused")
-    # A result is a list more, except norms; counters of a fused optimizer's steps travel apart.
+    # Results are one more list, except for norms. The step counters of a fused optimizer are a
+    # list among the arguments that takes no room in the launch.
     has_results = not call.is_in_place and call.name != "_foreach_norm"
     depth = len(lists) + (-1 if is_fused else has_results)
     n_chunks = sum(ceil(item.numel() / _CHUNK) for item in first)
@@ -130,7 +143,7 @@ def foreach(call: OperatorCall) -> KernelWork:
 
 
 def _foreach_norm(call: OperatorCall) -> KernelWork:
-    """One pass over the chunks, and a small kernel that adds up what they gave."""
+    """Return the work of norms: one pass over the chunks, then a small kernel for their sums."""
     work = foreach(call)
     tidy = call.step("small step", host_ns=3_000, name="sums of chunks")
     host_ns = _FOREACH_NS + _NORM_TENSOR_NS * len(call.args[0])

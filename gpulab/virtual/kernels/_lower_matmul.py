@@ -8,8 +8,11 @@ from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
 HALVES = frozenset({"float16", "bfloat16"})
+# Tensor-core kernels load 16 bytes at a time, so rows must begin at multiples of that.
 _ALIGNED_BYTES = 16
-_LARGE_RESULT = 1 << 23  # elements from which on tiles are handed out one by one, by a counter
+# From this many elements on the library gives out tiles by a counter; a memset sets it to 0 first.
+_LARGE_RESULT = 1 << 23
+# The driver's records show further small kernels for a linear layer with at most this many rows.
 _FEW_ROWS = 64
 _MANY_FILTERS = 128
 _QUERIES_PER_TILE = 128
@@ -19,7 +22,7 @@ def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
     n_out = matmul.batch * matmul.m * matmul.n
     is_quick = call.arithmetic in HALVES | {"tf32"}
     if min(matmul.m, matmul.n) == 1 and not is_quick:
-        # A matrix and a vector: every element of the matrix is used once.
+        # Matrix times vector uses every element of the matrix once, so tiles would save nothing.
         return call.work(family, flops=call.flops or matmul.flops, n_elements=n_out * matmul.k)
     before: tuple[KernelWork, ...] = ()
     if is_quick and n_out >= _LARGE_RESULT:
@@ -40,9 +43,9 @@ def _addmm(call: OperatorCall) -> KernelWork:
 
 
 def _matmul_shape(call: OperatorCall, kind: str) -> MatmulShape:
-    a, b = call.reads[-2:]
+    a, b = call.reads[-2:]  # addmm and baddbmm have the bias before them
     is_aligned = _is_aligned(a) and _is_aligned(b)
-    if call.name == "linear":  # any number of dimensions, and the weight as the layer has it
+    if call.name == "linear":  # any number of dimensions, and the weight is (n, k)
         return MatmulShape(1, prod(a.sizes[:-1]), b.sizes[0], a.sizes[-1], kind, is_aligned)
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     return MatmulShape(prod(a.sizes[:-2]), m, n, k, kind, is_aligned)
@@ -63,6 +66,7 @@ def _convolution(call: OperatorCall) -> KernelWork:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
+    # One input channel for each filter leaves nothing to multiply as matrices.
     if groups > 1 and weight.sizes[1] == 1:
         return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
     return _implicit_gemm(call, x, weight, out, groups)
@@ -75,9 +79,9 @@ def _depthwise(call: OperatorCall) -> str:
 def _implicit_gemm(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, groups: int
 ) -> KernelWork:
-    """Multiply over the taps of the filter; images in rows of channels are the matrix."""
+    """Return the work of a convolution as a matmul: pixels by filters, summed over the taps."""
     n_taps = prod(weight.sizes[2:])
-    lane = _ALIGNED_BYTES // x.dtype.itemsize  # channels are filled up to 16 bytes
+    lane = _ALIGNED_BYTES // x.dtype.itemsize  # cuDNN pads the channels to 16 bytes
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
     matmul = MatmulShape(groups, m, n, k, "conv")
@@ -88,7 +92,10 @@ def _implicit_gemm(
 def _relayouts(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout
 ) -> tuple[KernelWork, ...]:
-    """Rows of channels are what the kernels want; other images are copied there and back."""
+    """Return the copies into channels-last format and back, which cuDNN's kernels need.
+
+    Images that are in this format already need none.
+    """
     if x.strides[1] == 1:
         return (call.step("memset", name="memset", host_ns=400),)
     steps = [_relayout(call, x), _relayout(call, weight)]
@@ -107,9 +114,13 @@ def _relayout(call: OperatorCall, item: TensorLayout) -> KernelWork:
 
 
 def _convolution_backward(call: OperatorCall) -> KernelWork:
-    """For the images and for the weights one product each, with the same copies as forward."""
+    """Return one matmul for the gradient of the images and one for that of the weights.
+
+    Images that are not in channels-last format are copied, as in the forward pass.
+    """
     out, x, weight = call.reads[:3]
     groups = call.args[9]
+    # PyTorch's output_mask: whether the gradients of images, weights and bias are needed.
     wanted = call.args[10]
     n_taps = prod(weight.sizes[2:])
     if groups > 1 and weight.sizes[1] == 1:
@@ -146,7 +157,8 @@ def _attention(call: OperatorCall) -> KernelWork:
 
 
 def _is_causal(call: OperatorCall) -> bool:
-    """Find the flag among the arguments; the chance of dropout before it is a float."""
+    """Return whether attention is causal: the only argument that is True is this flag."""
+    # The probability of dropout comes before it in the arguments, but that is a float.
     return any(item is True for item in (*call.args, *call.kwargs.values()))
 
 
@@ -154,15 +166,16 @@ def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: boo
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
     n_seen = keys.sizes[-2]
     if is_causal:
-        n_seen = (n_seen + _QUERIES_PER_TILE) // 2  # half of them, in blocks
-    # Two products: of the queries with the keys, and of the shares with the values.
+        # A tile of queries sees on average half of the keys, and always its own tile in full.
+        n_seen = (n_seen + _QUERIES_PER_TILE) // 2
+    # Two matmuls of equal size: queries with keys, and attention weights with values.
     return MatmulShape(batch, length, depth, 2 * n_seen, "attention")
 
 
 def _attention_backward(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[1], call.reads[2]
     forward = _attention_matmul(query, keys, is_causal=_is_causal(call))
-    # Five products instead of two.
+    # The backward pass has five matmuls of this size, the forward pass two.
     matmul = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
     steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
     if call.arithmetic in HALVES:

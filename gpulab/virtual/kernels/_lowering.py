@@ -1,7 +1,7 @@
 """Lower a call of a PyTorch operator to the kernels that CUDA would run, and to their work.
 
-What an operator does on the device was read off the driver's records of an H200 with torch 2.11.
-An operator that no table names is taken for one kernel over its elements.
+The driver's records of an H200 with torch 2.11 showed which kernels each operator runs. An
+operator without an entry in a table counts as one kernel over its elements.
 """
 
 from dataclasses import replace
@@ -21,14 +21,21 @@ from gpulab.virtual.tensors import TensorLayout
 
 # Operators whose arithmetic depends on whether TF32 is allowed.
 MATMULS = frozenset({"mm", "bmm", "baddbmm", "addmm", "addbmm", "addmv", "mv", "linear"})
-# Defined by others for the CPU only.
+# On the CPU PyTorch composes these of other operators; on CUDA each has a kernel of its own.
 _FUSED = {"aten::_fused_rms_norm"}
 _LOWERINGS = ELEMENTWISE_LOWERINGS | LAYER_LOWERINGS | MATMUL_LOWERINGS
 _HALVES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
 
 def operator_name(func: Any) -> str:
-    """Return the bare name of an operator: ``"add"`` for ``aten.add_.Tensor``."""
+    """Return the name of an operator without overload and trailing underscore.
+
+    Examples
+    --------
+    >>> import torch
+    >>> operator_name(torch.ops.aten.add_.Tensor)
+    'add'
+    """
     return str(func.overloadpacket.__name__).removesuffix("_")
 
 
@@ -39,9 +46,29 @@ def lower(
     out: Any,
     layouts: tuple[list[TensorLayout], list[TensorLayout]],
 ) -> KernelWork:
-    """Return what the kernels of ``func`` must do, from the layouts read and those written."""
+    """Return the work of the kernels that CUDA would run for a call of ``func``.
+
+    Parameters
+    ----------
+    func, args, kwargs, out
+        The operator, its arguments and its result, with stand-ins for the tensors.
+    layouts
+        The layouts of the tensors that it reads, and of those that it writes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.virtual.tensors import TensorLayout
+    >>> x = torch.empty(8, 8, device="meta")
+    >>> layout = TensorLayout((8, 8), (8, 1), torch.float32)
+    >>> work = lower(torch.ops.aten.mm.default, (x, x), {}, x, ([layout, layout], [layout]))
+    >>> work.family, work.flops
+    ('gemm', 1024)
+    """
     reads, writes = layouts
     name = operator_name(func)
+    # The first floating-point tensor decides: in mixed calls, such as an embedding, the others
+    # are indices or masks.
     found = [item for item in (*reads, *writes) if item.dtype.is_floating_point]
     dtype = found[0].dtype if found else torch.float32
     arithmetic = _arithmetic(name, dtype)
@@ -53,19 +80,27 @@ def lower(
 
 
 def lower_call(call: OperatorCall) -> KernelWork:
-    """Return what the kernels of a call must do, with its point on the efficiency surface."""
+    """Return the work of a call's kernels, with the call's place on the efficiency surface."""
     lowering = _LOWERINGS.get(call.name)
     if lowering is None:
         lowering = foreach if call.name.startswith("_foreach") else elementwise
     work = lowering(call)
     surface_point = surface_point_of(call, work.family)
-    # What was measured is the whole call, so all of its kernels take the same correction.
+    # Whole calls were measured, so all kernels of a call get the same correction.
     before = tuple(replace(step, surface_point=surface_point) for step in work.before)
     return replace(work, before=before, surface_point=surface_point)
 
 
 def libraries_used(func: Any, work: KernelWork) -> tuple[str, ...]:
-    """Return the parts of CUDA that the operator loads at its first use."""
+    """Return the parts of CUDA that the operator loads at its first use.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gpulab.virtual.simulator.costs import KernelWork
+    >>> libraries_used(torch.ops.aten.mm.default, KernelWork("gemm", "float16"))
+    ('gemm16',)
+    """
     if work.family in {"gemm", "linear"}:
         return ("gemm16",) if work.arithmetic.endswith("16") else ("gemm",)
     if work.family == "conv":
@@ -74,24 +109,45 @@ def libraries_used(func: Any, work: KernelWork) -> tuple[str, ...]:
 
 
 def tf32_allowed() -> bool:
-    """Tell whether products of matrices in single precision may use TF32."""
+    """Return whether float32 matmuls may use TF32.
+
+    Examples
+    --------
+    >>> import torch
+    >>> tf32_allowed() == torch.backends.cuda.matmul.allow_tf32
+    True
+    """
     return bool(torch.backends.cuda.matmul.allow_tf32)
 
 
 @cache
 def is_composite(func: Any) -> bool:
-    """Tell whether the operator is defined by other operators only."""
+    """Return whether PyTorch composes the operator of other operators, on every device.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_composite(torch.ops.aten.matmul.default), is_composite(torch.ops.aten.mm.default)
+    (True, False)
+    """
     if func.name() in _FUSED:
         return False
     try:
         return bool(has_kernel(func.name(), "CompositeImplicitAutograd"))
-    except RuntimeError:  # the name is not in PyTorch's table, as that of aten::dim
+    except RuntimeError:  # the dispatcher has no such name, e.g. aten::dim
         return False
 
 
 @cache
 def is_random(func: Any) -> bool:
-    """Tell whether the operator draws random numbers."""
+    """Return whether the operator draws random numbers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_random(torch.ops.aten.native_dropout.default)
+    True
+    """
     return torch.Tag.nondeterministic_seeded in func.tags
 
 
@@ -100,6 +156,7 @@ def _arithmetic(name: str, dtype: torch.dtype) -> str:
         return _HALVES[dtype]
     if dtype is torch.float64:
         return "float64"
+    # PyTorch has one switch for convolutions, which is on by default, and one for matmuls.
     if "convolution" in name:
         return "tf32" if torch.backends.cudnn.allow_tf32 else "float32"
     return "tf32" if name in MATMULS and tf32_allowed() else "float32"

@@ -1,4 +1,4 @@
-"""Describe one call of an operator: what a lowering to kernels is given."""
+"""The record of one operator call, which every lowering to kernels gets as its argument."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class OperatorCall:
     Attributes
     ----------
     name
-        The operator's bare name.
+        The operator's name, without overload and trailing underscore.
     args, kwargs
-        Its arguments, with stand-ins of the tensors.
+        Its arguments, with stand-ins for the tensors.
     reads, writes
         Layouts of the tensors that it reads, and of those that it writes.
     arithmetic
         Type in which it computes: ``"float16"``, ``"tf32"``, ...
     flops
-        Floating-point operations, 0 where nobody counts them.
+        Floating-point operations, 0 if PyTorch has no formula for the operator.
     is_in_place
         Whether the result replaces the first argument.
     """
@@ -39,24 +39,31 @@ class OperatorCall:
 
     @property
     def n_in(self) -> int:
-        """Elements of the largest tensor that is read, or of the result if none is."""
+        """Elements of the largest tensor that it reads, or of the result if it reads none."""
         return max((item.n_elements for item in self.reads), default=self.n_out)
 
     @property
     def n_out(self) -> int:
-        """Elements of the largest tensor that is written."""
+        """Elements of the largest tensor that it writes."""
         return max((item.n_elements for item in self.writes), default=1)
 
     def work(self, family: str, **given: Any) -> KernelWork:
-        """Return work of this call's type, over the elements of the result unless given."""
+        """Return the work of the call's last kernel; ``given`` has fields of ``KernelWork``.
+
+        By default it processes the elements of the result.
+        """
         given.setdefault("n_elements", self.n_out)
         return KernelWork(family, self.arithmetic, **given)
 
     def step(self, family: str, *, host_ns: int | None = None, **given: Any) -> KernelWork:
-        """Return a further kernel of this call, which accesses no tensor of the program."""
+        """Return the work of another kernel of the call.
+
+        By default it reads and writes no tensor of the program; the last kernel makes the call's
+        accesses.
+        """
         given = {"n_elements": self.n_out, "reads": False, "writes": False, **given}
         return KernelWork(family, self.arithmetic, host_ns=host_ns, **given)
 
 
-# Returns the work of the kernels that CUDA runs for a call.
+# A function that returns the work of the kernels of a call.
 Lowering = Callable[[OperatorCall], KernelWork]

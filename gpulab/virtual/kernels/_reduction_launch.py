@@ -1,6 +1,7 @@
-"""Work out how CUDA launches a reduction: threads, blocks, and which of them share a result.
+"""Compute how PyTorch launches a reduction on CUDA: threads, blocks, and blocks for each result.
 
-Worked out from sizes as PyTorch does for CUDA, for a GPU with the multiprocessors of an H200.
+The rules are PyTorch's own (``aten/src/ATen/native/cuda/Reduce.cuh``), for the number of
+multiprocessors of an H200.
 """
 
 from dataclasses import dataclass
@@ -10,30 +11,34 @@ from gpulab.virtual.kernels._operator_call import OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _MOST_THREADS, _WARP = 512, 32
-_VECTOR = 4  # elements of a load, or results of a thread
+# A thread loads this many elements at once, or computes this many results.
+_VECTOR = 4
+# Shorter reductions are not loaded in vectors.
 _SHORTEST_VECTOR = 128
-_FEW, _MANY = 16, 256  # elements of a thread
+# A thread with at least 16 elements for each row of its block shares them with the block, and one
+# with at least 256 shares them with other blocks.
+_FEW, _MANY = 16, 256
 _N_THREADS_RESIDENT, _N_SMS = 2_048, 132
 
 
 @dataclass(frozen=True, slots=True)
 class ReductionLaunch:
-    """How a reduction is launched.
+    """The launch of a reduction.
 
     Attributes
     ----------
     n_results, length
-        Results, and elements that go into each.
+        The number of results, and the elements of each.
     n_blocks
-        Blocks of threads for all results, those that share one counted once.
+        Blocks of threads for all results; blocks that share a result count as one.
     n_sharing
         Blocks that share one result.
     n_per_thread
         Elements that one thread adds up.
     width
-        Threads of a block that stand side by side.
+        Threads of a block in its first dimension.
     is_along
-        Whether neighbours in memory go into the same result.
+        Whether neighbours in memory belong to the same result.
     """
 
     n_results: int
@@ -46,10 +51,12 @@ class ReductionLaunch:
 
 
 def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunch:
-    """Return how the reduction of a tensor is launched."""
+    """Return the launch for the reduction of a tensor."""
     n_results = max(1, call.n_out)
     length = max(1, source.n_elements // n_results)
     is_along = reduces_innermost(call, source)
+    # The first dimension of a block goes along memory, so that neighbouring threads read
+    # neighbouring elements: those of one result, or those of different results.
     inner, outer = (length, n_results) if is_along else (n_results, length)
     per_result = 1
     if is_along and n_results == 1 and inner > _SHORTEST_VECTOR:
@@ -63,10 +70,12 @@ def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunc
     n_per_thread = ceil(length / n_lanes)
     results_of_block = 1 if is_along else width * per_result
     n_sharing = 1
+    # Long results are shared by the rows of a block; otherwise each row has a result of its own.
     if n_per_thread >= height * _FEW or n_per_thread >= _MANY:
         n_per_thread = ceil(n_per_thread / height)
         n_blocks = ceil(n_results / results_of_block)
         most = _N_SMS * (_N_THREADS_RESIDENT // (width * height))
+        # Several blocks share a result only if there would be too few blocks to fill the GPU.
         if n_per_thread >= _MANY and n_blocks <= most:
             wanted = min(ceil(most / n_blocks), ceil(n_per_thread / _FEW))
             n_sharing = max(wanted, ceil(n_per_thread / _MANY))
@@ -77,7 +86,10 @@ def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunc
 
 
 def _block(inner: int, outer: int, most: int) -> tuple[int, int]:
-    """Return width and height of a block: powers of two, at first no wider than a warp."""
+    """Return width and height of a block, both powers of two.
+
+    The height is chosen for a width of at most a warp. The width then takes what is left.
+    """
     across, down = (min(1 << (max(n, 1).bit_length() - 1), most) for n in (inner, outer))
     height = min(down, most // min(across, _WARP))
     return min(across, most // height), height
@@ -91,38 +103,26 @@ def _common_vector(n: int) -> int:
 
 
 def _inner_results(source: TensorLayout) -> int:
-    """Return how many neighbours lie side by side, each for a result of its own."""
+    """Return how many neighbours in memory belong to different results."""
     return next((n for n, step in zip(source.sizes, source.strides, strict=True) if step == 1), 1)
 
 
 def reduces_innermost(call: OperatorCall, source: TensorLayout) -> bool:
-    """Tell whether the reduced dimensions include that in which neighbours lie.
-
-    Parameters
-    ----------
-    source
-        The tensor that is reduced.
-    """
+    """Return whether the call reduces the innermost dimension of ``source``."""
     dims = _dims(call, source)
     return not dims or innermost_dim(source) in dims
 
 
 def innermost_dim(item: TensorLayout) -> int:
-    """Return the dimension in which neighbours lie side by side.
-
-    Parameters
-    ----------
-    item
-        Sizes and strides of a tensor.
-    """
+    """Return the dimension with the smallest stride: its elements are neighbours in memory."""
     steps = zip(item.sizes, item.strides, strict=True)
-    found = [
-        (step, surface_point) for surface_point, (n, step) in enumerate(steps) if n > 1 and step
-    ]
+    # A size of 1 has no neighbours, and a stride of 0 repeats one element.
+    found = [(step, dim) for dim, (n, step) in enumerate(steps) if n > 1 and step]
     return min(found)[1] if found else 0
 
 
 def _dims(call: OperatorCall, source: TensorLayout) -> list[int]:
+    # linalg_vector_norm has the order of the norm before the dimensions.
     position = 2 if call.name == "linalg_vector_norm" else 1
     given = call.kwargs.get("dim", call.args[position] if len(call.args) > position else None)
     if isinstance(given, bool) or given is None:

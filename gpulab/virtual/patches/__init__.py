@@ -1,4 +1,4 @@
-"""Put the virtual GPU behind ``torch.cuda`` and related names, and take it away again."""
+"""Replace names of ``torch.cuda`` and related modules by the virtual GPU's, and restore them."""
 
 from gpulab.virtual.patches._cuda_graphs import abandon_captures
 from gpulab.virtual.patches._torch_compile import NotCompiledWarning

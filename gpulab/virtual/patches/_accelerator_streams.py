@@ -1,4 +1,4 @@
-"""Put virtual streams behind ``torch.Stream``, ``torch.Event`` and ``torch.accelerator``."""
+"""Virtual streams and events for ``torch.Stream``, ``torch.Event`` and ``torch.accelerator``."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,13 +11,17 @@ from gpulab.virtual._streams import EventBase, StreamBase, switch_to
 from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator import SimulatedStream as CoreStream
 
-# Beside an H200 torch.accelerator.current_stream() took 1.9 µs where torch.cuda.current_stream()
-# took 7.4 µs; this is the same share of what the latter costs here.
+# On the host of an H200 torch.accelerator.current_stream() took 1.9 µs and
+# torch.cuda.current_stream() 7.4 µs. This is the same share of the latter's cost in the model.
 _CURRENT_STREAM_NS = 1_300
 
 
 class _Kind(type):
-    """The type of both: they count CUDA's own classes among theirs, and make other devices'."""
+    """The metaclass of the virtual ``torch.Event`` and ``torch.Stream``.
+
+    Instances of ``torch.cuda.Event`` and PyTorch's own class pass ``isinstance``, and a call for
+    another device than CUDA makes an object of PyTorch's own class.
+    """
 
     _base: type
     _original: Any
@@ -36,12 +40,12 @@ class _Kind(type):
 
 def _is_cuda(device: Any) -> bool:
     if isinstance(device, bool):
-        return False  # PyTorch's own class refuses it
+        return False  # passed on to PyTorch's own class, which refuses a bool
     return device is None or isinstance(device, int) or torch.device(device).type == "cuda"
 
 
 class Event(EventBase, metaclass=_Kind):
-    """An event of the accelerator, without the conveniences of ``torch.cuda.Event``."""
+    """The virtual ``torch.Event``."""
 
     _base = EventBase
     _original = torch.Event
@@ -54,24 +58,24 @@ class Event(EventBase, metaclass=_Kind):
         blocking: bool = False,
         interprocess: bool = False,
     ) -> Any:
-        """Make an event that no stream has recorded."""
+        """Return a new event that is not recorded yet."""
         return super().__new__(cls, enable_timing, blocking=blocking, interprocess=interprocess)
 
     @property
     def device(self) -> torch.device:
-        """The device on which it was recorded, before that the kind of device."""
+        """The device on which it was recorded; ``cuda`` without an index before that."""
         return super().device or torch.device("cuda")
 
     def record(self, stream: Any = None) -> None:
-        """Put the event behind the work in ``stream``, by default the current one."""
+        """Record the event in ``stream``, by default the current one."""
         super().record(stream or current_stream())
 
     def wait(self, stream: Any = None) -> None:
-        """Let later work in ``stream``, by default the current one, wait for the event."""
+        """Let later work of ``stream``, by default the current one, wait for the event."""
         super().wait(stream or current_stream())
 
     def elapsed_time(self, end_event: Any) -> float:
-        """Return the milliseconds from this event to another one, both of them done."""
+        """Return the milliseconds from this event to ``end_event``; both must be done."""
         if type(end_event) is not Event:
             raise RuntimeError("expected other to be a torch.Event object")
         return super().elapsed_time(end_event)
@@ -85,27 +89,27 @@ class Event(EventBase, metaclass=_Kind):
 
 
 class Stream(StreamBase, metaclass=_Kind):
-    """A stream of the accelerator; inside ``with`` it is the current one."""
+    """The virtual ``torch.Stream``; inside ``with`` it is the current stream."""
 
     _base = StreamBase
     _original = torch.Stream
 
     def record_event(self, event: Any = None) -> Any:
-        """Put ``event``, by default a new one, behind the work in the stream."""
+        """Record ``event``, by default a new one, in the stream, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Any) -> None:
-        """Let later work in the stream wait for ``event``."""
+        """Let later work of the stream wait for ``event``."""
         event.wait(self)
 
     def wait_stream(self, stream: Any) -> None:
-        """Let later work in the stream wait for what is in ``stream`` by now."""
+        """Let later work of the stream wait for the work that ``stream`` has now."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
-        # As PyTorch: the same stream of the device, seen as torch.cuda.Stream, is another object.
+        # As in PyTorch: a torch.Stream never equals a torch.cuda.Stream of the same CUDA stream.
         return type(other) is Stream and super().__eq__(other)
 
     __hash__ = StreamBase.__hash__
@@ -117,7 +121,7 @@ class Stream(StreamBase, metaclass=_Kind):
         )
 
 
-# torch's classes are named so in messages, and by programs that compare types.
+# Messages show the module of a class, and some programs compare it.
 for _class in (Event, Stream):
     _class.__module__ = "torch"
 
@@ -135,7 +139,7 @@ def _stream_of(core: CoreStream) -> Stream:
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the two classes, and streams for ``torch.accelerator``."""
+    """Return the classes ``Event`` and ``Stream``, and the functions of ``torch.accelerator``."""
 
     def get_stream(index: int) -> Stream:
         machine.host.spend(_CURRENT_STREAM_NS)
@@ -161,6 +165,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     return [
         (torch, {"Event": Event, "Stream": Stream}),
         (C, accelerator),
+        # These contexts are PyTorch's own Python code, in which Ctrl-C could strike half-way. As
+        # functions of gpulab.virtual they are steps, which an interrupt does not divide.
         *(
             (kind, {name: _as_step(vars(kind)[name]) for name in ("__enter__", "__exit__")})
             for kind in (torch.cuda.StreamContext, torch.cuda.device)
@@ -169,7 +175,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _as_step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a function of torch called from here, where everything is a step."""
+    """Return a function that calls PyTorch's from this package, where each call is a step."""
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
 """Run ``scaled_dot_product_attention`` as one kernel, as CUDA does.
 
-PyTorch's own choice of the kernel looks for CUDA's tensors. Here the operator with which CPUs
-attend in one step stands for CUDA's: it has the same results, gradients and values, and the
-model of costs prices it like the kernel that CUDA would choose for its type.
+PyTorch chooses a fused kernel only for CUDA tensors. Here the CPU's flash attention operator takes
+its place: it has the same results and gradients, and the cost model treats it like the kernel that
+CUDA would choose for the type.
 """
 
 from typing import Any
@@ -18,18 +18,19 @@ from gpulab.torch_private import (
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
+# The inputs for which CUDA has a fused kernel: batch, heads, sequence and depth, up to this depth.
 _N_DIMS = 4
 _TYPES = {torch.float16, torch.bfloat16, torch.float32}
 _LONGEST_DEPTH = 256
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of ``scaled_dot_product_attention``.
+    """Return the replacement of ``scaled_dot_product_attention``.
 
     Parameters
     ----------
     machine
-        The virtual machine; the choice does not depend on its GPU.
+        The virtual machine, which is not used: the choice of the kernel is the same on each GPU.
     """
     del machine
     original = C_nn.scaled_dot_product_attention
@@ -47,8 +48,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
             query, key, value = _cast(query), _cast(key), _cast(value)
             attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
+        # Neither way below knows grouped queries, so the keys and values are repeated first.
         if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
             key, value = _repeated(key, query), _repeated(value, query)
+        # The CPU's fused operator has no dropout.
         if dropout_p or not _is_eligible(query, key, value, attn_mask):
             plain: torch.Tensor = original(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale
@@ -63,22 +66,24 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     left_aligned = nested_from_mask_left_aligned
 
     def is_left_aligned(source: torch.Tensor, mask: torch.Tensor) -> bool:
-        # Then PyTorch's encoder leaves nested tensors alone, which have no model here.
+        # With False PyTorch's TransformerEncoder makes no nested tensors, which have no model
+        # here.
         return not isinstance(source, VirtualTensor) and left_aligned(source, mask)
 
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
     nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}
+    # torch.nn.functional has imported the function by name, so it is replaced in both modules.
     return [(functional, names), (C_nn, names), (torch, nested)]
 
 
 def _cast(item: torch.Tensor) -> torch.Tensor:
-    """Bring an argument to autocast's type, as CUDA's list has it for attention."""
+    """Return an argument in autocast's type; attention is in CUDA's list of operators to cast."""
     is_cast = item.is_floating_point() and item.dtype is not torch.float64
     return item.to(torch.get_autocast_dtype("cuda")) if is_cast else item
 
 
 def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """Give every head of the query its own keys and values."""
+    """Return keys or values repeated, so that every head of the query has its own."""
     n_heads, n_queries = item.size(1), query.size(1)
     if n_heads == n_queries or not n_heads or n_queries % n_heads:
         return item
@@ -88,7 +93,7 @@ def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
 def _is_eligible(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
 ) -> bool:
-    """Tell whether the kernel takes these; what it does not take goes the way of the formula."""
+    """Return whether the fused kernel can run; otherwise PyTorch's formula does."""
     tensors = (query, key, value)
     if not all(isinstance(item, VirtualTensor) and item.dim() == _N_DIMS for item in tensors):
         return False
@@ -101,9 +106,9 @@ def _is_eligible(
 
 
 def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
-    """Return the mask as what is added to the products: 0, or minus infinity for False."""
+    """Return a mask to add to the scores: 0 for True, minus infinity for False."""
     if mask is None or mask.dtype is not torch.bool:
         return mask
-    # The operator for CPUs adds its mask, where CUDA takes one that says True and False.
+    # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
     zero = torch.zeros((), dtype=query.dtype, device=query.device)
     return zero.masked_fill(~mask, float("-inf"))

@@ -1,8 +1,8 @@
-"""Cast operators on virtual tensors as ``torch.autocast("cuda")`` does on a real GPU.
+"""Cast the arguments of operators on virtual tensors as ``torch.autocast("cuda")`` does.
 
-PyTorch casts in kernels that it calls before those of autograd, and it skips tensors that are
-not on CUDA in C++. Virtual tensors carry a dispatch key of their own for it, one that no real
-tensor has, and here are its kernels. Outside autocast the key is excluded and costs nothing.
+PyTorch casts in kernels that run before those of autograd, and only for tensors that C++ sees on
+CUDA. So virtual tensors have a dispatch key that no other tensor has, and this module registers
+autocast kernels for it. Outside autocast the key is excluded, so that operators are no slower.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ LOWER = (
     *("rnn_relu_cell", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"),
     *("scaled_dot_product_attention", "_scaled_dot_product_flash_attention"),
 )
-# On CUDA a whole layer is one operator of cuDNN, whose weights are cast in every call, and to
-# float16 whatever type autocast is for: so seen on an H200 with PyTorch 2.11.
+# On CUDA a recurrent layer is one operator of cuDNN. Its weights are cast in every call, and to
+# float16 even if autocast is for another type, as seen on an H200 with PyTorch 2.11.
 RECURRENT = tuple(
     f"{name}.{overload}"
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
@@ -63,27 +63,31 @@ FLOAT32 = (
     *("_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d"),
     "_upsample_bicubic2d_aa",
 )
+# PyTorch's policy fp32_set_opt_dtype: the arguments are not cast, but dtype=float32 is passed.
 FLOAT32_RESULT = (
     *("prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum"),
     *("linalg_vector_norm", "linalg_matrix_norm", "linalg_matrix_norm.str_ord"),
     *("sum", "sum.dim_IntList"),
 )
+# PyTorch's policy fp32_append_dtype: another overload, which has a dtype, is called.
 NORMS = ("norm.Scalar", "norm.ScalarOpt_dim")
+# PyTorch's policy promote: all arguments are cast to the widest type among them.
 WIDEST = (
     *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler"),
     *("index_put", "tensordot", "scatter_add"),
 )
 BANNED = ("binary_cross_entropy",)
 
-# A leaf's cast, by the identity of the leaf, and the leaf so that the identity stays its own.
+# The cast of each weight, by the id of the weight. The weight is kept with it, so that no other
+# object can get its id.
 _casts: dict[int, tuple[VirtualTensor, Any]] = {}
-# PyTorch forgets the kernels when their library is collected.
+# PyTorch removes the kernels of a library when the library is garbage-collected.
 _libraries: list[Any] = []
 _Library: Any = torch.library.Library  # its methods are untyped
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names, by the object that has them."""
+    """Return the functions that switch autocast and clear its cache."""
     set_enabled, clear_cache = torch.set_autocast_enabled, torch.clear_autocast_cache
 
     def set_autocast_enabled(*args: Any, **kwargs: Any) -> None:
@@ -104,22 +108,25 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def install(_machine: Machine, undo: Undo) -> None:
-    """Cast from here on if autocast is on already, until ``undo`` is closed."""
+    """Start to cast if autocast is already on; closing ``undo`` ends it."""
     undo.callback(_casts.clear)
     undo.callback(exclude_key_from_here, autocast_key, True)  # noqa: FBT003 # torch's signature
     _follow()
 
 
 def _follow() -> None:
-    """Cast on this thread if, and only if, autocast is on for CUDA."""
+    """Switch the casts of this thread on if autocast is on for CUDA, otherwise off."""
     enabled = torch.is_autocast_enabled("cuda")
     if enabled:
         _register()
     exclude_key_from_here(autocast_key, not enabled)
 
 
-@cache  # once a process: the key is on virtual tensors alone, so that nothing else meets these
+# Once for each process and never undone: only virtual tensors have the key, so these kernels
+# cannot run for other tensors.
+@cache
 def _register() -> None:
+    # Operators that are in no list fall through to autograd without a cast.
     if not has_backend_fallback(autocast_key):
         others = _Library("_", "IMPL", autocast_key.name)
         others.fallback(torch.library.fallthrough_kernel)
@@ -127,6 +134,7 @@ def _register() -> None:
     library = _Library("aten", "IMPL", autocast_key.name)
     for names, kernel_for in _POLICIES:
         for name in names:
+            # Only what this version of torch casts on CUDA, too; see the lists above.
             if name in RECURRENT or has_kernel(f"aten::{name}", "AutocastCUDA"):
                 operator = _operator(name)
                 library.impl(operator, kernel_for(operator))
@@ -151,7 +159,7 @@ def _float32(_tensors: object) -> torch.dtype:
 
 
 def _widest(args: Any) -> torch.dtype:
-    """Return the widest type among the arguments, of the two that autocast knows."""
+    """Return float32 if an argument has it, otherwise autocast's lower type."""
     widest = _lower_type()
     for tensor in filter(_is_eligible, args):
         if torch.float32 in (widest, tensor.dtype):
@@ -162,10 +170,19 @@ def _widest(args: Any) -> torch.dtype:
 
 
 def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, use_cache: bool = True) -> Any:
-    """Return what makes kernels that cast their tensors; ``use_cache`` keeps casts of leaves."""
+    """Return a function that makes the kernel of an operator whose tensors are cast.
+
+    Parameters
+    ----------
+    type_for
+        Returns the type for the arguments of a call.
+    use_cache
+        Whether a weight is cast only once while autocast is on.
+    """
 
     def kernel_for(operator: Any) -> AutocastKernel:
         def kernel(*args: Any, **kwargs: Any) -> Any:
+            # Without the keys, the operators called here are not cast a second time.
             with exclude_keys(autocast_keys):
                 dtype = type_for(args)
                 return operator(
@@ -178,7 +195,7 @@ def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, use_cache: bool =
 
 
 def _ask_for_float32(operator: Any) -> AutocastKernel:
-    """Make the kernel of an operator that takes the type of its result."""
+    """Return the kernel of an operator that is asked for a float32 result by ``dtype``."""
     names = [argument.name for argument in arguments_of(operator)]
     position = names.index("dtype")
 
@@ -193,7 +210,7 @@ def _ask_for_float32(operator: Any) -> AutocastKernel:
 
 
 def _norm(operator: Any) -> AutocastKernel:
-    """Make the kernel of a norm, which takes the type of its result in another overload."""
+    """Return the kernel of a norm, whose ``dtype`` argument is in another overload."""
     defaults = [argument.default_value for argument in arguments_of(operator)]
     along = operator is aten.norm.ScalarOpt_dim
     typed = aten.norm.ScalarOpt_dim_dtype if along else aten.norm.ScalarOpt_dtype
@@ -232,7 +249,7 @@ _POLICIES: tuple[tuple[tuple[str, ...], Callable[[Any], AutocastKernel]], ...] =
 
 
 def _is_eligible(arg: Any) -> bool:
-    """Tell whether autocast may cast: floating point, on the device, and not float64."""
+    """Return whether autocast casts an argument: a virtual tensor, floating, not float64."""
     if not isinstance(arg, VirtualTensor):
         return False
     return arg.dtype.is_floating_point and arg.dtype != torch.float64
@@ -254,10 +271,10 @@ def _is_weight(tensor: torch.Tensor) -> bool:
 
 
 def _cached_cast(weight: VirtualTensor, dtype: torch.dtype) -> Any:
-    """Cast a weight once until autocast is left, as PyTorch does."""
+    """Return the cast of a weight, which is made once until autocast ends, as in PyTorch."""
     cached = _casts.get(id(weight))
     if cached is None:
-        # Without gradients it may be asked for first, and with gradients later.
+        # With gradients on, because a first use inside no_grad() may be followed by one outside.
         with torch.enable_grad():
             cached = _casts[id(weight)] = (weight, aten.to.dtype(weight, dtype))
     return cached[1]

@@ -1,4 +1,4 @@
-"""Charge the host time that ``backward()`` itself takes, besides its operators."""
+"""Charge the host time of autograd's engine in ``backward()``, without that of its operators."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,20 +12,20 @@ from gpulab.virtual.simulator import Machine, is_owner
 
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of autograd's engine.
+    """Return the replacement of the function that starts autograd's engine.
 
-    The host's time is spent before the first gradient is launched, not between them.
+    It spends the whole host time before the first gradient is launched, not between launches.
 
     Parameters
     ----------
     machine
-        The virtual machine whose host goes back.
+        The virtual machine whose host runs backward.
     layers
-        The layers among the operators that a library runs as a whole.
+        The layers that a library runs as a whole; each counts as one node.
     """
     run_backward = engine_run_backward
 
-    @opening  # hooks of the program run inside
+    @opening  # Ctrl-C may interrupt here, because hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         host = machine.host
         found = [item for item in outputs if isinstance(item, torch.Tensor)]
@@ -46,18 +46,19 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
 
 
 def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
-    """Return the operators that lie behind some tensors, and how many leaves gather.
+    """Return the nodes that backward runs for some tensors, and the number of leaves.
 
     Parameters
     ----------
     outputs
-        Tensors from which one goes back.
+        The tensors on which backward is called.
     """
     pending = list({item.grad_fn for item in outputs if item.grad_fn is not None})
     seen = set(pending)
     leaves = set()
     while pending:
         last = pending.pop()
+        # A node without next functions accumulates the gradient of a leaf.
         if not last.next_functions:
             leaves.add(last)
         for node, _ in last.next_functions:

@@ -1,7 +1,7 @@
-"""Run backward on the streams of forward, as autograd's engine does on a real GPU.
+"""Run backward on the streams of forward, as autograd's engine does on a CUDA GPU.
 
-Each node of autograd runs on the stream that was current when its operator ran, behind what it
-gets its gradients from; in the end the stream that called backward waits for all of them.
+Each node runs on the stream that was current when its forward operator ran, after the nodes that
+give it gradients. At the end, the stream that was current at ``backward()`` waits for all of them.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,14 @@ from gpulab.virtual.tensors import VirtualTensor
 
 
 def install(machine: Machine, undo: Undo) -> None:
-    """Have autograd's engine change streams, until ``undo`` is closed."""
-    # Its own name, since the cost of autograd may stand there by now.
+    """Let autograd's engine change streams, until ``undo`` is closed."""
+    # Read from the module now, because the patch of autograd's cost has replaced it before.
     run_backward = vars(torch.autograd)["_engine_run_backward"]
 
-    @opening  # hooks of the program run inside
+    @opening  # Ctrl-C may interrupt here, because hooks of the program run inside
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Other threads work on the host alone, and have streams and numbers of their own.
+        # Other threads have only work of the host. A program that never changed streams needs no
+        # hooks on its nodes, which would slow each backward pass down.
         if not (is_owner() and any(has_changed(gpu) for gpu in machine.gpus)):
             return run_backward(outputs, *args, **kwargs)
         roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
@@ -36,30 +37,32 @@ def install(machine: Machine, undo: Undo) -> None:
 
 
 class _Mark(NamedTuple):
-    """Where a stream was when a gradient was ready, for the device and for the checker."""
+    """A point in a stream at which a gradient is ready, for the device and the race checker."""
 
     task: StreamTask
     snapshot: Snapshot | None
 
 
 class _Pass:
-    """One run of autograd's engine."""
+    """One backward pass."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._home = {gpu: gpu.stream for gpu in machine.gpus}
         self._ready: dict[Any, list[_Mark]] = {}
         self._used: set[tuple[SimulatedGpu, SimulatedStream]] = set()
-        # A leaf's gradient is gathered where its first part is made: leaves have no number.
+        # A leaf has no sequence number and so no forward stream. Its gradient is accumulated on
+        # the stream where its first part was computed.
         self._leaves: dict[Any, SimulatedStream] = {}
-        # Nodes whose parts the engine adds up after the hook of the last one's maker.
+        # Nodes with several incoming gradients, which the engine adds up after the hook of the
+        # node that made the last one.
         self._gathered: list[Any] = []
         self._last: dict[SimulatedGpu, StreamTask | None] = {}
         self._awaited: set[tuple[StreamTask, SimulatedStream]] = set()
 
     @contextmanager
     def over(self, roots: list[Any]) -> Iterator[None]:
-        """Change streams while the engine goes back from ``roots``."""
+        """Change streams inside the block, in which the engine runs backward from ``roots``."""
         start = [self._mark(stream) for stream in self._home.values()]
         self._ready = {node: list(start) for node in roots}
         self._last = {gpu: stream.last for gpu, stream in self._home.items()}
@@ -89,9 +92,11 @@ class _Pass:
         return [node.register_prehook(before), node.register_hook(after)]
 
     def _enter(self, node: Any, gradients: list[VirtualTensor]) -> None:
-        """Go to the stream of a node that is about to run."""
+        """Switch to the stream of a node that is about to run."""
         for gpu, last in self._last.items():
-            if gpu.stream.last is not last:  # sums, and hooks of tensors, which come before this
+            # Work since the last node: sums of gradients, or hooks of tensors. The engine runs
+            # both before the prehook of the node that calls this.
+            if gpu.stream.last is not last:
                 mark = self._mark(gpu.stream)
                 for reader in {node, *self._gathered}:
                     self._ready.setdefault(reader, []).append(mark)
@@ -100,10 +105,11 @@ class _Pass:
         self._go_to(node, gpu)
         for storage in [gradient.storage_block for gradient in gradients]:
             if storage.block.stream != gpu.stream.number:
-                storage.record_stream(gpu.stream)  # else its memory may be used again too early
+                # Without this, the gradient's memory could be reused before this stream reads it.
+                storage.record_stream(gpu.stream)
 
     def _leave(self, results: list[tuple[Any, VirtualTensor]]) -> None:
-        """Note where the gradients that a node made are ready, and go where the next may run."""
+        """Note where a node's gradients are ready, and switch to the stream of the next node."""
         gpu_by_node = {node: item.storage_block.gpu for node, item in results}
         marks = {gpu: self._mark(gpu.stream) for gpu in set(gpu_by_node.values())}
         for node, gpu in gpu_by_node.items():
@@ -112,6 +118,7 @@ class _Pass:
         self._gathered = [node for node in gpu_by_node if node in self._ready]
         for node, gpu in gpu_by_node.items():
             self._ready.setdefault(node, []).append(marks[gpu])
+        # The engine runs the node with the highest sequence number next, so it comes last here.
         for node in sorted(self._gathered or gpu_by_node, key=sequence_number):
             self._go_to(node, gpu_by_node[node])
         self._last = {gpu: gpu.stream.last for gpu in self._home}
@@ -134,7 +141,7 @@ class _Pass:
 
 
 def _reachable_from(roots: list[Any]) -> set[Any]:
-    """Return all nodes that backward may come to from ``roots``."""
+    """Return all nodes that a backward pass from ``roots`` can run."""
     seen, pending = set(roots), list(roots)
     while pending:
         for node, _ in pending.pop().next_functions:

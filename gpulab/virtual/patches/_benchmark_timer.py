@@ -1,4 +1,4 @@
-"""Let ``torch.utils.benchmark.Timer`` wait for the virtual GPU."""
+"""Let ``torch.utils.benchmark.Timer`` wait for the virtual GPU before it reads the clock."""
 
 import time
 import timeit
@@ -11,7 +11,7 @@ from gpulab.virtual.simulator import Machine
 
 
 def install(_machine: Machine, undo: Undo) -> None:
-    """Let timers wait for the virtual GPU where torch found no GPU, until ``undo`` is closed."""
+    """Let timers wait for the virtual GPU, until ``undo`` is closed."""
     from torch.utils.benchmark.utils.timer import Timer
 
     make: Any = Timer.__init__
@@ -21,7 +21,8 @@ def install(_machine: Machine, undo: Undo) -> None:
         torch.cuda.synchronize()
         return time.perf_counter()
 
-    # The class bound its timer when it was defined, and without CUDA that waits for nothing.
+    # The default timer is an argument default that was chosen when the class was defined; without
+    # CUDA it is timeit.default_timer, which waits for no GPU.
     swapped = tuple(waiting if value is timeit.default_timer else value for value in before)
     undo.callback(setattr, make, "__defaults__", make.__defaults__)
     make.__defaults__ = swapped

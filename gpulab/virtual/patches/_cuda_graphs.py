@@ -1,4 +1,4 @@
-"""Put captured graphs of the simulator behind ``torch.cuda.CUDAGraph``."""
+"""``torch.cuda.CUDAGraph`` and ``torch.cuda.graph`` on the virtual GPU."""
 
 import warnings
 import weakref
@@ -14,14 +14,15 @@ from gpulab.virtual._generators import Philox, begin_capture, end_capture
 from gpulab.virtual._lasting import lasting_class
 from gpulab.virtual.simulator import Capture, Graph, Machine, active
 
+# As in PyTorch, the pool of one graph has the id (n, 0), and a pool to be shared the id (0, n).
 _pools = count(1)
 
 
 class GraphBase:
-    """A CUDA graph: captured once, replayed as often as wanted."""
+    """A CUDA graph of the virtual GPU: captured once, replayed any number of times."""
 
     def __new__(cls, keep_graph: bool = False) -> Any:  # noqa: ARG004, FBT001, FBT002 # torch's signature
-        """Make a graph without work."""
+        """Return a new graph that has captured nothing."""
         instance: Any = object.__new__(lasting_class(cls, GraphBase))
         instance.graph = None
         instance.pool_id = None
@@ -42,9 +43,9 @@ class GraphBase:
     def capture_begin(
         self,
         pool: tuple[int, int] | None = None,
-        **_options: object,  # how other threads are treated: here they launch nothing
+        **_options: object,  # error modes for other threads, which cannot launch here
     ) -> None:
-        """Write down, from here on, what is launched on the current stream."""
+        """Begin to capture the launches on the current stream instead of running them."""
         if self.graph is not None:
             raise RuntimeError(
                 "This CUDAGraph instance already owns a captured graph. "
@@ -59,19 +60,20 @@ class GraphBase:
             )
         machine.require_no_capture()
         self.pool_id = pool if pool is not None else (next(_pools), 0)
-        # The pool serves the streams that take part, those that join later too.
+        # The pool is for all streams of the capture, including those that join it later.
         capture = Capture(stream, self.pool_id)
         streams = machine.gpu.device.streams
         machine.gpu.memory.pools.route(self.pool_id, lambda number: capture.has(streams[number]))
         machine.capture = capture
         begin_capture()
-        # A finalizer, because torch's own class has a __del__ that calls no other.
+        # A finalizer and not __del__, because PyTorch's class has a __del__ that does not call
+        # that of its base class.
         finalizer = weakref.finalize(self, machine.gpu.memory.pools.release, self.pool_id)
         finalizer.atexit = False
         self.let_go = finalizer
 
     def capture_end(self) -> None:
-        """End the capture; nothing is left of one that failed."""
+        """End the capture and make the graph; if the capture failed, raise PyTorch's error."""
         machine = self._machine_in_use()
         capture = machine.capture
         if capture is None:
@@ -84,7 +86,8 @@ class GraphBase:
             failure = "capturing stream has unjoined work"
         elif failure is not None:
             failure = "operation failed due to a previous error during capture"
-        # PyTorch's own graph is of no use then either, and keeps its memory.
+        # After a failed capture PyTorch's graph cannot be used either, but keeps its memory pool.
+        # Here the pool is released.
         if failure is not None:
             self.reset()
             raise machine.cuda_error(f"CUDA error: {failure}")
@@ -97,52 +100,53 @@ class GraphBase:
         self.graph = capture.graph()
 
     def instantiate(self) -> None:
-        """Make the graph ready; it is from the end of the capture."""
+        """Do nothing: the graph is ready when the capture ends."""
 
     def replay(self) -> None:
-        """Launch what was captured on the current stream."""
+        """Launch the captured work on the current stream."""
         if self.graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         machine = self._machine_in_use()
         machine.replay(self.graph, machine.gpu.stream)
+        # Each replay uses the next random numbers, so that two replays draw different ones.
         for philox, step in self.draws:
             philox.offset += step
 
     def _machine_in_use(self) -> Machine:
-        """Return the machine that the graph belongs to, if its context is entered."""
+        """Return the machine that the graph belongs to, if that machine is in use."""
         if active() is not self.machine:
             raise VirtualGpuError(
                 f"a graph of another virtual GPU ({self.machine.spec.name}) is used; use it while "
-                "that one is entered"
+                "that GPU is in use"
             )
         return self.machine
 
     def reset(self) -> None:
-        """Drop the graph and its hold on the memory of its pool."""
+        """Drop the graph and release its memory pool."""
         self.graph = None
         self.pool_id = None
         self.let_go()
 
     def pool(self) -> tuple[int, int]:
-        """Return the identity of the memory pool that the graph uses."""
+        """Return the id of the memory pool that the graph uses."""
         if self.pool_id is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self.pool_id
 
     def register_generator_state(self, _generator: object) -> None:
-        """Accept a generator: each replay goes on where the last one that drew from it ended."""
+        """Do nothing: each replay already continues the random numbers of the one before."""
 
     def enable_debug_mode(self) -> None:
-        """Accept the call; there is nothing to dump."""
+        """Do nothing: there is no CUDA graph to dump."""
 
     def debug_dump(self, _path: str) -> None:
-        """Refuse: the graph of the virtual GPU has no CUDA form."""
+        """Raise NotModelledError: a virtual graph is not a graph of the CUDA driver."""
         raise NotModelledError(
             "the virtual GPU has no model of CUDAGraph.debug_dump; use a CUDA GPU"
         )
 
     def raw_cuda_graph(self) -> int:
-        """Refuse: the graph of the virtual GPU has no CUDA form."""
+        """Raise NotModelledError: a virtual graph is not a graph of the CUDA driver."""
         raise NotModelledError(
             "the virtual GPU has no model of CUDAGraph.raw_cuda_graph; use a CUDA GPU"
         )
@@ -151,21 +155,34 @@ class GraphBase:
 
 
 def _nothing() -> None:
-    """Let go of what a graph holds that has captured nothing."""
+    """Release the memory of a graph that has captured nothing: there is none."""
 
 
 def new_pool() -> tuple[int, int]:
-    """Return the identity of a memory pool that several graphs may share."""
+    """Return the id of a new memory pool that several graphs may share."""
     return 0, next(_pools)
 
 
 def is_capturing(machine: Machine) -> bool:
-    """Tell whether work on the current stream is captured."""
+    """Return whether work on the current stream is being captured."""
     return machine.capture is not None and machine.capture.has(machine.gpu.stream)
 
 
 def abandon_captures(machine: Machine) -> list[tuple[Philox, int]]:
-    """Stop capturing; return how far each replay uses up which generators."""
+    """Stop a capture that is under way, and return its use of random numbers.
+
+    Returns
+    -------
+    list of tuple
+        Each generator that the capture drew from, and how many numbers a replay uses.
+
+    Examples
+    --------
+    >>> import gpulab
+    >>> with gpulab.virtual_gpu("H200") as gpu:
+    ...     abandon_captures(gpu.machine)  # no capture is under way
+    []
+    """
     if machine.capture is None:
         return []
     gpu = machine.gpus[machine.capture.origin.device.index]
@@ -175,10 +192,13 @@ def abandon_captures(machine: Machine) -> list[tuple[Philox, int]]:
 
 
 def tidy_graph(original: type) -> type:
-    """Make a ``torch.cuda.graph`` that gives the stream back when the capture failed, too."""
+    """Return a ``torch.cuda.graph`` that restores the stream even if the capture failed."""
+    # In torch 2.13 __exit__ calls capture_end() and then leaves the stream. If capture_end()
+    # raises, the program goes on with the capture's stream as its current stream.
 
     def enter(self: Any) -> None:
-        original.__enter__(self)  # type: ignore[attr-defined] # as a step, being called from here
+        # Called from this package, and so a step that Ctrl-C does not divide.
+        original.__enter__(self)  # type: ignore[attr-defined] # a class of torch
 
     def leave(self: Any, *error: object) -> None:
         try:
@@ -196,7 +216,7 @@ def tidy_graph(original: type) -> type:
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names of torch."""
+    """Return the replacements for CUDA graphs, by module."""
 
     def capturing() -> bool:
         return is_capturing(machine)

@@ -1,4 +1,4 @@
-"""Let ``DataParallel`` over one virtual GPU call its module; several are refused by name."""
+"""``DataParallel`` on one virtual GPU, which calls its module; several GPUs are refused."""
 
 from collections.abc import Sequence
 from functools import wraps
@@ -17,7 +17,7 @@ _INSTEAD = "name one device, as device_ids=[0], or use CUDA GPUs"
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of the class's parts that divide a batch."""
+    """Return the replacements for the parts of ``DataParallel`` that divide a batch."""
     make = torch.nn.DataParallel.__init__
 
     @wraps(make)
@@ -25,6 +25,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         _require_one(machine, device_ids, "torch.nn.DataParallel")
         make(self, module, device_ids, *args, **kwargs)
 
+    # With one device nothing is divided: the inputs are only moved to it.
     def scatter(_self: Any, inputs: Any, kwargs: Any, device_ids: Sequence[int]) -> Any:
         return _moved(inputs, kwargs, device_ids[0])
 
@@ -49,7 +50,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _require_one(machine: Machine, device_ids: Any, name: str) -> int:
-    """Return the index of the only device; None stands for all there are."""
+    """Return the index of the only device in ``device_ids``; None means all devices."""
     given = range(len(machine.gpus)) if device_ids is None else list(device_ids)
     if len(given) != 1:
         raise unsupported_error(f"{name} over {len(given)} devices", _INSTEAD)

@@ -1,4 +1,4 @@
-"""Let a bare number name a virtual GPU where PyTorch's C++ would ask for an accelerator."""
+"""Accept a number as a virtual GPU, where PyTorch's C++ would look for a real accelerator."""
 
 import copyreg
 from typing import Any
@@ -15,7 +15,11 @@ _DEVICE = torch.device
 
 
 class _DeviceType(type):
-    """The type of ``torch.device`` here: it makes, knows and equals PyTorch's own devices."""
+    """The metaclass of the replaced ``torch.device``.
+
+    A call returns an object of PyTorch's own class, which also passes ``isinstance`` and compares
+    as equal to the replacement.
+    """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         first = args[0] if args else kwargs.get("device")
@@ -36,22 +40,22 @@ class _DeviceType(type):
         return hash(_DEVICE)
 
 
-# PyTorch's own class is written in C and takes no other constructor.
+# PyTorch's own class is written in C, so its constructor cannot be replaced in place.
 _NumberedDevice = _DeviceType("device", (), {"__module__": "torch", "__doc__": _DEVICE.__doc__})
 
 
 def is_number(device: object) -> bool:
-    """Tell whether a device is given by its number."""
+    """Return whether a device is given by its number."""
     return isinstance(device, int) and not isinstance(device, bool)
 
 
 def numbered(machine: Machine, device: Any) -> Any:
-    """Return the device that a bare number means, and anything else as it is."""
+    """Return the device with this number, or ``device`` unchanged if it is not a number."""
     return cuda_device(index_of(device, machine)) if is_number(device) else device
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of what reads a device in C++."""
+    """Return the replacements for functions that read a device in C++."""
     set_default = torch.set_default_device
 
     def parse(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +73,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def install(machine: Machine, undo: Undo) -> None:  # noqa: ARG001 # as the other patches
-    """Let devices be pickled: pickle finds their class by its name in ``torch``."""
+    """Register how to pickle a device, until ``undo`` is closed."""
+    # pickle looks the class up by its name and checks that it is the same object, but
+    # torch.device is the replacement now.
     undo.callback(_put_reducer, copyreg.dispatch_table.get(_DEVICE))
     _put_reducer(_reduce)
 

@@ -1,4 +1,4 @@
-"""Let ``torch.tensor`` and other factories make tensors on the virtual GPU."""
+"""``torch.tensor``, ``as_tensor`` and ``asarray`` for tensors on the virtual GPU."""
 
 import warnings
 from collections.abc import Callable
@@ -11,19 +11,21 @@ from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
-_COPY_ADVICE = (
+_COPY_ADVICE = (  # PyTorch's own warning
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
     "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
 )
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the factories that PyTorch would run in C++ and without an operator."""
+    """Return the replaced factories."""
+    # PyTorch runs these in C++ without an operator, so the dispatcher does not see them.
     factories = {
         "tensor": _tensor(machine, torch.tensor),
         "as_tensor": _as_tensor(machine, torch.as_tensor),
         "asarray": _asarray(machine, torch.asarray),
     }
+    # Messages and stack traces show the name.
     for name, factory in factories.items():
         factory.__name__ = name
     default_type = _set_default_type(torch.set_default_tensor_type)
@@ -31,7 +33,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _target(machine: Machine, device: Any) -> torch.device | None:
-    """Return where a new tensor shall be, with its index; None stands for the host's default."""
+    """Return the device of a new tensor, with its index; None means the default, the host."""
     if device is None:
         device = default_device()
     if device is None:
@@ -43,7 +45,7 @@ def _target(machine: Machine, device: Any) -> torch.device | None:
 
 
 def default_device() -> torch.device | None:
-    """Return the device of ``set_default_device`` or ``with torch.device(...)``."""
+    """Return the device set by ``set_default_device`` or ``with torch.device(...)``, or None."""
     devices = [mode.device for mode in function_modes() if isinstance(mode, DeviceContext)]
     return devices[-1] if devices else None
 
@@ -72,8 +74,9 @@ def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
 
 
 def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
-    """Make a host tensor of numbers, some of which may be virtual tensors of one element."""
-    # Most data are plain numbers; looking for tensors in them first would take longer.
+    """Return a host tensor of numbers, some of which may be virtual tensors of one element."""
+    # The plain call is tried first, because most data contain no tensors and a search in them
+    # would take longer than the call.
     try:
         result: torch.Tensor = original(data, dtype=dtype, device="cpu")
     except (RuntimeError, TypeError):

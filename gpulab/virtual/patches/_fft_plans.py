@@ -1,4 +1,4 @@
-"""Put a cache of FFT plans behind ``torch.backends.cuda.cufft_plan_cache``."""
+"""``torch.backends.cuda.cufft_plan_cache`` on the virtual GPU: an empty cache of FFT plans."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from torch.backends import cuda
 
 from gpulab.virtual.simulator import Machine
 
-_MAX_SIZE = 4096  # PyTorch's own, since CUDA 10
+_MAX_SIZE = 4096  # PyTorch's default, since CUDA 10
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of the cache, which has no plan: none is ever made here."""
+    """Return a cache that is always empty, because the virtual GPU makes no plans."""
     sizes = [_MAX_SIZE] * len(machine.gpus)
 
     def set_size(cache: Any, size: int) -> None:
@@ -29,6 +29,6 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         "max_size": property(lambda cache: sizes[cache.device_index], set_size),
         "clear": lambda _cache: None,
     }
-    # PyTorch's own list of caches is made once, for the devices there were then.
+    # PyTorch makes its list of caches once and keeps it, with the devices of that time.
     manager = {"cufft_plan_cache": cuda.cuFFTPlanCacheManager()}  # type: ignore[no-untyped-call] # torch's is untyped
     return [(cuda.cuFFTPlanCache, names), (cuda, manager)]

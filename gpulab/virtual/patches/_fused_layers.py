@@ -1,7 +1,7 @@
-"""Run as one kernel what CUDA fuses: dropout, RMS norm, and foreach optimizers.
+"""Run dropout, RMS norm and foreach optimizers as fused kernels, as CUDA does.
 
-Without this, virtual tensors would take the way that PyTorch keeps for devices which it does not
-know: several operators for a dropout or a norm, and optimizers that go from tensor to tensor.
+Without this, PyTorch would treat virtual tensors as on an unknown device: several operators for a
+dropout or a norm, and optimizers that update one tensor after another.
 """
 
 from typing import Any
@@ -23,16 +23,17 @@ from gpulab.virtual.tensors import VirtualTensor
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of what PyTorch takes apart for virtual tensors.
+    """Return the replacements for functions that PyTorch would not fuse for virtual tensors.
 
     Parameters
     ----------
     machine
-        The virtual machine, whose host sorts tensors.
+        The virtual machine; its host is charged for grouping the tensors of an optimizer.
     """
     plain_dropout, plain_rms_norm = torch.dropout, torch.rms_norm
 
     def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002, FBT001 # torch's signature
+        # PyTorch's own condition for the fused kernel (is_fused_kernel_acceptable in Dropout.cpp).
         if isinstance(input, VirtualTensor) and train and 0 < p < 1 and input.numel():
             dropped: torch.Tensor = torch.native_dropout(input, p, train)[0]
             return dropped
@@ -50,6 +51,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         needs_gradient = torch.is_grad_enabled() and (
             input.requires_grad or (weight is not None and weight.requires_grad)
         )
+        # The fused operator bypasses autograd, so it is used only where no gradient is needed.
         if isinstance(input, VirtualTensor) and same and not needs_gradient:
             return _normed((input, list(normalized_shape), weight, eps))
         return plain_rms_norm(input, normalized_shape, weight, eps)
@@ -61,7 +63,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         return _grouped(lists)
 
     functions = {"dropout": dropout, "rms_norm": rms_norm}
-    # Both modules look for the name in themselves.
+    # In torch 2.13 both modules have a list of this name, and each uses its own.
     types = {"_foreach_supported_types": [torch.Tensor, torch.nn.Parameter, VirtualTensor]}
     return [
         (torch, functions),
@@ -73,7 +75,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _normed(call: tuple[Any, ...]) -> torch.Tensor:
-    guard = disable_dispatch()  # as when PyTorch itself hands an operator over
+    # The state in which PyTorch calls a dispatch mode: the operators below are not dispatched.
+    guard = disable_dispatch()
     try:
         normed: torch.Tensor = dispatch(fused_rms_norm, call, {})[0]
     finally:
@@ -82,7 +85,8 @@ def _normed(call: tuple[Any, ...]) -> torch.Tensor:
 
 
 def _grouped(lists: Any) -> Any:
-    """Group tensors by device and type; PyTorch's own way, in C++, sees meta tensors only."""
+    """Group tensors by device and type, as PyTorch's function does in C++ for real tensors."""
+    # That function would see all virtual tensors as meta tensors, whatever their GPU.
     groups: dict[Any, Any] = {}
     for index, first in enumerate(lists[0]):
         columns, indices = groups.setdefault(

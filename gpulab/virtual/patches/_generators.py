@@ -1,4 +1,4 @@
-"""``torch.Generator`` on the virtual GPU: one name for the generators of CPU and GPU."""
+"""``torch.Generator`` on the virtual GPU: one class for generators of the CPU and the GPU."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from gpulab.virtual.simulator import Machine
 
 
 class _FrontType(type(torch.Generator)):  # type: ignore[misc] # torch's metaclass differs by build
-    """Makes ``torch.Generator`` a name for the generators of CPU and virtual GPU alike."""
+    """The metaclass of the replaced ``torch.Generator``.
+
+    A call returns a generator of the CPU or of the virtual GPU, and both pass ``isinstance``.
+    """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not Generator:
@@ -31,7 +34,7 @@ class _FrontType(type(torch.Generator)):  # type: ignore[misc] # torch's metacla
 
 
 class Generator(torch.Generator, metaclass=_FrontType):
-    """What stands for ``torch.Generator``: on ``"cuda"`` it makes a virtual one."""
+    """The replaced ``torch.Generator``: for ``"cuda"`` it makes a virtual generator."""
 
 
 def _device_asked_for(device: Any = "cpu") -> torch.device | None:
@@ -41,8 +44,8 @@ def _device_asked_for(device: Any = "cpu") -> torch.device | None:
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names, by the object that has them."""
-    # PyTorch's own functions for seeds and states work on the default generators.
+    """Return the class and the default generators."""
+    # torch.cuda.manual_seed and the like are PyTorch's own and use the default generators.
     return [
         (torch, {"Generator": Generator}),
         (torch.cuda, {"default_generators": default_generators(machine)}),

@@ -1,4 +1,4 @@
-"""Let a module of torch that is imported on a virtual GPU find PyTorch as it is without one."""
+"""Import modules of torch while the virtual GPU is in use, as if it were not in use."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.patches import _benchmark_timer, _torch_compile
 from gpulab.virtual.simulator import Machine, is_owner
 
-# What these modules need is done once somebody has imported them: they take long, and most
-# programs need none.
+# These modules are patched when the program imports them. Importing them here would take long, and
+# most programs need neither.
 _FEATURES = {
     "torch._dynamo": _torch_compile.install,
     "torch.utils.benchmark.utils.timer": _benchmark_timer.install,
@@ -20,7 +20,7 @@ _FEATURES = {
 
 
 def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
-    """Watch the imports of this thread until ``undo`` is closed."""
+    """Handle the imports of this thread until ``undo`` is closed."""
     waiting = dict(_FEATURES)
     late = Undo()
     undo.callback(late.close)
@@ -41,10 +41,10 @@ def _forget(finder: MetaPathFinder) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules of torch as Python does, and has them loaded while no name is replaced.
+    """Finds modules of torch as Python does, and loads them while no name is replaced.
 
-    Such a module may keep functions and classes of ``torch.cuda`` for good, and may look for
-    the real driver.
+    When such a module is imported, it may store functions and classes of ``torch.cuda`` for the
+    rest of the process, and look for the real driver.
     """
 
     def __init__(self, replaced: Replaced, follow: Callable[[], None]) -> None:
@@ -55,6 +55,8 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        # While a module is being loaded, the modules that it imports load in the same way: the
+        # names are restored until the outermost one is done.
         if self._is_loading or not name.startswith("torch.") or not is_owner():
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -65,7 +67,7 @@ class _Finder(MetaPathFinder):
         return spec
 
     def load(self, loader: Loader, module: ModuleType) -> None:
-        """Execute a module, and all those that it imports, and then do what they need."""
+        """Execute a module and all modules that it imports, and then apply their patches."""
         self._is_loading = True
         try:
             with self._replaced.hidden():
@@ -76,7 +78,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Stands for a module's own loader while the module is loaded."""
+    """Replaces the loader of a module while the module is loaded."""
 
     def __init__(self, loader: Loader, finder: _Finder) -> None:
         self._loader = loader

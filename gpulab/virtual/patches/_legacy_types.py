@@ -1,4 +1,4 @@
-"""Support ``torch.cuda.FloatTensor``, its relatives and ``Tensor.type``, for old programs."""
+"""``torch.cuda.FloatTensor`` and similar types, and ``Tensor.type``, for old programs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ _DTYPES = {
     "Short": torch.int16,
 }
 _STORAGES = (*_DTYPES, "ComplexDouble", "ComplexFloat")
-# Types without a class of their own have a name all the same.
+# Tensor.type() also returns names for types that have no class.
 _NAME_OF = {
     **{dtype: name for name, dtype in _DTYPES.items()},
     torch.complex64: "ComplexFloat",
@@ -32,12 +32,12 @@ _NAME_OF = {
 
 
 class LegacyType(type):
-    """The type of ``torch.cuda.FloatTensor`` and its relatives, while the virtual GPU is entered.
+    """The metaclass of ``torch.cuda.FloatTensor`` and similar types on the virtual GPU.
 
     Attributes
     ----------
     dtype
-        What its tensors hold.
+        The type of its tensors' elements.
     """
 
     dtype: torch.dtype
@@ -49,7 +49,7 @@ class LegacyType(type):
         return isinstance(instance, VirtualTensor) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> torch.Tensor:
-        """Make a tensor: of sizes, of a list, a view of a tensor or storage, or empty."""
+        """Return a tensor from sizes, a list, a tensor, a storage, or nothing."""
         return _make(cls.dtype, args, torch.device("cuda" if device is None else device))
 
 
@@ -66,13 +66,14 @@ def _make(dtype: torch.dtype, args: tuple[Any, ...], device: torch.device) -> to
 
 
 def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tensor:
-    """Make a tensor of what is neither a size nor nothing."""
+    """Return a tensor from one argument that is not a size."""
+    # As PyTorch does, a tensor made from a tensor of the same type is a view of it.
     if isinstance(source, VirtualTensor) and source.dtype is dtype:
         return wrap(source.layout_key, source.storage_block, source.offset)
     if isinstance(source, torch.Tensor):
         wanted = type_name(dtype)
         raise TypeError(
-            f"a {wanted} cannot be made over a {source.type()}; convert it with .type({wanted})"
+            f"a {wanted} cannot be a view of a {source.type()}; convert it with .type({wanted})"
         )
     if isinstance(source, VirtualStorage):
         return torch.empty(0, dtype=dtype, device=device).set_(source)
@@ -87,7 +88,8 @@ def _make_type(name: str) -> LegacyType:
     return legacy_type
 
 
-# One class each for good: a program may keep it from one context to the next.
+# One class for each type in the whole process, because a program may keep one from one
+# virtual_gpu() context to the next.
 TYPES = {f"{name}Tensor": _make_type(name) for name in _DTYPES}
 
 
@@ -98,7 +100,7 @@ def type_name(dtype: torch.dtype) -> str:
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
-    """Return the types, and conversions to them."""
+    """Return the types, and the functions that convert tensors to them."""
     original_type, original_type_as = torch.Tensor.type, torch.Tensor.type_as
 
     def convert(self: torch.Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -127,14 +129,14 @@ def _refuse_storage(name: str) -> Callable[..., Any]:
     def refused(_cls: type, *_args: object, **_kwargs: object) -> Any:
         raise NotModelledError(
             f"the virtual GPU has no model of torch.cuda.{name}(...); use torch.empty(n, "
-            'device="cuda"), and its untyped_storage() where a storage is needed'
+            'device="cuda"), or its untyped_storage() if you need a storage'
         )
 
     return refused
 
 
 def _cuda_type(wanted: Any) -> torch.dtype | None:
-    """Return the element type that the name or class of a CUDA tensor means, or None."""
+    """Return the element type for the name or class of a CUDA tensor; None for others."""
     name = wanted if isinstance(wanted, str) else _name_of_class(wanted)
     head, _, last = name.rpartition(".")
     return _DTYPES.get(last.removesuffix("Tensor")) if head == "torch.cuda" else None
@@ -150,7 +152,7 @@ def _type(
     non_blocking: bool = False,  # noqa: FBT001, FBT002 # torch's signature
     **_options: Any,
 ) -> Any:
-    """Return the name of a virtual tensor's type, or the tensor as another type."""
+    """Return the name of a virtual tensor's type, or the tensor converted to ``dtype``."""
     if dtype is None:
         return type_name(tensor.dtype)
     if isinstance(dtype, torch.dtype):
@@ -179,6 +181,6 @@ def _new_tensor(
     return torch.tensor(data, dtype=dtype or tensor.dtype, device=goal, **options)
 
 
-# Here and not in the class, because the types need the class.
+# Set here and not in the class, because the types above need the class.
 for _name, _method in {"type": _type, "new": _new, "new_tensor": _new_tensor}.items():
     setattr(VirtualTensor, _name, _method)

@@ -1,4 +1,4 @@
-"""Put the simulated allocator behind ``torch.cuda.memory_stats`` and related functions."""
+"""``torch.cuda.memory_stats`` and related functions, answered by the simulated allocator."""
 
 import sys
 from collections.abc import Callable
@@ -18,29 +18,30 @@ from gpulab.virtual.simulator.memory import (
     Segment,
 )
 
-# How PyTorch names the memory that belongs to no private pool.
+# PyTorch's id for memory that belongs to no private pool.
 _NO_POOL = (0, 0)
-# What torch.cuda.memory has imported by name.
+# Names that torch.cuda.memory imported from torch._C, and that must be replaced there, too.
 _IMPORTED = (
     *("_cuda_beginAllocateCurrentThreadToPool", "_cuda_beginAllocateToPool"),
     *("_cuda_endAllocateToPool", "_cuda_releasePool"),
 )
 
-# Before 2.13 torch could not show statistics of which a pool is the name.
+# Before torch 2.13, torch.cuda.memory_stats() could not show statistics by pool. The comparison is
+# by version and not by text, because torch.__version__ is a TorchVersion.
 _KNOWS_POOLS = torch.__version__ >= "2.13"
 
 
 class MemPool:
-    """A pool of device memory that only requests inside ``torch.cuda.use_mem_pool`` use.
+    """A pool of device memory for allocations inside ``torch.cuda.use_mem_pool``.
 
     Parameters
     ----------
     allocator
-        Must be None: the virtual GPU has no memory of others to hand out.
+        Must be None: the virtual GPU cannot use the allocator of another library.
     use_on_oom
-        Whether other requests may take its free memory when the device has none left.
+        Whether other allocations may use its free memory when the device has none left.
     no_split
-        Whether each request takes a whole segment.
+        Whether each allocation takes a whole segment.
 
     Raises
     ------
@@ -65,27 +66,28 @@ class MemPool:
 
     @property
     def id(self) -> tuple[int, int]:
-        """The pair of numbers that it is known by."""
+        """The id of the pool, a pair of numbers."""
         return self._id
 
     def use_count(self) -> int:
-        """Return how many hold it, this object included."""
+        """Return the number of users of the pool, including this object."""
         return self._memory.pools.use_count(self._id)
 
     def snapshot(self, include_traces: bool = True) -> Any:  # noqa: FBT001, FBT002 # torch's signature
         """Return its segments and blocks, as ``torch.cuda.memory_snapshot`` does."""
-        snapshot = vars(C)["_cuda_memorySnapshot"]  # what stands there now
+        snapshot = vars(C)["_cuda_memorySnapshot"]  # the replacement below
         return snapshot((*self._id, include_traces))["segments"]
 
     def __del__(self, _at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
-        # Without an identity it was refused; at exit the modules are gone already.
+        # Without an id, __init__ raised an error. When Python exits, modules that this needs may
+        # be gone already.
         if hasattr(self, "_id") and not _at_exit():
             self._memory.pools.release(self._id)
             self._memory.empty_cache(self._id)
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names of torch."""
+    """Return the replacements for functions about memory, by module."""
     pools = _pools(machine)
     c_layer = {**_figures(machine), **_limits(machine), **_raw(machine), **pools}
     return [
@@ -118,7 +120,8 @@ def _figures(machine: Machine) -> dict[str, Any]:
 
     def statistics_of_any(index: int) -> dict[str, Any]:
         nested = statistics(index)
-        nested.pop("reserved_bytes_by_private_pools", None)  # only CUDA tells this
+        # torch.accelerator does not report private pools; only torch.cuda does.
+        nested.pop("reserved_bytes_by_private_pools", None)
         return nested
 
     def reset_peak(index: int) -> None:
@@ -154,6 +157,7 @@ def _figures(machine: Machine) -> dict[str, Any]:
 
 
 def _segment(memory: Allocator, segment: Segment) -> dict[str, Any]:
+    # The keys are those of torch.cuda.memory_snapshot(). Frames stay empty, as without a history.
     arena, blocks = segment.arena, segment.blocks()
     in_use = [block for block in blocks if block.is_allocated]
     active_blocks = [block for block in blocks if not block.is_free]
@@ -233,6 +237,7 @@ def _mem_get_info(machine: Machine) -> Callable[..., tuple[int, int]]:
 def _raw(machine: Machine) -> dict[str, Any]:
     def allocate(size_bytes: int, stream: int) -> int:
         memory = machine.gpu.memory
+        # As on CUDA, the first allocation of a process creates the context, which takes time.
         machine.host.start_context()
         try:
             block = memory.allocate(size_bytes, stream)

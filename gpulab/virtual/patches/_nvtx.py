@@ -1,4 +1,4 @@
-"""Accept NVTX ranges and profiler calls, which have no effect here."""
+"""``torch.cuda.nvtx`` and ``torch.cuda.cudart()``, whose calls take time but have no effect."""
 
 from enum import IntEnum
 from itertools import count
@@ -8,12 +8,12 @@ import torch
 
 from gpulab.virtual.simulator import Machine
 
-# Seen beside an H200: 0.6 µs for a push and its pop, 0.4 µs for a mark.
+# Measured on the host of an H200: 0.6 µs for a push and a pop together, 0.4 µs for a mark.
 _CALL_NS = 300
 
 
 class Marks:
-    """What ``torch.cuda.nvtx`` calls; ranges nest, and their depth is known."""
+    """The functions below ``torch.cuda.nvtx``; they count the depth of nested ranges."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -23,7 +23,7 @@ class Marks:
     def rangePushA(self, message: str) -> int:  # noqa: N802 # the name that torch calls
         """Open a nested range and return its depth, from 0.
 
-        That is what PyTorch documents; without a profiler a real GPU returns -2.
+        PyTorch documents this result; without a profiler, NVTX itself returns -2.
         """
         self._call(message)
         self._depth += 1
@@ -38,7 +38,7 @@ class Marks:
         return self._depth
 
     def rangeStartA(self, message: str) -> int:  # noqa: N802 # the name that torch calls
-        """Start a range of no nest and return its handle."""
+        """Start a range that need not be nested, and return its handle."""
         self._call(message)
         return next(self._handles)
 
@@ -47,15 +47,15 @@ class Marks:
         self._call("")
 
     def markA(self, message: str) -> None:  # noqa: N802 # the name that torch calls
-        """Mark a moment."""
+        """Mark a point in time."""
         self._call(message)
 
     def deviceRangeStart(self, message: str, _stream: int) -> int:  # noqa: N802 # the name that torch calls
-        """Start a range when a stream gets there, and return its handle."""
+        """Start a range when the stream reaches this call, and return its handle."""
         return self.rangeStartA(message)
 
     def deviceRangeEnd(self, _handle: object, _stream: int) -> None:  # noqa: N802 # the name that torch calls
-        """End a range when a stream gets there."""
+        """End a range when the stream reaches this call."""
         self._call("")
 
     def _call(self, message: str) -> None:
@@ -65,33 +65,33 @@ class Marks:
 
 
 class CudaError(IntEnum):
-    """The codes of the CUDA runtime, of which nothing here returns another."""
+    """The result codes of the CUDA runtime; every call here succeeds."""
 
     success = 0
 
 
 class CudaRuntime:
-    """What ``torch.cuda.cudart()`` gives: the few functions of CUDA that PyTorch shows."""
+    """The result of ``torch.cuda.cudart()``: the few CUDA functions that PyTorch offers."""
 
     cudaError = CudaError  # noqa: N815 # CUDA's name
 
     def cudaProfilerStart(self) -> CudaError:  # noqa: N802 # CUDA's name
-        """Tell a profiler to start."""
+        """Do nothing and return success."""
         return CudaError.success
 
     cudaProfilerStop = cudaProfilerStart  # noqa: N815 # CUDA's name
 
     def cudaGetErrorString(self, _code: CudaError) -> str:  # noqa: N802 # CUDA's name
-        """Return the text of a code."""
+        """Return the text of a result code."""
         return "no error"
 
     def cudaMemGetInfo(self, device: int) -> tuple[int, int]:  # noqa: N802 # CUDA's name
-        """Return the free and all bytes of a device."""
+        """Return the free and the total bytes of a device."""
         return torch.cuda.mem_get_info(device)
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what stands for NVTX and for the CUDA runtime."""
+    """Return the replacements for NVTX and for the CUDA runtime."""
     return [
         (torch.cuda.nvtx, {"_nvtx": Marks(machine)}),
         (torch.cuda, {"_cudart": CudaRuntime()}),

@@ -1,4 +1,4 @@
-"""What a session of the profiler found, in the form of PyTorch's C++: events, and a trace file."""
+"""The results of a profiler session as PyTorch's Python code expects them: events and a trace."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +13,13 @@ _DEVICE_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _ON_DEVICE = _DEVICE_WORK | {"gpu_user_annotation"}
 _HOST = "host"
 _THREAD = 1
-MEMORY = "[memory]"  # what PyTorch calls a change of the memory in use
+MEMORY = "[memory]"  # PyTorch's name for an event that changes the memory in use
 
 
 class ProfilerEvent:
-    """One event in the form of PyTorch's ``_KinetoEvent``: each value is a method's."""
+    """One event with the interface of PyTorch's ``_KinetoEvent``, where each value is a method."""
 
-    # What the virtual GPU has nothing to say of, as a CPU operator without arguments has it.
+    # Values that the virtual GPU does not know, as they are for a CPU operator without arguments.
     _ABSENT: Mapping[str, Any] = {
         "concrete_inputs": [],
         "cuda_elapsed_us": -1,
@@ -76,7 +76,7 @@ class ProfilerEvent:
         return lambda: value
 
     def in_trace(self) -> dict[str, Any]:
-        """Return the event as Chrome's trace format has it, in Kineto's words."""
+        """Return the event in Chrome's trace format, with the names that Kineto uses."""
         value = self._values
         on_device = value["activity_type"] in _ON_DEVICE
         args: dict[str, Any] = {}
@@ -102,7 +102,7 @@ class ProfilerEvent:
 
 
 class ProfilerResult:
-    """What a session found, in the form of PyTorch's ``_ProfilerResult``."""
+    """The result of a session, with the interface of PyTorch's ``_ProfilerResult``."""
 
     def __init__(self, device_name: str, start_ns: int, events: list[ProfilerEvent]) -> None:
         self._device = device_name
@@ -110,26 +110,26 @@ class ProfilerResult:
         self._events = events
 
     def events(self) -> list[ProfilerEvent]:
-        """Return the events by their start."""
+        """Return the events, sorted by start."""
         return self._events
 
     def trace_start_ns(self) -> int:
-        """Return when the session began, on the virtual clock."""
+        """Return the start of the session in ns of the virtual clock."""
         return self._start_ns
 
     def trace_activities(self) -> list[Any]:
-        """Return nothing: there are no activities but those of the events."""
+        """Return an empty list: all activities are in the events."""
         return []
 
     def experimental_event_tree(self) -> list[Any]:
-        """Refuse what only PyTorch's own C++ can build."""
+        """Raise NotModelledError: only PyTorch's C++ can build this tree."""
         raise NotModelledError(
             "the virtual GPU has no model of export_memory_timeline(); see gpulab.timeline(work), "
             "which draws the memory, or use a CUDA GPU"
         )
 
     def save(self, path: str) -> None:
-        """Write a trace that Perfetto and TensorBoard open; its times are virtual."""
+        """Write a trace file for Perfetto and TensorBoard, with virtual times."""
         trace = {
             "schemaVersion": 1,
             "deviceProperties": [{"id": 0, "name": self._device}],
@@ -158,7 +158,7 @@ class ProfilerResult:
             yield {"ph": "M", "name": "process_name", "pid": process, "tid": 0, "args": args}
 
     def _arrows(self) -> Iterator[dict[str, Any]]:
-        """Yield an arrow from each launch to what it made the device do."""
+        """Yield an arrow from each launch to the kernel or copy that it started."""
         calls = {
             event.correlation_id(): event
             for event in self._events
@@ -172,6 +172,7 @@ class ProfilerResult:
                     yield {
                         "ph": phase,
                         "id": event.correlation_id(),
+                        # Kineto's name for arrows from an asynchronous call to the GPU.
                         "cat": "ac2g",
                         "name": "ac2g",
                         "bp": "e",

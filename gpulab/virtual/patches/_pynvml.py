@@ -1,8 +1,8 @@
-"""Put the simulated NVML behind the package ``pynvml``.
+"""The module ``pynvml``, answered by the simulated NVML.
 
-The package nvidia-ml-py need not be installed. Where it is, its functions are replaced in place,
-so that a program that imported it before sees the virtual GPU too, and its own classes of errors
-are raised. A function of NVML that has no model fails as one that the driver does not have.
+The package nvidia-ml-py need not be installed. If it is, its functions are replaced in place, so
+that a program that has already imported it sees the virtual GPU, too; and its own error classes
+are raised. A function of NVML without a model fails like one that the driver does not have.
 """
 
 import sys
@@ -48,7 +48,7 @@ _REASONS = {
     "DisplayClockSetting": 256,
 }
 
-# In the order of their codes, from 1 on; and one apart.
+# NVML's errors in the order of their codes, from 1 on. UNKNOWN has the code 999.
 _ERROR_NAMES = (
     *("UNINITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED", "NO_PERMISSION"),
     *("ALREADY_INITIALIZED", "NOT_FOUND", "INSUFFICIENT_SIZE", "INSUFFICIENT_POWER"),
@@ -61,7 +61,7 @@ _ERRORS = {**dict(enumerate(_ERROR_NAMES, start=1)), 999: "UNKNOWN"}
 
 
 class NVMLError(Exception):
-    """An error of NVML; each code has a class of its own.
+    """An error of NVML; each code has its own subclass.
 
     Attributes
     ----------
@@ -88,24 +88,27 @@ def _error(code: int) -> Exception:
 
 
 class _StandIn(ModuleType):
-    """The module ``pynvml`` where the package is not installed."""
+    """The module ``pynvml`` if the package nvidia-ml-py is not installed."""
 
     def __getattr__(self, name: str) -> Any:
         known = sorted(key for key in vars(self) if key.startswith(("nvml", "NVML")))
         if known and name.startswith("nvml"):
             return _refuser(_error)
+        # Without names, the program kept the module after the end of the virtual_gpu() context.
         has = f"the virtual one has {', '.join(known)}" if known else "the virtual GPU was left"
         raise AttributeError(f"module 'pynvml' has no attribute {name!r}; {has}")
 
 
 _stand_in = _StandIn("pynvml")
-_stand_in.__spec__ = ModuleSpec("pynvml", None)  # importlib.util.find_spec refuses None
+# importlib.util.find_spec() raises an error for a module whose __spec__ is None.
+_stand_in.__spec__ = ModuleSpec("pynvml", None)
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names of ``pynvml`` and of ``torch.cuda``."""
+    """Return the replacements in ``pynvml`` and in ``torch.cuda``."""
     module = sys.modules.get("pynvml") or _stand_in
     is_real = module is not _stand_in
+    # First every function of the package refuses; then those that have a model replace these.
     names = _replaced_functions(module) if is_real else _stand_in_names()
     error = vars(module)["NVMLError"] if is_real else _error
     names.update(nvml.functions(machine, error))
@@ -126,9 +129,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def install(_machine: Machine, undo: Undo) -> None:
-    """Let ``import pynvml`` find the stand-in where the package is not installed."""
+    """Let ``import pynvml`` find the stand-in if the package is not installed."""
     if sys.modules.get("pynvml"):
         return
+    # sys.modules may have None for pynvml, by which a program forbids the import; it comes back.
     before = {name: sys.modules[name] for name in ("pynvml",) if name in sys.modules}
 
     def restore() -> None:
@@ -152,7 +156,8 @@ def _stand_in_names() -> dict[str, Any]:
 
 
 def _replaced_functions(module: ModuleType) -> dict[str, Any]:
-    """Replace every function of the real package: one left over would ask the real driver."""
+    """Return a refusal for every function of the real package."""
+    # A function that is not replaced would ask the real driver.
     return dict.fromkeys(_functions_of(module), _refuser(vars(module)["NVMLError"]))
 
 

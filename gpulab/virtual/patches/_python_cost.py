@@ -1,7 +1,7 @@
-"""Charge the host time of what PyTorch does in Python: modules, hooks, optimizers, contexts.
+"""Charge the host time of PyTorch's Python code: modules, hooks, optimizers and contexts.
 
-Optimizers are seen by PyTorch's own global hook. Its global hook for modules would be seen by
-programs: compiled modules warn of it.
+A global hook of PyTorch reports each step of an optimizer. For modules a method is replaced
+instead, because programs would notice a global module hook: compiled modules warn about it.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names, by the object that has them."""
+    """Return the functions that charge the host, by module or class."""
     host = machine.host
     set_grad_enabled = C._set_grad_enabled  # noqa: SLF001 # torch's C layer
     plain_next = LoaderIterator.__next__
@@ -60,8 +60,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def install(machine: Machine, undo: Undo) -> None:
-    """Charge each optimizer's step, until ``undo`` is closed."""
+    """Charge each step of an optimizer, until ``undo`` is closed."""
     host = machine.host
+    # Operators that autograd recorded before are not charged.
     host.skip_recorded(next_sequence_number())
 
     def before_step(optimizer: Any, _args: object, _kwargs: object) -> None:
@@ -80,7 +81,7 @@ def _charge_zero(host: Host, parameters: Iterable[Any]) -> None:
 
 
 def _parameters_by_way(optimizer: Any) -> Counter[str]:
-    """Return how many parameters with gradients an optimizer goes through, by how it does."""
+    """Return how many parameters an optimizer updates in a loop, at once, or fused."""
     found: Counter[str] = Counter()
     for group in optimizer.param_groups:
         ready = [item for item in group["params"] if item.grad is not None]
@@ -89,7 +90,9 @@ def _parameters_by_way(optimizer: Any) -> Counter[str]:
 
 
 def _way(group: dict[str, Any], parameters: list[Any]) -> str:
-    """Return how PyTorch goes through the parameters: as asked, else at once on a GPU."""
+    """Return how PyTorch updates the parameters of a group: as asked, or at once on a GPU."""
+    # The rule of torch.optim.optimizer._default_to_fused_or_foreach in torch 2.13: without an
+    # argument, foreach is used if all parameters are on a GPU, and never with differentiable=True.
     loop, at_once, fused = _WAYS
     if group.get("fused"):
         return fused

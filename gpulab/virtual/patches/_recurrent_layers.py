@@ -1,7 +1,7 @@
-"""Cost LSTM, GRU and plain recurrent layers as the kernels that cuDNN runs for a whole layer.
+"""Charge LSTM, GRU and plain RNN layers as the kernels that cuDNN runs for a whole layer.
 
-PyTorch takes them apart for virtual tensors, into some twenty operators for each step of time.
-These give the values and the gradients.
+For virtual tensors PyTorch decomposes these layers into about twenty operators for each time step.
+Those operators compute the values and gradients, but they are not what a CUDA GPU would run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,16 +17,16 @@ from gpulab.virtual.simulator import is_owner
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import VirtualTensor
 
-# Gates of a cell: so many rows of weights belong to one hidden number.
+# Gates of a cell: the number of rows of the weights for each hidden unit.
 _N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# Host time of a call, of its way back, of each layer and way within, and of each kernel: so that
-# two programs with LSTMs take as long as they did beside an H200.
+# Host time of a call, of its backward pass, of each layer and direction, and of each kernel. They
+# are fitted so that two programs with LSTMs take as long as on the host of an H200.
 _CALL_NS, _BACKWARD_NS, _LAYER_NS, _STEP_NS = 200_000, 750_000, 130_000, 10_500
-_MOST_PERSISTENT = 128  # hidden numbers up to which one kernel goes through all steps
+_MOST_PERSISTENT = 128  # with at most this many hidden units, one kernel computes all time steps
 
 
 def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of PyTorch's recurrent layers."""
+    """Return the replacements for PyTorch's recurrent layers."""
     made = {name: _replacement(name, layers) for name in _N_GATES}
     return [(variable_functions, made), (torch, made)]
 
@@ -35,6 +35,7 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
     plain = getattr(torch, name)
 
     def recurrent(*args: Any, **kwargs: Any) -> Any:
+        # Without cuDNN, PyTorch decomposes the layer on a CUDA GPU, too.
         is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
         if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
             return plain(*args, **kwargs)
@@ -45,7 +46,7 @@ def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
 
 
 class _Sizes(NamedTuple):
-    """One layer in one direction, over a whole sequence."""
+    """The sizes of one layer in one direction, over a whole sequence."""
 
     n_steps: int
     batch: int
@@ -56,12 +57,13 @@ class _Sizes(NamedTuple):
 
 
 def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[KernelWork]]:
-    """Return the kernels of the way forward and of the way back, layer by layer."""
+    """Return the kernels of the forward and of the backward pass, layer by layer."""
     forward: list[KernelWork] = []
     backward: list[KernelWork] = []
     for sizes in _layers_of(n_gates, args):
         forward += _forward(sizes)
         backward += _backward(sizes)
+    # The first kernel of each pass carries the host time of the whole call.
     first = replace(forward[0], host_ns=_CALL_NS)
     back = replace(backward[0], host_ns=_BACKWARD_NS)
     return [first, *forward[1:]], [back, *backward[1:]]
@@ -69,6 +71,8 @@ def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[
 
 def _layers_of(n_gates: int, args: Sequence[Any]) -> Iterator[_Sizes]:
     x = args[0]
+    # The overload for packed sequences has its weights where the other one has a bool. The
+    # positions below are those of the arguments in the two schemas.
     is_packed = not isinstance(args[3], bool)
     if is_packed:
         n_steps, weights, has_biases, both_ways = len(args[1]), args[3], args[4], args[8]
@@ -78,7 +82,7 @@ def _layers_of(n_gates: int, args: Sequence[Any]) -> Iterator[_Sizes]:
         n_steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
     n_each = 4 if has_biases else 2
     is_projected = len(weights) % (n_each * (1 + both_ways) * args[5 if is_packed else 4]) != 0
-    n_each += is_projected
+    n_each += is_projected  # an LSTM with proj_size has one more weight in each layer
     arithmetic = _arithmetic(x.dtype)
     for i in range(0, len(weights), n_each):
         n_in, n_hidden = weights[i].shape[1], weights[i].shape[0] // n_gates
@@ -118,7 +122,11 @@ def _recurrence(sizes: _Sizes, family: str, **given: Any) -> KernelWork:
 
 
 def _forward(sizes: _Sizes) -> list[KernelWork]:
-    """Multiply all steps' inputs at once; then go on step by step, in one kernel where it fits."""
+    """Return the kernels of the forward pass of one layer.
+
+    One matmul multiplies the inputs of all time steps. The recurrence follows, in one kernel if
+    the layer is small enough, otherwise in two kernels for each step.
+    """
     n_rows = sizes.n_gates * sizes.n_hidden
     inputs = _matmul(sizes, sizes.n_steps * sizes.batch, n_rows, sizes.n_in)
     inputs = replace(inputs, host_ns=_LAYER_NS)
@@ -130,7 +138,10 @@ def _forward(sizes: _Sizes) -> list[KernelWork]:
 
 
 def _backward(sizes: _Sizes) -> list[KernelWork]:
-    """Go back step by step; then the inputs' and the weights' gradients, all steps at once."""
+    """Return the kernels of the backward pass of one layer.
+
+    The recurrence comes first, then the gradients of inputs and weights, for all steps at once.
+    """
     n_rows, n_all = sizes.n_gates * sizes.n_hidden, sizes.n_steps * sizes.batch
     back = [_recurrence(sizes, "recurrence back", n_steps=sizes.n_steps)]
     if sizes.n_hidden > _MOST_PERSISTENT:

@@ -1,8 +1,8 @@
-"""Save and load virtual tensors in the files that a real GPU writes and reads.
+"""Save and load virtual tensors in the same files as a CUDA GPU.
 
-PyTorch saves a tensor as its storage and a view of it, and asks the storage where it lies, for its
-bytes and for a copy on another device. A virtual tensor's storage answers all three, so saving and
-loading are PyTorch's own: locations, shared storages and ``map_location`` included.
+PyTorch saves a tensor as a storage and a view of it. It asks the storage for its device, for its
+bytes, and for a copy on another device. A virtual tensor's storage answers all three, so PyTorch's
+own code saves and loads, including devices, shared storages and ``map_location``.
 """
 
 import io
@@ -40,7 +40,7 @@ from gpulab.virtual.tensors import Storage, VirtualTensor, layout, wrap
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the ways from a host storage to the device, and ``torch.save``."""
+    """Return the replacements for ``torch.save`` and for moving a host storage to the device."""
     original_to, original_save = torch.UntypedStorage.to, torch.save
     originally_storage = torch.is_storage
 
@@ -75,22 +75,25 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _on_device(
     machine: Machine, source: torch.UntypedStorage, device: torch.device
 ) -> VirtualStorage:
-    """Copy host bytes to new memory of a virtual GPU."""
+    """Return a copy of a host storage in new memory of a virtual GPU."""
     gpu = machine.gpus[index_of(device, machine)]
     n_bytes = source.nbytes()
-    # A loaded storage is only bytes at first: they are kept if they could be few enough elements
-    # of the widest type, and a tensor over them settles it.
+    # The storage has no type until a tensor views it, so the number of elements is not known. The
+    # values are kept if they would be few enough as elements of the widest type; the first view
+    # then decides. See VirtualStorage.view().
     n_elements = ceil(n_bytes / torch.complex128.itemsize)
     missing = missing_by_size(machine, layout((n_elements,), (1,), torch.complex128))
     block = Storage(machine, gpu, n_bytes, missing)
-    # Files of the older format say what is in a storage after the tensors that view it.
+    # In torch.save's old format the bytes of a storage come later in the file, after the tensors.
     if n_bytes and not getattr(source, "_torch_load_uninitialized", False):
         fill(block, source)
     return VirtualStorage(block, is_untyped=True)
 
 
 def _require_all_values(obj: object, pickle_module: Any, protocol: int) -> None:
-    """Refuse what cannot be saved before a file is opened, so that an older one survives."""
+    """Raise NoValuesError if a tensor without values is in ``obj``."""
+    # This runs before torch.save opens the file, so that an older file is not overwritten. A
+    # pickler finds every tensor that would be saved, wherever it is.
 
     class Check(pickle_module.Pickler):  # type: ignore[misc] # given by the caller
         def persistent_id(self, item: object) -> str | None:
@@ -103,7 +106,7 @@ def _require_all_values(obj: object, pickle_module: Any, protocol: int) -> None:
 
 
 def _path_to(item: object, obj: object) -> str | None:
-    """Return where an object is in dictionaries and lists, such as ``["model"]["fc.weight"]``."""
+    """Return the path to an object in dicts and lists, e.g. ``["model"]["fc.weight"]``."""
     if item is obj:
         return ""
     if isinstance(obj, torch.nn.Module):
@@ -122,7 +125,8 @@ def _path_to(item: object, obj: object) -> str | None:
 
 
 def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
-    """Return how to make the tensor again, in the words of a real GPU's tensor."""
+    """Return what pickle needs to rebuild the tensor, the same as for a CUDA tensor."""
+    # Attributes that the program has set on the tensor are saved, those of gpulab are not.
     own = {*VirtualTensor.__annotations__, "_is_param"}
     state = {name: value for name, value in vars(tensor).items() if name not in own}
     if getattr(tensor, "_is_param", False):
@@ -141,7 +145,8 @@ def _reduce(tensor: VirtualTensor, _protocol: Any) -> tuple[Any, ...]:
 def _reduce_data(tensor: VirtualTensor) -> tuple[Any, tuple[Any, ...]]:
     key = tensor.layout_key
     hooks: OrderedDict[Any, Any] = OrderedDict()
-    # New tuples: pickle would write a tuple that it has met before as a reference to it.
+    # New tuples, because pickle writes a tuple that it has seen before as a reference, and the
+    # file would differ from the one of a CUDA GPU.
     sizes, strides = (tuple(map(int, numbers)) for numbers in (key.sizes, key.strides))
     view = (tensor.offset, sizes, strides, tensor.requires_grad, hooks)
     bits = tensor_metadata(tensor)
@@ -154,7 +159,7 @@ def _reduce_data(tensor: VirtualTensor) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _set_metadata(tensor: torch.Tensor, metadata: dict[str, bool]) -> None:
-    """Apply what a file says of a tensor that was saved before it was conjugated or negated."""
+    """Apply lazy conjugation and negation that a file stores as a mark on a tensor."""
     if not isinstance(tensor, VirtualTensor):
         set_tensor_metadata(tensor, metadata)
         return
@@ -173,7 +178,7 @@ def _as_subclass(tensor: VirtualTensor, cls: type) -> VirtualTensor:
     )
 
 
-# Here and not in the class, because they need copies, and copies need the class.
+# Set here and not in the class, because these functions need copies, and copies need the class.
 for _name, _method in {
     "as_subclass": _as_subclass,
     "__reduce_ex__": _reduce,

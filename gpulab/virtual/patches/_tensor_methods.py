@@ -1,4 +1,4 @@
-"""Teach ``Tensor.to``, ``cuda``, ``pin_memory`` and related methods about the virtual GPU."""
+"""``Tensor.to``, ``cuda``, ``pin_memory`` and related methods on the virtual GPU."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -23,7 +23,8 @@ from gpulab.virtual.patches._unsupported import require_dense
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
-# Where C++ reads a bare number as a device, it asks for an accelerator that it was built with.
+# These accept a device as a number. C++ would then look for an accelerator that this build of
+# PyTorch supports, so the number is converted to a device first.
 _FACTORIES = (
     *("empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange"),
     *("linspace", "logspace", "eye", "empty_strided", "normal"),
@@ -32,12 +33,13 @@ _FACTORIES = (
 )
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
 
-# PyTorch collects its own factories at the first use, and must not find those below instead.
+# PyTorch caches its set of factories on the first call of this function. The call is made here, so
+# that the set contains PyTorch's functions and not the replacements below.
 device_constructors()
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return what to put in the place of which names of torch."""
+    """Return the replaced methods and functions, by module or class."""
     factories = {name: _factory(machine, name, getattr(torch, name)) for name in _FACTORIES}
     return [
         (torch.Tensor, {**_moves(machine), **_host_access(machine)}),
@@ -49,9 +51,10 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _in_place(apply: Any) -> Any:
-    """Keep a module's parameters the same objects when they move, as they are on hardware.
+    """Return a ``Module._apply`` after which the parameters are the same objects as before.
 
-    So tied weights stay tied, and an optimizer made before the move trains what was moved.
+    So tied weights stay tied, and an optimizer made before ``model.cuda()`` trains the parameters
+    on the GPU. On CUDA, PyTorch achieves this with ``param.data = ...``.
     """
 
     @wraps(apply)
@@ -62,7 +65,7 @@ def _in_place(apply: Any) -> Any:
         try:
             return apply(self, *args, **kwargs)
         except RuntimeError as error:
-            # PyTorch swaps no tensor that something else holds a view of.
+            # PyTorch refuses to swap a tensor if something else refers to it, such as a view.
             if "swap" not in str(error):
                 raise
             if isinstance(self, ScriptModule):
@@ -78,9 +81,9 @@ def _in_place(apply: Any) -> Any:
 def _with_new_tensors(
     module: Any, function: Callable[[torch.Tensor], torch.Tensor], *_recurse: bool
 ) -> Any:
-    """Give a module that TorchScript has loaded other tensors; its own belong to C++.
+    """Replace the tensors of a module that TorchScript loaded, which cannot be swapped.
 
-    The modules in it have theirs by now.
+    They belong to C++. The submodules have been converted before.
     """
     inner = script_module(module)
     with torch.no_grad():
@@ -93,17 +96,17 @@ def _with_new_tensors(
 
 
 class _AcrossGpus(torch.autograd.Function):
-    """Moves a tensor to another GPU, and its gradient back to where it came from."""
+    """Copies a tensor to another GPU, and its gradient back to the first one."""
 
     @staticmethod
     def forward(context: Any, source: torch.Tensor, move: Callable[[torch.Tensor], Any]) -> Any:
-        """Move there."""
+        """Copy the tensor to the other GPU."""
         context.home = source.device
         return move(source)
 
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
-        """Move back."""
+        """Copy the gradient back."""
         return gradients[0].to(context.home), None
 
 
@@ -125,6 +128,8 @@ def _moves(machine: Machine) -> dict[str, Any]:
             return original(self, cuda_device(index), dtype, **options)
         if self.storage_block.gpu.index == index:
             return original(self, dtype, **options)
+        # To C++ both GPUs are meta, so its own derivative of the copy would leave the gradient on
+        # the wrong GPU.
         return _AcrossGpus.apply(  # type: ignore[no-untyped-call, no-any-return] # torch's is untyped
             self, lambda source: original(source, cuda_device(index), dtype, **options)
         )
@@ -156,7 +161,7 @@ def _parse_to(
         args = tuple(numbered(machine, arg) for arg in args[:1]) + args[1:]
         if "device" in options:
             options["device"] = numbered(machine, options["device"])
-        # Some versions of torch return the copy too.
+        # torch 2.13 returns four values; some other versions also return copy.
         device, dtype, non_blocking, memory_format = parse_to(*args, **options)[:4]
     others = {"dtype": dtype, "non_blocking": bool(non_blocking), "copy": copy}
     if memory_format is not None:
@@ -165,13 +170,19 @@ def _parse_to(
 
 
 def _position_of_copy(args: tuple[Any, ...]) -> int:
-    """Return which argument of ``Tensor.to`` is ``copy``: a device may stand before the type."""
+    """Return the position of ``copy`` among the arguments of ``Tensor.to``."""
+    # The overloads are to(dtype, non_blocking, copy), to(other, non_blocking, copy) and
+    # to(device, dtype, non_blocking, copy).
     is_device_first = bool(args) and not isinstance(args[0], (torch.Tensor, torch.dtype))
     return 3 if is_device_first else 2
 
 
 def _host_access(machine: Machine) -> dict[str, Any]:
-    """Return the methods that look at host memory: what the device wrote by now is seen."""
+    """Return the methods that read host memory.
+
+    They first finish the device's work up to the host's time, so that a program sees what a copy
+    has written until now.
+    """
 
     def pin_memory(self: torch.Tensor, device: object = None) -> torch.Tensor:  # noqa: ARG001 # as torch
         if isinstance(self, VirtualTensor):
@@ -202,6 +213,7 @@ def _host_access(machine: Machine) -> dict[str, Any]:
 
 
 def _factory(machine: Machine, name: str, original: Any) -> Any:
+    # A function such as ones_like() uses the device of its tensor, not the default device.
     follows_default = not name.endswith("_like")
 
     @wraps(original)
@@ -222,7 +234,8 @@ def _factory(machine: Machine, name: str, original: Any) -> Any:
 
 
 def _loading_scripted(machine: Machine, original: Any) -> Any:
-    """Load on the host what TorchScript would put on a GPU in C++, and move it there."""
+    """Return a ``torch.jit.load`` that loads on the host and then moves the module to the GPU."""
+    # With a CUDA device as map_location, TorchScript would copy the tensors in C++.
 
     @wraps(original)
     def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -235,7 +248,8 @@ def _loading_scripted(machine: Machine, original: Any) -> Any:
 
 
 def _filling_out(original: Any) -> Any:
-    """Write to ``out=`` where PyTorch's C++ returns a new tensor for subclasses of its own."""
+    """Return a function that writes its result to ``out=``."""
+    # For a tensor subclass, PyTorch's C++ returns a new tensor and leaves out= as it was.
 
     @wraps(original)
     def filled(*args: Any, **kwargs: Any) -> torch.Tensor:
@@ -247,7 +261,8 @@ def _filling_out(original: Any) -> Any:
 
 
 def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:
-    """Leave out a device that says what ``out`` says; PyTorch's C++ would compare it to meta."""
+    """Remove ``device`` from a call with ``out=``, after checking that both agree."""
+    # PyTorch's C++ would compare the device with meta, which is the device of out= in C++.
     device, out = torch.device(numbered(machine, kwargs.pop("device"))), kwargs["out"]
     if device.type != "cuda" or index_of(device, machine) != out.get_device():
         raise RuntimeError(
@@ -256,14 +271,15 @@ def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:
 
 
 def _without_data(source: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    """Return what the program itself asks to have on the device ``meta``."""
+    """Return a real meta tensor, which the program asked for."""
     sizes, strides = source.size(), source.stride()
     make = partial(torch.empty_strided, sizes, strides, dtype=dtype or source.dtype, device=META)
     return _undispatched(make)
 
 
 def _undispatched(make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    # Further down, meta is what PyTorch's C++ layer takes the virtual GPU for.
+    # The dispatcher takes an operator on meta for one on the virtual GPU, because C++ calls the
+    # virtual GPU meta.
     guard = disable_dispatch()
     try:
         return make()

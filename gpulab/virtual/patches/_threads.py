@@ -1,4 +1,4 @@
-"""Keep device work on the thread, and in the process, that entered the virtual GPU."""
+"""Refuse device work outside the thread and the process that entered the virtual GPU."""
 
 import os
 import threading
@@ -18,11 +18,11 @@ _multiprocessing: Any = torch.multiprocessing  # exports its names without sayin
 
 
 class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """Passes host work of other threads on, in real time, and refuses their device work."""
+    """A dispatch mode for other threads: runs host work in real time, refuses device work."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # as VirtualMode
+        return False  # True would import torch._dynamo; see VirtualMode
 
     def __torch_dispatch__(
         self,
@@ -35,22 +35,23 @@ class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # tor
         device = options.get("device")
         is_device_work = VirtualTensor in types or (device is not None and device.type == "cuda")
         if is_device_work and is_entered():
-            active()  # refuses every thread but one
+            active()  # raises an error on every thread but the owner
         return func(*args, **options)
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
-    """Return how threads start while the virtual GPU is entered."""
+    """Return the replacements that start threads and processes."""
     original = threading.Thread.start
 
     def start(self: threading.Thread) -> None:
         work = self.run
 
         def run() -> None:
-            del self.run  # the one put there below
+            del self.run  # the attribute set below, which hides the method of the class
             with OtherThreadMode():  # type: ignore[no-untyped-call] # torch's is untyped
                 work()
 
+        # A dispatch mode belongs to one thread, so the new thread itself must enter it.
         self.run = run  # type: ignore[method-assign] # for this thread alone
         try:
             original(self)
@@ -65,7 +66,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
 
 
 def _noting(spawn: Callable[..., Any]) -> Callable[..., Any]:
-    """Say on what ends a process that was started from here that it has no virtual GPU."""
+    """Return a ``spawn`` that adds a note about the virtual GPU to errors of its processes."""
 
     @wraps(spawn)
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -73,7 +74,7 @@ def _noting(spawn: Callable[..., Any]) -> Callable[..., Any]:
             return spawn(*args, **kwargs)
         except _multiprocessing.ProcessRaisedException as error:
             error.add_note(
-                "A process that is started from here has no virtual GPU; enter one in it, by "
+                "A process that is started from here has no virtual GPU; enter one in it with "
                 "`with gpulab.virtual_gpu(...)`, or use one process."
             )
             raise
@@ -82,7 +83,7 @@ def _noting(spawn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lose_device() -> None:
-    """Take the virtual GPU from a forked process: there host work alone goes on, in real time."""
+    """Remove the virtual GPU from a forked process, where only host work continues."""
     if not is_entered():
         return
     disown()
@@ -90,7 +91,8 @@ def _lose_device() -> None:
     vars(torch.cuda).update(_is_in_bad_fork=lambda: True, is_initialized=lambda: False)
 
 
-# Forks are not known before they happen; the function does nothing while no GPU is entered.
+# Registered once and never removed, because Python cannot unregister it. The function does nothing
+# if no virtual GPU is in use.
 _register: Callable[..., None] | None = getattr(os, "register_at_fork", None)
 if _register is not None:
     _register(after_in_child=_lose_device)

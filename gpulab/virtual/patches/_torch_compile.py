@@ -1,4 +1,4 @@
-"""Run what is passed to ``torch.compile`` uncompiled, with one warning."""
+"""``torch.compile`` on the virtual GPU: functions run uncompiled, with one warning."""
 
 import sys
 import warnings
@@ -13,11 +13,20 @@ from gpulab.virtual.simulator import Machine
 
 
 class NotCompiledWarning(UserWarning):
-    """``torch.compile`` was asked for on the virtual GPU, which has no model of its kernels."""
+    """Warns that ``torch.compile`` did nothing, because compiled kernels have no model.
+
+    Examples
+    --------
+    >>> import gpulab, torch, warnings
+    >>> with gpulab.virtual_gpu("H200"), warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", NotCompiledWarning)
+    ...     torch.compile(torch.add) is torch.add
+    True
+    """
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's signature
-    """Return what to put in the place of which names, by the object that has them."""
+    """Return the replacements for ``torch.compile`` and ``Module.compile``."""
     return [
         (torch, {"compile": _uncompiled}),
         (torch.nn.Module, {"compile": _module_uncompiled}),
@@ -25,17 +34,18 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
 
 
 def install(_machine: Machine, undo: Undo) -> None:
-    """Run what was compiled before uncompiled too, until ``undo`` is closed."""
-    # Compiled code would be Triton's, which looks for the real driver; a stance reaches functions
-    # that were compiled before, and is given back in one step.
+    """Run functions uncompiled that the program compiled before, until ``undo`` is closed."""
+    # The compiled code would call Triton, which looks for the real driver. A stance also applies
+    # to functions compiled before, and one call restores it.
     undo.callback(restore_stance, current_stance())
     torch.compiler.set_stance("force_eager")
 
 
 def keep_unloaded(undo: Undo) -> None:
-    """Keep PyTorch's kernels for shapes from loading the compiler to say that it is off.
+    """Prevent PyTorch's meta kernels from importing the compiler, until ``undo`` is closed.
 
-    It would take a second and 80 MiB at the first addition, for nothing: nobody compiles here.
+    They import it only to mark themselves as never compiled. At the first addition that would take
+    a second and 80 MiB, although nothing is compiled here.
     """
     if "torch._dynamo" in sys.modules:
         return
@@ -50,17 +60,17 @@ def _unmark_kernels() -> None:
 
 
 def _uncompiled(model: Any = None, **_options: object) -> Any:
-    """Stand for ``torch.compile``, as a function and as a decorator with options."""
+    """Return the function itself: ``torch.compile``, also as a decorator with options."""
     _warn()
     return model if model is not None else lambda decorated: decorated
 
 
 def _module_uncompiled(_module: torch.nn.Module, *_args: object, **_options: object) -> None:
-    """Stand for ``torch.nn.Module.compile``."""
+    """Warn and do nothing: ``torch.nn.Module.compile``."""
     _warn()
 
 
-@cache  # once a process
+@cache  # one warning for each process
 def _warn() -> None:
     warnings.warn(
         "torch.compile did nothing: the virtual GPU has no model of compiled kernels, so the "

@@ -1,4 +1,4 @@
-"""Put the virtual GPU behind ``torch.cuda``, and give every name back afterwards."""
+"""Install all patches: the virtual GPU answers for ``torch.cuda`` until they are undone."""
 
 import sys
 from collections.abc import Iterable
@@ -60,7 +60,8 @@ from gpulab.virtual.simulator import (
     is_owner,
 )
 
-_CUDA_VERSION = "13.0"  # what the recorded H200 was driven with, as the cuDNN below
+_CUDA_VERSION = "13.0"  # the version on the machine of the recorded H200, as the cuDNN below
+# The types in torch.backends.cudnn.CUDNN_TENSOR_DTYPES of torch 2.13.
 _CUDNN_TYPES = {torch.float16, torch.float32, torch.float64}
 _CUDNN: dict[str, Any] = {
     "is_acceptable": lambda tensor: (
@@ -69,6 +70,7 @@ _CUDNN: dict[str, Any] = {
     "is_available": lambda: True,
     "version": lambda: 91_900,
 }
+# If two of them replace the same name, the later one wins.
 _FEATURES = (
     *(
         _attention,
@@ -92,7 +94,27 @@ _FEATURES = (
 
 
 def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
-    """Put ``machine`` behind ``torch.cuda``; ``undo`` gets what takes it away again."""
+    """Let ``machine`` answer for ``torch.cuda``, until ``undo`` is closed.
+
+    Parameters
+    ----------
+    machine
+        The virtual machine.
+    replaced
+        Stores the original names, and restores them.
+    undo
+        Gets all other actions that remove the patches.
+
+    Examples
+    --------
+    >>> import gpulab, torch
+    >>> original = torch.cuda.is_available
+    >>> with gpulab.virtual_gpu("H200"):  # it calls this function
+    ...     torch.cuda.is_available is original
+    False
+    >>> torch.cuda.is_available is original
+    True
+    """
     for owner, names in _by_owner(_replacements(machine)):
         _torchscript.register(owner, names, undo)
         replaced.put(owner, names)
@@ -104,10 +126,13 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     ):
         if module is not None:
             _replace_class(module, name, base, replaced, undo)
+    # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
+    # a backward pass is charged once and then changes streams.
     for feature in (_autocast, _autograd_streams, _pynvml, _device_numbers, _python_cost):
         feature.install(machine, undo)
     _torch_compile.keep_unloaded(undo)
     _late_imports.install(machine, replaced, undo)
+    # Last, so that undo ends a profiler session of the program before anything else is restored.
     _torch_profiler.install(machine, replaced, undo)
 
 
@@ -122,8 +147,10 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         ),
         (torch.backends.cuda, {"is_built": lambda: True}),
         (torch.backends.cudnn, _CUDNN),
-        # Else C++ would look for the library itself; weights need not lie side by side here.
+        # PyTorch's method would call cuDNN in C++. It only moves the weights into one block of
+        # memory, which makes no difference here.
         (torch.nn.RNNBase, {"flatten_parameters": lambda _self: None}),
+        # Programs look at torch.version.cuda to see whether PyTorch was built with CUDA.
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
         *_autograd_cost.replacements(machine, layers),
         *_recurrent_layers.replacements(layers),
@@ -134,7 +161,8 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 def _by_owner(
     replacements: Iterable[tuple[Any, dict[str, Any]]],
 ) -> Iterable[tuple[Any, dict[str, Any]]]:
-    """Put together what belongs to one object, which takes half the time to put in place."""
+    """Return the replacements grouped by the object that has the names."""
+    # Replacing all names of one object at once takes half the time.
     found: dict[int, tuple[Any, dict[str, Any]]] = {}
     for owner, names in replacements:
         found.setdefault(id(owner), (owner, {}))[1].update(names)
@@ -142,14 +170,17 @@ def _by_owner(
 
 
 def _replace_class(module: Any, name: str, base: type, replaced: Replaced, undo: Undo) -> None:
-    """Give a class of torch the virtual base; where C forbids that, replace it by name."""
+    """Give a class of torch the virtual base class, or replace the class by name."""
+    # A new base is better: the class stays the same object for programs that have imported it.
     original = getattr(module, name)
     undo.callback(_restore_bases, original, original.__bases__)
     borrow(original)
     try:
-        # CPU builds have empty classes below these, so that their own methods go on working.
+        # This works on CPU builds of PyTorch, where the base is an empty Python class.
         original.__bases__ = (base,)
     except TypeError:
+        # On CUDA builds the base is a C class with another memory layout, which Python refuses to
+        # exchange.
         classes = {name: class_with_base(original, base)}
         if name == "Stream":
             classes["ExternalStream"] = external_stream_class(classes[name])
@@ -158,15 +189,17 @@ def _replace_class(module: Any, name: str, base: type, replaced: Replaced, undo:
 
 
 def _restore_bases(class_: type, bases: tuple[type, ...]) -> None:
-    if class_.__bases__ != bases:  # C may forbid even to set what is there
+    # On CUDA builds Python may refuse even to set the bases that are there already.
+    if class_.__bases__ != bases:
         class_.__bases__ = bases
 
 
 def _devices(machine: Machine) -> dict[str, Any]:
     def set_device(index: int) -> None:
-        if index >= 0:  # torch's own way to say: leave it
+        if index >= 0:  # PyTorch passes a negative index to keep the current device
             require_device(index, machine)
-            if is_owner():  # elsewhere each thread has a current device of its own
+            # As on CUDA, the current device of another thread is not that of this one.
+            if is_owner():
                 machine.current = index
 
     def exchange_device(index: int) -> int:
@@ -182,9 +215,10 @@ def _devices(machine: Machine) -> dict[str, Any]:
         "_cuda_setDevice": set_device,
         "_cuda_exchangeDevice": exchange_device,
         "_cuda_maybeExchangeDevice": exchange_device,
+        # In the model all GPUs of a machine are connected with one another.
         "_cuda_canDeviceAccessPeer": lambda first, second: first != second,
         "_cuda_getArchFlags": lambda: "sm_{}{}".format(*machine.spec.compute_capability),
-        # A forked process is refused by whatever it calls next, in the same words.
+        # In a forked process, _threads replaces what tells PyTorch about a bad fork.
         "_cuda_isInBadFork": lambda: False,
         "_cuda_ipc_collect": lambda: None,
         "_cuda_get_sync_debug_mode": lambda: machine.sync_debug_mode,
@@ -226,7 +260,7 @@ def _streams(machine: Machine) -> dict[str, Any]:
 
 
 def _gpu(machine: Machine, index: int) -> SimulatedGpu:
-    """Return the GPU of an index, a negative one meaning the current GPU."""
+    """Return the GPU with this index; a negative index means the current GPU."""
     if index < 0:
         return machine.gpu
     require_device(index, machine)
@@ -253,7 +287,7 @@ def _cuda_functions(machine: Machine) -> dict[str, Any]:
         "_initialized": True,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "_lazy_init": active,  # refuses other threads and forked processes
+        "_lazy_init": active,  # raises an error on other threads and in forked processes
         "device_count": lambda: len(machine.gpus),
         "_exchange_device": devices["_cuda_exchangeDevice"],
         "_maybe_exchange_device": devices["_cuda_exchangeDevice"],

@@ -1,7 +1,7 @@
-"""Answer ``torch.profiler`` and ``torch.autograd.profiler`` with the virtual GPU's own records.
+"""``torch.profiler`` and ``torch.autograd.profiler``, with the records of the virtual GPU.
 
-PyTorch's classes stay as they are: schedules, tables, averages and handlers are theirs. What
-stands in is the C++ below them, which starts a session, ends it and returns its events.
+PyTorch's Python classes are unchanged, with their schedules, tables, averages and handlers. This
+module replaces the C++ functions below them, which start a session, end it and return its events.
 """
 
 import sys
@@ -28,13 +28,14 @@ from gpulab.virtual.dispatch import dispatch, observing
 from gpulab.virtual.patches._profiler_events import MEMORY, ProfilerEvent, ProfilerResult
 from gpulab.virtual.simulator import Machine
 
-# A launch takes longer while CUPTI is in the process: 14.5 instead of 9.9 µs beside an H200.
+# What CUPTI adds to each launch: on the host of an H200 one took 14.5 µs instead of 9.9 µs.
 _LAUNCH_NS = 4_600
-# The rest of such a launch inside the CUDA runtime: 5.8 to 6.3 µs there, CUPTI included.
+# The rest of the time in cudaLaunchKernel: with CUPTI the call took 5.8 to 6.3 µs on that host.
 _LAUNCH_CALL_NS = 1_400
 _COUNTING = ("hand_out", "release")
 _ENTER, _EXIT = "profiler::_record_function_enter_new", "profiler::_record_function_exit"
-_FALLBACK = "KINETO_GPU_FALLBACK"  # without Kineto PyTorch asks for no activity of the device
+# The state in which PyTorch records the device without asking for ProfilerActivity.CUDA.
+_FALLBACK = "KINETO_GPU_FALLBACK"
 _KINDS = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset"}
 _COPIES = {
     "copy in": "Memcpy HtoD",
@@ -47,7 +48,7 @@ _USER_SCOPE = 7  # RecordScope::USER_SCOPE
 
 @dataclass(frozen=True, slots=True)
 class ProfilerConfig:
-    """The arguments of PyTorch's class of this name, whose own has no attributes."""
+    """Replaces PyTorch's C++ class of this name, whose attributes Python cannot read."""
 
     state: Any
     report_input_shapes: bool
@@ -76,17 +77,17 @@ class ProfilerRange:
 
 
 def _apart(start_ns: int, end_ns: int, depth: int) -> tuple[int, int]:
-    """Return start and end of something inside so many ranges, a nanosecond less for each.
+    """Return start and end of an event, moved inwards by 1 ns for each range around it.
 
-    Plain Python takes no virtual time, so one thing ends when the next one begins, and begins
-    with the first that it is made of: PyTorch could tell neither apart, as it nests by times.
+    Plain Python takes no virtual time, so a range and the first operator in it begin at the same
+    time. PyTorch nests events by their times and could not tell which one is outside.
     """
     start_ns = min(start_ns + depth, end_ns)
     return start_ns, max(start_ns, end_ns - depth)
 
 
 class ProfilerSession:
-    """One session: what ran when on the host, and what the devices did."""
+    """One profiler session, which records operators and ranges of the host, and the devices."""
 
     def __init__(self, machine: Machine, config: ProfilerConfig, activities: set[Any]) -> None:
         self._machine = machine
@@ -101,7 +102,7 @@ class ProfilerSession:
         self._start_ns = machine.host.now_ns
 
     def begin(self) -> None:
-        """Watch from here on."""
+        """Begin to record."""
         try:
             self._watching.enter_context(self._records)
             self._watching.enter_context(observing(self._observe))
@@ -113,9 +114,9 @@ class ProfilerSession:
             raise
 
     def end(self) -> ProfilerResult:
-        """Watch no more, and return what was seen."""
+        """Stop recording, and return the events."""
         self.abandon()
-        if self._open:  # what the program has not ended, ends with the session
+        if self._open:  # a range that the program has not ended, ends with the session
             self._close(self._open[0])
         records, calls = self._records.read()
         events = sorted(
@@ -124,11 +125,11 @@ class ProfilerSession:
         return ProfilerResult(self._machine.spec.driver_name, self._start_ns, events)
 
     def abandon(self) -> None:
-        """Watch no more."""
+        """Stop recording."""
         self._watching.close()
 
     def _observe(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carry out one operation, and note when it began and ended."""
+        """Run one operator, and record its start and end."""
         name = func.name().partition(".")[0]
         self._enter_node(autograd_node())
         if name == _ENTER:
@@ -152,6 +153,7 @@ class ProfilerSession:
             result = dispatch(func, args, kwargs)
         finally:
             self._close(seen)
+            # _enter_node() ends the range of a node at the end of the node's last operator.
             for outer in self._open:
                 outer.end_ns = seen.end_ns
         if self._config.with_flops:
@@ -159,12 +161,12 @@ class ProfilerSession:
         return result
 
     def _enter_node(self, node: Any) -> None:
-        """Let a range stand round all operators of one node of autograd."""
+        """Open a range around all operators of one autograd node, and close the one before."""
         inside = next((each for each in reversed(self._open) if each.node is not None), None)
         if inside is not None and inside.node is not node:
             last_ns = inside.end_ns
             self._close(inside)
-            inside.end_ns = last_ns  # the next one may begin much later
+            inside.end_ns = last_ns  # not now: this may be much later than the last operator
         if node is not None and (inside is None or inside.node is not node):
             self._push(ProfilerRange(node.name(), self._machine.host.now_ns, node=node))
 
@@ -174,7 +176,7 @@ class ProfilerSession:
         seen.depth = len(self._open)
 
     def _close(self, seen: ProfilerRange) -> None:
-        """End a range, with all that is still open inside it."""
+        """End a range, and all ranges inside it that are still open."""
         while self._open:
             last = self._open.pop()
             last.end_ns = self._machine.host.now_ns
@@ -182,8 +184,9 @@ class ProfilerSession:
                 return
 
     def _watch_memory(self, index: int, usage: Any) -> None:
-        """Note each change of a device's memory in use."""
-        # Replaced on this one object, so that nothing is slower while nobody watches.
+        """Record each change of a device's memory in use."""
+        # The methods are replaced on this object and not on its class, so that the allocator is
+        # no slower without a profiler.
         for name in _COUNTING:
             own = vars(usage).get(name)
             self._watching.callback(put_back, usage, name, own)
@@ -194,6 +197,7 @@ class ProfilerSession:
             before = usage.allocated_bytes.total
             count(*args)
             now_ns = self._machine.host.now_ns
+            # Inside the innermost range after _apart() has moved its start.
             if self._open:
                 now_ns = max(now_ns, self._open[-1].start_ns + self._open[-1].depth)
             event = ProfilerEvent(
@@ -213,7 +217,8 @@ class ProfilerSession:
     def _events(
         self, records: list[ActivityRecord], calls: list[HostCall]
     ) -> Iterator[ProfilerEvent]:
-        # One row of numbers for calls and ranges: PyTorch joins both to the device's work by them.
+        # Calls and ranges share one sequence of numbers, because PyTorch uses the numbers of both
+        # to find what launched a kernel.
         n_calls = max((call.correlation for call in calls), default=0)
         for number, seen in enumerate(self._ranges, start=n_calls + 1):
             seen.number = number
@@ -233,14 +238,14 @@ class ProfilerSession:
 
 
 class ProfilerBackend:
-    """The functions of PyTorch's profilers that are C++, for one machine."""
+    """Replaces the C++ functions of PyTorch's profilers, for one virtual machine."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._session: ProfilerSession | None = None
 
     def prepare(self, *_args: object, **_kwargs: object) -> None:
-        """Get ready, as for a schedule's warm-up: here nothing has to warm up."""
+        """Check that no session is open; a schedule's warm-up needs nothing else here."""
         if self._session is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
 
@@ -259,7 +264,7 @@ class ProfilerBackend:
         return session.end()
 
     def toggle(self, _enabled: object, _activities: object) -> None:
-        """Refuse to change in the middle what is recorded."""
+        """Raise NotModelledError: what is recorded cannot change during a session."""
         raise NotModelledError(
             "the virtual GPU has no model of toggle_collection_dynamic(); profile the two parts "
             "one after the other, or use a CUDA GPU"
@@ -273,7 +278,10 @@ class ProfilerBackend:
 
 
 def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
-    """Put a machine behind PyTorch's profilers; ``undo`` ends what the program leaves open."""
+    """Let a machine answer for PyTorch's profilers, until ``undo`` is closed.
+
+    A session that the program leaves open ends then, too.
+    """
     backend = ProfilerBackend(machine)
     undo.callback(backend.abandon)
     names = {
@@ -286,12 +294,14 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
         "kineto_available": lambda: True,
     }
     module = torch.autograd.profiler
+    # Not every version of torch has all of these names.
     replaced.put(module, {name: new for name, new in names.items() if name in vars(module)})
     shared = {
         "_supported_activities": _supported_activities,
         "_add_metadata_json": lambda _key, _value: None,
     }
     replaced.put(torch.autograd, shared)
+    # The base class of profile (_KinetoProfile), which programs may also use by itself.
     profile: Any = torch.profiler.profile.__mro__[1]
     replaced.put(profile, {"prepare_trace": _without_the_compiler(profile.prepare_trace)})
 
@@ -301,10 +311,9 @@ def _supported_activities() -> set[Any]:
 
 
 def _without_the_compiler(prepare: Callable[..., None]) -> Callable[..., None]:
-    """Let a profile begin without importing PyTorch's compiler, which takes three seconds.
-
-    PyTorch asks whether the compiler makes CUDA graphs, and imports it to find out.
-    """
+    """Return a ``prepare_trace`` that does not import PyTorch's compiler."""
+    # torch 2.13 imports torch._inductor there, only to read whether it makes CUDA graphs. That
+    # takes three seconds. It does so if torch has the attribute _inductor, which is lazy.
     lazy = vars(torch).get("_lazy_modules", set())
 
     @wraps(prepare)
@@ -325,7 +334,8 @@ def _callers(
     ranges: Sequence[ProfilerRange], calls: Sequence[HostCall]
 ) -> dict[int, ProfilerRange | None]:
     """Return the innermost range around each call of the host, by the number of the call."""
-    by_start = sorted(ranges, key=lambda seen: seen.start_ns)  # stable: the outer one comes first
+    # The sort is stable, so of two ranges with the same start the outer one comes first.
+    by_start = sorted(ranges, key=lambda seen: seen.start_ns)
     starts = [seen.start_ns for seen in by_start]
     found = {}
     for call in calls:
@@ -351,7 +361,8 @@ def _of_range(seen: ProfilerRange) -> ProfilerEvent:
 
 def _of_call(call: HostCall, caller: ProfilerRange | None) -> ProfilerEvent:
     start_ns = call.start_ns
-    if call.kind == "launch":  # the simulator makes no difference between it and its operator
+    # The simulator's call of a launch covers the whole operator; the profiler's only its end.
+    if call.kind == "launch":
         start_ns = max(start_ns, call.end_ns - _LAUNCH_NS - _LAUNCH_CALL_NS)
     return ProfilerEvent(
         call.name,
@@ -376,7 +387,7 @@ def _of_record(record: ActivityRecord, caller: int) -> ProfilerEvent:
 
 
 def _on_device(seen: ProfilerRange, records: Sequence[ActivityRecord]) -> Iterator[ProfilerEvent]:
-    """Yield a range as each stream saw it: from its first kernel or copy to its last."""
+    """Yield a range for each stream, from its first kernel or copy to its last."""
     by_stream: dict[tuple[int, int], list[ActivityRecord]] = {}
     for record in records:
         launch_ns = record.launch_start_ns
@@ -397,7 +408,7 @@ def _on_device(seen: ProfilerRange, records: Sequence[ActivityRecord]) -> Iterat
 
 
 def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
-    """Return the FLOPs by PyTorch's own formulas; 0 for an operator that has none."""
+    """Return the FLOPs of a call by PyTorch's formula for the operator; 0 without a formula."""
     from torch.utils.flop_counter import flop_registry
 
     formula = flop_registry.get(func.overloadpacket)
@@ -405,7 +416,7 @@ def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> int:
 
 
 def _stack() -> list[str]:
-    """Return the lines of the program that led here, the innermost first."""
+    """Return the program's call stack without lines of gpulab, the innermost line first."""
     frames = traceback.extract_stack()
     shown = [each for each in frames if not each.filename.startswith(_OWN_FILES)]
     return [f"{each.filename}({each.lineno}): {each.name}" for each in reversed(shown)]

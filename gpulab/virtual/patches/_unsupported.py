@@ -1,4 +1,4 @@
-"""Refuse by name what the virtual GPU does not model."""
+"""Raise an error for each function of torch that the virtual GPU does not model."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
-import torch.cuda.comm  # torch itself does not
+import torch.cuda.comm  # importing torch does not import it
 
 from gpulab.errors import NotModelledError
 from gpulab.torch_private import ScriptModule
@@ -20,11 +20,11 @@ _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
 _PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
-_PROCESSES = "send a copy on the CPU, as tensor.cpu()"
+_PROCESSES = "send a copy on the CPU, made with tensor.cpu()"
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
-_ONE_PROCESS = 'give each device its work from one process, or name the backend "gloo" for the CPU'
+_ONE_PROCESS = 'use all devices from one process, or choose the backend "gloo" for the CPU'
 
-# Each name and what to use in its place; the documentation prints this table.
+# Each unsupported name, and what to use instead; the documentation prints this table.
 UNSUPPORTED: dict[str, str] = {
     "torch.autograd.profiler.emit_nvtx": _PROFILER,
     "torch.autograd.profiler.emit_itt": _PROFILER,
@@ -70,7 +70,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.Tensor.share_memory_": _PROCESSES,
 }
 
-# These go on working for tensors of the host.
+# Functions with these prefixes still work for tensors on the host.
 _ON_DEVICE_ONLY = (
     *("torch.sparse_", "torch.nested.", "torch.export."),
     *("torch.quantize_", "torch.Tensor."),
@@ -79,18 +79,21 @@ _ON_DEVICE_ONLY = (
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # the seam's
-    """Return what to put in the place of each name, by the object that has it."""
+    """Return a function that raises an error for each unsupported name, by module or class."""
     replaced = []
     for name in UNSUPPORTED:
         owner, last, original = _find(name)
         if original is None:
             continue  # not in this version of torch, or not imported
+        # A class with __del__ is replaced as a whole: Python would call __del__ on an object whose
+        # __init__ has raised.
         if isinstance(original, type) and not hasattr(original, "__del__"):
-            # The class stays what it is, for those who imported it before.
+            # Only __init__ is replaced, so that a program that imported the class before is
+            # refused, too.
             replaced.append((original, {"__init__": _guard(name, vars(original)["__init__"])}))
             continue
         guarded = _guard(name, original)
-        # torch.cuda shows many functions of its modules under its own name.
+        # torch.cuda re-exports many functions of its submodules, so both names are replaced.
         shown = vars(torch.cuda).get(last) is original
         owners = {id(owner): owner, **({id(torch.cuda): torch.cuda} if shown else {})}
         replaced += [(each, {last: guarded}) for each in owners.values()]
@@ -98,14 +101,14 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
 
 
 def unsupported_error(name: str, instead: str = "") -> NotModelledError:
-    """Return the error for ``name``, with what the table says to use in its place."""
+    """Return the error for ``name``, with what to use instead (by default from the table)."""
     return NotModelledError(
         f"the virtual GPU has no model of {name}; {instead or UNSUPPORTED[name]}"
     )
 
 
 def require_dense(tensor: torch.Tensor) -> None:
-    """Refuse a tensor of the host that cannot be copied to the virtual GPU.
+    """Raise an error for a host tensor that cannot be copied to the virtual GPU.
 
     Raises
     ------
@@ -121,17 +124,20 @@ def require_dense(tensor: torch.Tensor) -> None:
 
 
 def _find(name: str) -> tuple[Any, str, Any]:
-    """Return who has a name, its last part, and what it stands for now (None if for nothing)."""
+    """Return the module or class that has a name, the name's last part, and its current value.
+
+    The value is None if this version of torch does not have the name.
+    """
     path, _, last = name.rpartition(".")
     if path == "torch.utils.cpp_extension" and path not in sys.modules:
-        return None, last, None  # importing it takes long
+        return None, last, None  # importing this module takes long
     owner: Any = torch
     for part in path.split(".")[1:]:
         owner = getattr(owner, part, None)
     return owner, last, getattr(owner, last, None)
 
 
-@cache  # the same at every entry
+@cache  # the same function each time a virtual GPU is entered
 def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)
@@ -162,11 +168,12 @@ def _refuse_if(name: str, original: Any, is_refused: Callable[..., bool]) -> Any
 
 
 def _uses_nccl(backend: str | None = None, *_args: object, **_kwargs: object) -> bool:
+    # Without an argument PyTorch uses NCCL for tensors on a GPU.
     return backend is None or "nccl" in backend
 
 
 def _is_on_device(*args: Any, device: Any = None, **kwargs: Any) -> bool:
-    """Tell whether a call has a virtual tensor or a module with one, or shall make a tensor."""
+    """Return whether a call has a virtual tensor, or a module with one, or makes one."""
     if device is not None:
         return torch.device(device).type == "cuda"
     given = [*args, *kwargs.values()]
@@ -183,7 +190,7 @@ def _tensors_of(module: torch.nn.Module) -> Iterator[torch.Tensor]:
     yield from module.parameters()
     yield from module.buffers()
     if isinstance(module, ScriptModule) and hasattr(module, "graph"):
-        # Freezing makes constants of them.
+        # torch.jit.freeze turns parameters into constants of the graph.
         graph: Any = module.inlined_graph
         for node in graph.findAllNodes("prim::Constant"):
             if node.hasAttribute("value") and node.kindOf("value") == "t":
@@ -197,13 +204,13 @@ def _refuse_sending(_tensor: VirtualTensor) -> Any:
 def _refuse_foreign(name: str) -> Callable[..., Any]:
     def refused(_self: VirtualTensor, *_args: object, **_kwargs: object) -> Any:
         raise unsupported_error(
-            name, "other libraries can read a copy on the CPU, as tensor.cpu()"
+            name, "other libraries can read a copy on the CPU, made with tensor.cpu()"
         )
 
     return refused
 
 
-# Other processes and other libraries would take the addresses of the virtual GPU for real ones.
+# Other processes and libraries would use the addresses of the virtual GPU as real addresses.
 ForkingPickler.register(VirtualTensor, _refuse_sending)
 VirtualTensor.__cuda_array_interface__ = property(  # type: ignore[assignment, method-assign] # not the stub's
     _refuse_foreign("the CUDA array interface")

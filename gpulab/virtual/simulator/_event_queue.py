@@ -56,6 +56,7 @@ class EventQueue:
 
     def raise_failure(self) -> None:
         """Raise the error that :meth:`keep_failure` has stored, if any, and drop it."""
+        # Dropped before it is raised: a program that catches the error can go on.
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -86,6 +87,7 @@ class EventQueue:
         if self.is_torn:
             self._restart()
         while not reached():
+            # Nothing left to run: no later action can make the condition true.
             if not self._queue:
                 raise VirtualGpuError(self._standstill())
             self._step()
@@ -105,7 +107,7 @@ class EventQueue:
         try:
             self.now_ns, _, action = heappop(self._queue)
             action()
-        except BaseException:
+        except BaseException:  # the action may have done half of its changes
             self.is_torn = True
             raise
         finally:
@@ -115,4 +117,5 @@ class EventQueue:
         self._queue.clear()
         for action in self._restarts:
             action()
+        # Last: if memory runs out here, too, the next use of the queue tries again.
         self.is_torn = False

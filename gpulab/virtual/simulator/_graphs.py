@@ -155,6 +155,7 @@ class Graph:
         # other work, and the pauses inside a graph are shorter.
         self._own: dict[SimulatedStream, SimulatedStream] = {}
         followed = {other for others in before.values() for other in others}
+        # The stream of a launch waits for these; all other tasks are done before one of them.
         self._leaves = [node.task for node in nodes if node.task not in followed]
 
     @property
@@ -174,6 +175,7 @@ class Graph:
         for node in self.nodes:
             launched[node.task] = self._again(node.task, root, launched)
             host.submit(launched[node.task])
+        # An external event that was recorded in the graph now means the mark of this launch.
         for task, follower in self._followers.items():
             follower(launched[task])
         ends = [launched[leaf] for leaf in self._leaves]

@@ -153,6 +153,7 @@ class Host:
             The number of tensors in each of its lists, 0 if it takes no list.
         """
         n_new = n_recorded - self._n_recorded
+        # For each node that autograd has made since the last operator.
         if n_new:
             self._n_recorded = n_recorded
             self.charge("recording", n_new)
@@ -187,6 +188,7 @@ class Host:
     def launch(self, task: StreamTask, host_ns: int) -> StreamTask:
         """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
         self.start_context()
+        # The launch queue belongs to a device: a full one does not delay launches on another.
         if task.stream.device.n_pending >= self.costs.queue_depth:
             self._wait_for_room(task.stream.device)
         self.now_ns += host_ns
@@ -226,6 +228,7 @@ class Host:
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Run CPU work on ``size_bytes`` of host memory; the device goes on during its time."""
+        # First the device up to now, so that the action reads the values of this moment.
         self.catch_up()
         action()
         transfer_ns = round(size_bytes / self.costs.host_bytes_per_s * 1e9)

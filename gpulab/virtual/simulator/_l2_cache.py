@@ -108,6 +108,7 @@ class L2Cache:
                     self._dirty.move_to_end(address)
                 hit_bytes += size_bytes
             return Traffic(hit_bytes, 0)
+        # All hits, but some written bytes were clean: only the write-back needs figures.
         if all(self._resident.get(address) == n for address, n, _ in accesses):
             for access in accesses:
                 self._resident.move_to_end(access.address)

@@ -91,6 +91,7 @@ class SimulatedGpu:
         self.index = device.index
         self.spec = device.spec
         self.device = device
+        # The allocator knows streams by their numbers and nothing of the machine.
         hooks = DeviceHooks(
             mark=lambda number: machine.unfinished(self.device.streams[number]),
             is_done=machine.is_over,
@@ -219,14 +220,24 @@ class Machine:
     def pin(self, size_bytes: int) -> PinnedBlock:
         """Return a block of pinned host memory, and charge the host: little for a cached block."""
         self.host.spend(_REUSE_NS)
-        return self.pinned.allocate(size_bytes, self.pin_anew)
+        return self.pinned.allocate(size_bytes, self.host_alloc)
 
     def empty_pinned(self) -> None:
         """Give unused pinned memory back to the system, and charge the host."""
-        self.pinned.empty_cache(self.pin_anew)
+        self.pinned.empty_cache(self.host_free)
 
-    def pin_anew(self, size_bytes: int) -> int:
+    def host_alloc(self, size_bytes: int) -> int:
         """Charge a cudaHostAlloc, and return its time in nanoseconds."""
+        return self._spend_pinning(size_bytes)
+
+    def host_free(self, size_bytes: int) -> int:
+        """Charge a cudaFreeHost, and return its time in nanoseconds.
+
+        It was not measured, and counts as long as a cudaHostAlloc.
+        """
+        return self._spend_pinning(size_bytes)
+
+    def _spend_pinning(self, size_bytes: int) -> int:
         duration_ns = _PINNING_NS + round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
         return duration_ns
@@ -276,6 +287,7 @@ class Machine:
         """Make later work of ``second`` wait for the present work of ``first``."""
         if first is second:
             return
+        # As an event would do it: recorded on the one stream, awaited on the other.
         task = self.mark(first, host_ns)
         self.mark(second, host_ns, (task,))
         if self.hazards is not None:
@@ -336,7 +348,7 @@ class Machine:
 
     def note_hidden_wait(self) -> None:
         """Warn of a call that waits for the device, or raise, as ``sync_debug_mode`` says."""
-        message = "called a synchronizing CUDA operation"
+        message = "called a synchronizing CUDA operation"  # PyTorch's text
         if self.sync_debug_mode == 1:
             warnings.warn(message, stacklevel=2)
         elif self.sync_debug_mode:

@@ -88,6 +88,7 @@ def device_properties(spec: GpuSpec) -> DeviceProperties:
         total_memory=spec.memory_bytes,
         multi_processor_count=spec.n_sms,
         L2_cache_size=spec.l2_bytes,
+        # PyTorch's clock rates are in kHz.
         clock_rate=spec.boost_clock_mhz * 1000,
         memory_clock_rate=spec.memory_clock_mhz * 1000,
         max_threads_per_multi_processor=_N_THREADS.get(capability, 2048),

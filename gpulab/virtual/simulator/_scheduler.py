@@ -90,6 +90,7 @@ class Multiprocessors:
         if version != task.version:
             return
         self._running.remove(task)
+        # First the others get its multiprocessors: ``finished`` may start further kernels.
         if self._running or self._waiting:
             self._share_out()
         self._finished(task)

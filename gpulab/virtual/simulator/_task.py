@@ -223,6 +223,7 @@ class StreamTask:
     5000
     """
 
+    # Slots, because a program makes a task for each launch, and thousands may be pending.
     __slots__ = (
         "demand",
         "draw",

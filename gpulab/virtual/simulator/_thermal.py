@@ -116,6 +116,7 @@ def power_draw(
     >>> power_draw("float32", 0, 0, 1_000, gpu("H200"))
     PowerDraw(core_mw=0, memory_mw=0)
     """
+    # 1e12 is 1e3 milliwatts in a watt times 1e9 nanoseconds in a second.
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns
     core = _core(arithmetic, spec) * flops / spec.peak_flops_per_s[arithmetic] if flops else 0
     memory = _MEMORY * n_bytes / spec.bandwidth_bytes_per_s
@@ -160,6 +161,7 @@ class SimulatedRegime:
         self.power_limit_w = float(spec.tdp_w)
         self._highest_mhz = self._shown_mhz = spec.boost_clock_mhz
         self._mhz = float(spec.boost_clock_mhz)
+        # The clock at which the fitted durations hold, by type of arithmetic.
         self._bursts_mhz = {
             name: spec.boost_clock_mhz * (_BURST_SHARE if _core(name, spec) == _TENSOR else 1)
             for name in spec.peak_flops_per_s
@@ -318,12 +320,15 @@ class SimulatedRegime:
         self._tick_end_ns += TICK_NS
 
     def _move_clock(self, core_mw: float, memory_mw: float) -> None:
+        # The power of the multiprocessors goes with the cube of the clock. So the clock that meets
+        # the limit is a cube root.
         budget_mw = self.power_limit_w * 1_000 * _LIMIT_SHARE - self._rest_mw - memory_mw
         share = (max(budget_mw, 0) / max(core_mw, 1)) ** (1 / 3)
         within_mhz = max(self.spec.boost_clock_mhz * share, LOWEST_CLOCK_MHZ)
         wanted_mhz = min(within_mhz, self._highest_mhz)
         self._mhz += (wanted_mhz - self._mhz) * _CLOCK_STEP
         self._show()
+        # NVML reports the power cap until the clock is back at its highest value.
         if wanted_mhz < self._highest_mhz:
             self._is_capped = True
         elif self._shown_mhz == self._highest_mhz:

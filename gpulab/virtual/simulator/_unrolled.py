@@ -33,6 +33,7 @@ class Unrolled:
 
     def add(self, task: StreamTask, accesses: Sequence[MemoryAccess]) -> None:
         """Take over a task instead of launching it."""
+        # Without a payload there is nothing to compute: its values are missing, or switched off.
         if task.payload is not None:
             self._tasks.append(task)
         self.accesses += accesses

@@ -134,6 +134,7 @@ class _SimulatedNvml:
             return regime.spec.memory_clock_mhz
         if kind not in {GRAPHICS, SM}:
             self.fail(NOT_SUPPORTED)
+        # ``clock_id`` 0 is the present clock; the others are clocks that do not change.
         return regime.spec.boost_clock_mhz if clock_id else regime.clock_mhz(now_ns)
 
     def temperature(self, handle: NvmlHandle, sensor: int, _version: int = 0) -> int:
@@ -157,10 +158,12 @@ class _SimulatedNvml:
         self.read(handle)
         gpu = self.gpu(handle)
         total = gpu.spec.memory_bytes
+        # With the CUDA context, so this is more than PyTorch has reserved, as on hardware.
         used = total - gpu.memory.free_bytes
         return _Record(total=total, used=used, free=total - used, reserved=0)
 
     def processes(self, handle: NvmlHandle) -> list[_Record]:
+        # The virtual GPU is used by this process alone, once it has allocated memory.
         memory = self.gpu(handle).memory
         used = memory.capacity_bytes - memory.free_bytes
         return [_Record(pid=os.getpid(), usedGpuMemory=used)] if memory.reserved_bytes else []

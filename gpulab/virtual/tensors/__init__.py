@@ -1,4 +1,4 @@
-"""Provide the tensors of the virtual GPU, their memory, and which bytes an operator accesses."""
+"""The tensors of the virtual GPU, their memory, and the bytes that an operator accesses."""
 
 from gpulab.virtual.tensors._accesses import (
     device_access,

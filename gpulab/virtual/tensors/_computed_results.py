@@ -56,6 +56,7 @@ class ComputedResults:
         # ones that have ended are removed first, and only then the oldest.
         if len(self._watched) >= _MOST_KEPT:
             self._watched = [entry for entry in self._watched if entry[2].holds]
+        # The oldest is ended and not only removed, because a write here would no longer find it.
         if len(self._watched) >= _MOST_KEPT:
             _, _, oldest = self._watched.pop(0)
             oldest.holds = False

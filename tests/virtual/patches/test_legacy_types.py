@@ -71,7 +71,7 @@ def test_a_type_takes_what_it_can_view() -> None:
             lambda made: made(torch.ones(2)),
             TypeError,
             (
-                "a torch.cuda.FloatTensor cannot be made over a torch.FloatTensor; "
+                "a torch.cuda.FloatTensor cannot be a view of a torch.FloatTensor; "
                 "convert it with .type(torch.cuda.FloatTensor)"
             ),
         ),
@@ -187,7 +187,7 @@ def test_a_storage_type_of_the_device_is_not_made() -> None:
         torch.cuda.FloatStorage(3)
     assert str(error.value) == (
         "the virtual GPU has no model of torch.cuda.FloatStorage(...); use torch.empty(n, "
-        'device="cuda"), and its untyped_storage() where a storage is needed'
+        'device="cuda"), or its untyped_storage() if you need a storage'
     )
 
 

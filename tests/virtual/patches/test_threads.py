@@ -207,7 +207,7 @@ def test_a_started_process_is_said_to_have_no_virtual_gpu() -> None:
     ):
         torch.multiprocessing.spawn(use_cuda, nprocs=1)
     note = (
-        "A process that is started from here has no virtual GPU; enter one in it, by "
+        "A process that is started from here has no virtual GPU; enter one in it with "
         "`with gpulab.virtual_gpu(...)`, or use one process."
     )
     assert caught.value.__notes__ == [note]

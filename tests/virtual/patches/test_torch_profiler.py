@@ -15,6 +15,7 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 import gpulab
 from gpulab import profiling
 from gpulab.errors import NotModelledError
+from gpulab.torch_private import C
 from gpulab.virtual.dispatch import VirtualMode
 
 # PyTorch 2.11 says so once in a process, whatever the schedule is.
@@ -291,4 +292,6 @@ def test_memory_of_the_driver_is_a_call() -> None:
         torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
         torch.cuda.empty_cache()
         torch.empty(1 << 20, pin_memory=True)
-    assert {"cudaMalloc", "cudaFree", "cudaHostAlloc"} <= set(rows(found))
+        C._host_emptyCache()
+    assert {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost"} <= set(rows(found))
+    assert rows(found)["cudaHostAlloc"].count == 1

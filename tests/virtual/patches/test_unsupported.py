@@ -154,7 +154,7 @@ def test_other_processes_get_no_virtual_tensors() -> None:
     """Sending one is refused; a host tensor is sent."""
     assert refusal_of(lambda: ForkingPickler.dumps(torch.ones(2, device="cuda"))) == (
         "the virtual GPU has no model of memory shared by processes; "
-        "send a copy on the CPU, as tensor.cpu()"
+        "send a copy on the CPU, made with tensor.cpu()"
     )
 
 
@@ -173,7 +173,7 @@ def test_other_libraries_get_no_virtual_addresses(
     """They would take the address for a real one."""
     assert refusal_of(lambda: read(torch.ones(2, device="cuda"))) == (
         f"the virtual GPU has no model of {name}; "
-        "other libraries can read a copy on the CPU, as tensor.cpu()"
+        "other libraries can read a copy on the CPU, made with tensor.cpu()"
     )
 
 

@@ -120,6 +120,8 @@ class EfficiencySurface:
             ],
             dtype=np.float64,
         )
+        # Outside the measured sizes the surface keeps its value at the edge (docs/fidelity.md).
+        # Words have no order, so they are not clipped.
         is_word = np.array([words is not None for words in self.words])
         inside = np.clip(point, self.points.min(axis=0), self.points.max(axis=0))
         differences = difference(np.where(is_word, point, inside), self.points, is_word)
@@ -234,6 +236,7 @@ def _read(found: dict[str, Any]) -> EfficiencySurface:
         for item in found["words"]
     )
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
+    # The last two columns are the weights, hot and cold.
     table = unpacked(found["rows"], len(words) + 2)
     logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
     return EfficiencySurface(

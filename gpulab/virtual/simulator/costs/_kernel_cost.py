@@ -233,7 +233,7 @@ def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:
 
 
 def _floor_ns(work: KernelWork, family: KernelFamily) -> float:
-    if not family.doubling_ns:
+    if not family.doubling_ns:  # all but reductions
         return family.floor_ns
     n_doublings = min(max(log2(max(work.n_elements, 1)), _FEW), _MANY) - _FEW
     return family.floor_ns + n_doublings * family.doubling_ns
@@ -243,5 +243,6 @@ def _arithmetic(work: KernelWork, family: KernelFamily, spec: GpuSpec) -> TileSc
     if work.matmul is not None:
         return schedule(work.matmul, work.arithmetic, spec)
     peak = spec.peak_flops_per_s[work.arithmetic] * family.compute_share
+    # Without tiles only the number of blocks matters, for how many multiprocessors are used.
     n_blocks = work.n_rows or ceil(work.n_elements / _ELEMENTS_PER_BLOCK)
     return TileSchedule(n_blocks, work.flops / peak * _NS, 0.0, 0.0)

@@ -78,6 +78,7 @@ class Allocator:
         self._pending = PendingFrees(self._hooks)
         self._is_torn = False
         self._is_abandoned = False
+        # An empty tensor needs a block object, too, but no memory.
         self._nowhere = Segment(Arena(None, 0, is_small=True), 0, 0)
 
     @property
@@ -148,7 +149,7 @@ class Allocator:
             raise
 
     def release(self, block: MemoryBlock) -> None:
-        """Free ``block`` for later requests of its stream; first wait for other streams' work."""
+        """Free ``block`` for later requests of its stream, once no other stream uses it."""
         if not block.size_bytes:
             return
         if self._is_torn:
@@ -193,6 +194,7 @@ class Allocator:
         if pool is None and not self.pools.is_routing:
             self._wait_for_pending(None)
             self._give_back(None)
+        # A graph's replays write to fixed addresses, so a pool in use must not lose its segments.
         for private in self.pools.private():
             if private.use_count or pool not in (None, private.identity):
                 continue
@@ -227,6 +229,7 @@ class Allocator:
         if arena.splits(block.size_bytes - size_bytes):
             block = self._split(block, size_bytes)
         elif block.previous is not None or block.next is not None:
+            # A free part of a segment that is partly in use: one "inactive split" less.
             self.usage.split(kind, -1, -block.size_bytes)
         block.is_allocated = True
         block.requested_bytes = requested_bytes
@@ -277,6 +280,7 @@ class Allocator:
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
+        # Not during a capture: cudaFree would wait for the device, which a capture forbids.
         if not self.pools.is_routing:
             self.empty_cache()
             self.usage.counts["num_alloc_retries"] += 1

@@ -62,7 +62,9 @@ class Arena:
         self.stream = stream
         self.is_small = is_small
         self.kind = 0 if is_small else 1
+        # PyTorch's rule: a large block is split only if the rest is a large block, too.
         self._min_rest_bytes = BLOCK_BYTES if is_small else SMALL_BYTES + 1
+        # Two parallel lists, so that ``bisect`` compares plain integers.
         self._keys: list[int] = []
         self._blocks: list[MemoryBlock] = []
 
@@ -218,8 +220,9 @@ class MemoryBlock:
         return self.previous is not None or self.next is not None
 
     def cut(self, size_bytes: int) -> "MemoryBlock":
-        """Cut off the first ``size_bytes`` and return them as a new block; this is the rest."""
+        """Return the first ``size_bytes`` as a new block; this block is the rest from then on."""
         front = MemoryBlock(self.segment, self.address, size_bytes)
+        # In this order the chain of ``next`` is complete after each line; ``repair`` relies on it.
         front.previous, front.next = self.previous, self
         if self.previous is None:
             self.segment.first = front

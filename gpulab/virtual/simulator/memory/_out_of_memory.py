@@ -93,6 +93,7 @@ def oom_message(figures: OutOfMemoryFigures) -> str:
 
 
 def _size(size_bytes: int) -> str:
+    # PyTorch compares in this way: exactly 1 GiB is written as 1024.00 MiB.
     for unit_bytes, unit in _UNITS:
         if size_bytes > unit_bytes:
             return f"{size_bytes / unit_bytes:.2f} {unit}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PrivatePool
 
 
+# Defaults for an allocator without a device, as in its tests: all work is done at once.
 def _nothing(_argument: object) -> None:
     pass
 
@@ -84,6 +85,8 @@ class PendingFrees:
         self._mark_all()
         found = []
         for stream, queue in list(self._queues.items()):
+            # The device reaches the marks of a stream in order, so the first one that it has not
+            # reached ends the loop.
             while queue and (queue[0][0] is None or self._hooks.is_done(queue[0][0])):
                 found += self._passed(queue.popleft()[1])
             if not queue:

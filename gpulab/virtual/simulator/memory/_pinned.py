@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+# PyTorch's names of the figures. "Active" blocks are in use by a tensor or by a copy.
 _QUANTITIES = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
 _DURATIONS = ("host_alloc_time", "host_free_time")
 _NS_PER_US = 1000
@@ -76,7 +77,9 @@ class PinnedAllocator:
             Called with the block's size if none is free. It charges the time to pin this much
             memory, and returns it in nanoseconds.
         """
+        # PyTorch rounds up to a power of two, so that requests of similar size share blocks.
         rounded = 1 << max(0, size_bytes - 1).bit_length()
+        # A look at all pending copies is needed only if there is no free block.
         if not self._free[rounded]:
             self._collect()
         if self._free[rounded]:
@@ -90,6 +93,7 @@ class PinnedAllocator:
 
     def release(self, block: PinnedBlock) -> None:
         """Take back a block; copies may still use it."""
+        # Marked now: work that these streams get later does not use this block.
         marks = [self._mark(stream) for stream in block.streams]
         block.streams.clear()
         self._pending.append((block, marks))

@@ -149,6 +149,7 @@ class MemoryPools:
         if pool not in self._private:
             self._private[pool] = PrivatePool(pool, no_split=no_split, use_on_oom=use_on_oom)
             self._drop_contents()
+        # One count for graphs and MemPool objects alike, as in PyTorch.
         self._private[pool].use_count += 1
 
     def release(self, pool: PoolId) -> None:
@@ -172,6 +173,7 @@ class MemoryPools:
 
     def forget(self, pool: PrivatePool) -> None:
         """Remove a private pool that has no memory."""
+        # With its arenas: a pool of the same key may be made later, with other options.
         del self._private[pool.identity]
         for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
             del self._arenas[key]

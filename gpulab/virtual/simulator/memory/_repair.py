@@ -55,6 +55,7 @@ def _count(usage: MemoryUsage, segments: list[Segment], blocks: list[MemoryBlock
     in_use = [block for block in blocks if block.is_allocated]
     active = [block for block in blocks if not block.is_free]
     parts = [block for block in blocks if block.is_free and block.is_split]
+    # Only present values: peaks and totals are history, which the blocks cannot tell.
     for quantity, found, size in (
         (usage.allocation, in_use, _one),
         (usage.allocated_bytes, in_use, _size),

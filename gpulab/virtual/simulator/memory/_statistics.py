@@ -4,6 +4,7 @@ from typing import Any
 
 from gpulab.virtual.simulator.memory._blocks import PoolId
 
+# PyTorch's names, which are the keys of the dictionary that a program sees.
 _KINDS = ("small_pool", "large_pool")
 _QUANTITIES = (
     *("allocation", "segment", "active", "inactive_split"),
@@ -69,6 +70,8 @@ class MemoryStatistic:
 
     def reset_accumulated(self) -> None:
         """Set the totals of increases and decreases back to zero."""
+        # The totals go on; what they were at the reset is subtracted when they are shown. So the
+        # hot path of an allocation needs no second set of counters.
         self._ever_at_reset = list(self._ever)
         self._freed_at_reset = [
             ever - now for ever, now in zip(self._ever, self.current, strict=True)
