@@ -8,6 +8,7 @@ from gpulab.animations._film import Film, Level, Strip
 from gpulab.foreign_text import visible
 from gpulab.units import format_time
 
+# Pixels of the SVG, which the page scales to its width.
 _WIDTH, _LEFT, _RIGHT = 900, 150, 12
 _ROW, _BAR, _TOP, _BOTTOM = 34, 26, 8, 34
 _REST_S = 4.0  # the film shows all of it for so long before it begins again
@@ -97,6 +98,7 @@ def _y(film: Film, lane: str) -> int:
 def _style(film: Film) -> str:
     """Return the CSS rules of a film; they begin with its name, as a page may have several."""
     own, whole_s = f".gpulab-film.{film.name}", film.shown_s + _REST_S
+    # Percent of an animation's loop that the film takes; the rest of the loop shows the whole.
     share = 100 * film.shown_s / whole_s
     far = _WIDTH - _LEFT - _RIGHT
     rules = [
@@ -175,6 +177,7 @@ def _strip(film: Film, strip: Strip) -> str:
             f'<rect x="{x}" y="{y}" width="{width}" height="{_BAR}" '
             f'style="fill:url(#{film.name}-wrong);stroke:var(--gpulab-ink);stroke-width:2"/>'
         )
+    # A label that would not fit is left out: the notes say the same.
     needed = _CHARACTER_PX * len(strip.label)
     if strip.label and needed + 6 < width:
         middle = x + width / 2

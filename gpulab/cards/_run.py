@@ -27,7 +27,7 @@ from gpulab.work import Work, check_callable
 _REFEREE, _STAND_IN = "profiler-span", "calibrated"
 _VIRTUAL_RECORDS = "the virtual GPU's own records"
 _CACHES = ("hot", "cold")
-_N_READINGS = 3
+_N_READINGS = 3  # calls of the benchmark per work, for the spread
 _N_SAMPLES = 15
 _CHECK_US = 200.0
 # A check passes within 15 % plus 15 µs, for the launch and the wake-up that a stopwatch adds.
@@ -87,6 +87,7 @@ def card(
             _tried(benchmark, work)
             for work in Bar(planned, desc="card", unit=" works", disable=not progress)
         ]
+        # A benchmark may flush the cache or not; it is judged by the state that fits it better.
         cache = min(_CACHES, key=lambda state: _distance(rows, state))
         return Card(
             benchmark=getattr(benchmark, "__name__", type(benchmark).__name__),
@@ -194,6 +195,7 @@ class _WorkError(Exception):
 
 
 def _compared(found: CardTrial, what: str) -> str:
+    # Timed here and now: cycles of the spinning kernel depend on the clock of this GPU.
     true_s = _read(spinning(_CHECK_US), _STAND_IN, "hot").median_s
     if found.seconds is None:
         return found.problem

@@ -38,7 +38,7 @@ def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> C
 
     An error of the benchmark becomes the problem of the trial; Ctrl-C is raised as usual.
     """
-    n_calls = 0
+    n_calls = 0  # a benchmark that never calls the work returns a number of its own
 
     def fn() -> object:
         nonlocal n_calls
@@ -60,6 +60,7 @@ def trial(benchmark: Benchmark, work: Work, *, backlog: Work | None = None) -> C
 def _judged(value: object, n_calls: int) -> CardTrial:
     if n_calls == 0:
         return CardTrial(None, "never called fn, so it timed nothing")
+    # The time may be the first item of a tuple, such as (median, spread).
     first = value[0] if isinstance(value, tuple) and value else value
     if isinstance(first, bool) or not isinstance(first, Real):
         kind = type(value).__name__

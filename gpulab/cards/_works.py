@@ -36,6 +36,7 @@ class CardWork:
 
 def works(seed: int) -> tuple[CardWork, ...]:
     """Return the works of a card; the seed determines the sizes of the hidden ones."""
+    # The order of these draws is part of what a seed means: a new work draws after them.
     drawn = Random(seed)  # noqa: S311  # sizes, no secrets
     n, n_wide = drawn.randrange(700, 1900), drawn.randrange(2500, 4500)
     n_rows, n_columns = drawn.randrange(500, 8000), drawn.randrange(500, 3000)

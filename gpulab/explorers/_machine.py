@@ -352,6 +352,7 @@ def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
             f"program={program!r}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
+    # Only JSON begins with a brace, no name of a program does.
     if program.lstrip().startswith("{"):
         is_program = (
             f'"{MachineProgram.schema}"' in program and f'"{MachineState.schema}"' not in program

@@ -15,6 +15,7 @@ from gpulab.workloads import workload
 
 HERE = "here"
 RECORDED, COMPUTED = "recorded:", "computed:"
+# A curve on a virtual GPU takes a moment to compute, and sliders ask for the same ones again.
 _N_CURVES_KEPT = 500
 _N_FILES_KEPT = 8
 _SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
@@ -75,6 +76,7 @@ def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
     side = [point for point in points if point.task.on == on]
     if not side:
         return ()
+    # Points of two devices on one curve would look like noise.
     last = (side[-1].source, side[-1].device_name)
     kept = {p.task.key: p for p in side if (p.source, p.device_name) == last}
     return tuple(kept.values())
@@ -115,6 +117,7 @@ def points_of(
 def computed(gpu: str, name: str, dtype: str, *, method: str, cache: str) -> tuple[Point, ...]:
     """Return a workload's times on a virtual GPU, at the catalogue's sizes."""
     tasks = (Task(name, size, dtype, cache=cache, method=method) for size in workload(name).sizes)
+    # outside() first: the notebook may have a virtual GPU of its own in use.
     with outside(), virtual_gpu(gpu):
         return tuple(take(task, max_time_s=_LONGEST_S) for task in tasks)
 

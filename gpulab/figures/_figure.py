@@ -157,6 +157,7 @@ def render(ax: "Axes", *, alt: str, frame: "pd.DataFrame") -> Figure:
     """
     title = visible(ax.get_title().replace("\n", " "))
     caption = visible(alt.strip())
+    # root=True: the axes may be in a subfigure, which cannot be drawn alone.
     canvas: Any = ax.get_figure(root=True)
     return Figure(canvas, title, describe(ax, alt), caption, frame)
 
@@ -240,6 +241,7 @@ def _axis(ax: "Axes", which: str) -> str:
         return ""
     low, high = sorted(axis.get_view_interval())
     data_low, data_high = sorted(axis.get_data_interval())
+    # The range of the data that is in view, without the margins of the axes.
     low, high = max(low, data_low), min(high, data_high)
     log = ", logarithmic" if axis.get_scale() == "log" else ""
     return f"The {which} axis shows {label}, from {_number(low)} to {_number(high)}{log}."

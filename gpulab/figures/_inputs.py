@@ -102,6 +102,7 @@ def provenance(record: object, source: object = None) -> str:
     if isinstance(source, str) and source.strip():
         return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
+    # Sorted, so that the same record has the same title every time.
     words = sorted({_words(*pair) for pair in pairs if pair is not None})
     if not _is_known(pairs):
         raise InvalidOptionError(
@@ -141,6 +142,7 @@ def _origins(record: object) -> list[tuple[str, str] | None]:
 def _origin(item: object) -> tuple[str, str] | None:
     """Return source and device name of a Measurement, a Timeline or a Device; None without."""
     kind = getattr(item, "source", None)
+    # A Measurement has the name of its device among its conditions, a Device has ``name``.
     holder = getattr(item, "conditions", item)
     name = getattr(holder, "device_name", None) or getattr(item, "name", None)
     return (kind, name) if isinstance(kind, str) and isinstance(name, str) else None

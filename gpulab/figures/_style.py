@@ -215,6 +215,7 @@ def bar_marks(look: Look, source: str) -> dict[str, Any]:
     return {"facecolor": look.colour, "edgecolor": PAPER, "hatch": sign.hatch or None}
 
 
+# A ContextVar and not a global: live figures are drawn on a thread of their own.
 _SOURCE: ContextVar[str] = ContextVar("source of what is drawn", default="measured")
 
 

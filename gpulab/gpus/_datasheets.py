@@ -9,11 +9,14 @@ from typing import Any
 
 from gpulab.errors import UnknownNameError
 
+# People write "RTX 4090", "rtx-4090" and "RTX4090".
 _IGNORED = str.maketrans("", "", " -_")
 _PEAKS, _PEAK_CLOCKS = "peak_flops_per_s", "peak_clock_mhz"
 _LINK, _PEER = "link_bytes_per_s", "peer_bytes_per_s"
+# Fields without a reference of their own. Peaks have one for each type.
 _NOT_FIGURES = frozenset({"name", "driver_name", "recorded", "references", _PEAKS})
 _UNCONFIRMED = "unconfirmed"
+# The driver's name for a part of a GPU: "NVIDIA H200 MIG 1g.18gb".
 _SLICE = re.compile(r"^(?P<whole>.+) MIG (?P<part>\S+)$")
 # Names of virtual GPUs end in the memory that they have: "GRID A100-10C", "NVIDIA A10-24Q".
 _SHARE = re.compile(r"-\d+[ABCQ]$")
@@ -251,12 +254,14 @@ def _spec(row: dict[str, Any], documents: dict[str, str]) -> GpuSpec:
     if _PEER not in row:  # without links of its own a GPU reaches others as it reaches the host
         row = {_PEER: row[_LINK], **row}
         given = {_PEER: given.get(_LINK, given["default"]), **given}
+    # "also" lists boards that differ in a few figures; they become records of their own.
     known = {key: value for key, value in row.items() if key != "also"}
     at_boost = dict.fromkeys(peaks, row["boost_clock_mhz"])
     known[_PEAK_CLOCKS] = at_boost | row.get(_PEAK_CLOCKS, {})
     known["compute_capability"] = tuple(row["compute_capability"])
     figures = {name: given.get(name, given["default"]) for name in row.keys() & _FIGURES}
     figures[_PEAK_CLOCKS] = given.get(_PEAK_CLOCKS, figures["boost_clock_mhz"])
+    # A peak's own reference counts before that of all peaks, and that before the default.
     usual = given.get(_PEAKS, given["default"])
     figures |= {f"{_PEAKS}.{name}": given.get(f"{_PEAKS}.{name}", usual) for name in peaks}
     known["references"] = {name: documents[key] for name, key in sorted(figures.items())}

@@ -17,6 +17,7 @@ from gpulab.requirements import (
 __all__ = ["BASES", "DATA_SHEET", "LIVE", "MEASURED", "Roof", "at_clocks", "data_sheet"]
 
 
+# The kinds of evidence, from what the vendor states to what was timed on the GPU.
 DATA_SHEET, LIVE, MEASURED = "data sheet", "live clocks", "measured"
 BASES = (DATA_SHEET, LIVE, MEASURED)
 _PEAKS = mapping_to(

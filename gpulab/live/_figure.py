@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SIZE_IN = (6.4, 5.2)
 _TIME = "time since the first reading (s)"
-_HEADROOM = 1.15  # above the highest value
+_HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
 
 
 class _Panel(NamedTuple):

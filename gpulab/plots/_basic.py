@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-_MOST_NAMES = 3
+_MOST_NAMES = 3  # in a title; more would not fit into its line
 _ROW_IN, _ROWS_MARGIN_IN = 0.5, 1.2
 
 
@@ -105,6 +105,7 @@ def _guesses_words(record: object) -> Words:
     need(record, ("predicted_s", "measured_s"))  # type: ignore[arg-type]  # need checks it
     frame: pd.DataFrame = record  # type: ignore[assignment]  # as above
     ratios = frame["measured_s"] / frame["predicted_s"]
+    # Half and twice the prediction are equally far from it.
     folds = np.maximum(ratios, 1 / ratios)
     n_near = int((folds <= 2).sum())  # noqa: PLR2004  # the band that is drawn
     farthest = ratios.iloc[int(np.argmax(folds))]
@@ -181,6 +182,7 @@ def distribution(
     _N_BINS.check(n_bins=n_bins)
     scale, unit = unit_of([item.median_s for item in measurements])
     values = np.concatenate([item.samples_s for item in measurements]) / scale
+    # The same bins for all measurements, or their counts could not be compared.
     edges = np.histogram_bin_edges(values, bins=n_bins)
     for item, look in zip(measurements, looks(map(name_of, measurements)), strict=False):
         counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
@@ -221,6 +223,7 @@ def compare_methods(record: Sequence[Measurement], ax: "Axes") -> "Axes":
         ax.errorbar(
             median,
             row,
+            # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
             xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
             capsize=4,
             **marks(next(looks([item.conditions.cache])), item.source),

@@ -141,6 +141,7 @@ def _mark(ax: "Axes", record: Crossover, scale: float) -> None:
     low, high = max(found.low, found.first), min(found.high, found.last)
     ax.axvspan(low, high, color=MUTED, alpha=_PALE, linewidth=0)
     ax.axvline(found.size, color=MUTED, linewidth=1)
+    # Straight between points on logarithmic axes, as the curve is drawn.
     sizes, times_s = np.log(record.cpu.sizes), np.log(record.cpu.median_s)
     height = math.exp(np.interp(math.log(found.size), sizes, times_s)) / scale
     ax.plot(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ONE_LINE_TITLE = 76  # characters; a longer title has its source in a second line
-_HEIGHT_IN = 4.2
+_HEIGHT_IN = 4.2  # inches; a figure of rows computes its own
 
 
 _PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
@@ -167,6 +167,7 @@ def one_call(words: Callable[..., Words]) -> "Callable[[Callable[..., Axes]], Pl
             if ax is not None:
                 check_axes(ax)
                 return plot(record, ax, **options)
+            # Before drawing: words check the record and raise the clearer error.
             said = words(record, **options)
             if source is None and not has_provenance(record):
                 source = device.current()

@@ -246,6 +246,7 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
         columns = [name for name in numbers if name != across]
     else:
         columns = [y] if isinstance(y, str) else list(items_of("y", y, TEXT))
+    # Made here, because its message lists the columns of this very frame.
     known = Requirement(
         f"the name of a column: {', '.join(map(str, frame.columns))}",
         lambda name: name in frame.columns,

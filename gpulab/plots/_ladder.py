@@ -89,6 +89,7 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
     ax.errorbar(
         median,
         row,
+        # matplotlib refuses errors below 0, which rounding can give for a narrow interval.
         xerr=[[max(median - low, 0.0)], [max(high - median, 0.0)]],
         capsize=4,
         **marks(next(looks([measurement.conditions.cache])), measurement.source),

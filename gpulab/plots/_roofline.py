@@ -116,6 +116,7 @@ def roofline(record: Chart, ax: "Axes", *, names: bool = True) -> "Axes":
     if table.empty:
         raise InvalidOptionError(_NO_FLOPS)
     ends = np.array([table["intensity"].min() / 2, table["intensity"].max() * 2])
+    # Before anything is drawn: labels are rotated along slopes, which depend on the limits.
     ax.set(xscale="log", yscale="log", xlim=ends, ylim=_heights(record, table))
     _draw_roofs(ax, record, ends)
     measured = record.ceilings.measured

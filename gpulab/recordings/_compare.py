@@ -68,6 +68,7 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
         if key in timed_b
     ]
     asked = [field.name for field in fields(Task)]
+    # Columns are named even without rows, and Int64 has a value for "no number of threads".
     table = pd.DataFrame(rows, columns=[*asked, *_RATIO_COLUMNS]).astype({"n_threads": "Int64"})
     n_both = len(rows)
     # How many tasks have no row: a table that silently leaves tasks out would mislead.

@@ -284,6 +284,7 @@ def _named(given: HasProvenance | str | Path, name: str) -> Recording:
     return Recording(name, given.provenance, tuple(given.points))
 
 
+# Cached: lessons and explorers load the same recording again and again.
 @cache
 def _shipped(name: str) -> Recording:
     with as_file(_shipped_files()[name]) as path:
